@@ -1,0 +1,60 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DEFAULT_SCOPE_BOUNDS, prefixExact, type RequestId } from "../core/index.js";
+import { withDeadline } from "../memory/deadline.js";
+import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
+import { openHostedMem0 } from "../memory/hosted-mem0.js";
+import type { MemorySource } from "../memory/memory-source.js";
+import { openRestMem0 } from "../memory/rest-mem0.js";
+import { Memstem } from "../service/memstem.js";
+import { openDatabase } from "../store/open-database.js";
+import { SqliteStore } from "../store/sqlite-store.js";
+import { countO200k } from "./o200k.js";
+import { type Settings, sourceOf } from "./settings.js";
+
+/** Version of the package, from its own `package.json`; equally deep in `src` and `dist`. */
+export const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+/** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
+export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
+  return new Memstem({
+    store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
+    source,
+    policies: { "prefix-exact": prefixExact },
+    countTokens: countO200k,
+    newRequestId: () => randomUUID() as RequestId,
+    now: Date.now,
+    maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
+    scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
+  });
+}
+
+/** The configured memory source, with its deadlines. */
+function openSource(settings: Settings): MemorySource | null {
+  const source = openBareSource(settings);
+  return source && withDeadline(source, { searchMs: settings.searchTimeoutMs, writeMs: settings.writeTimeoutMs });
+}
+
+function openBareSource(settings: Settings): MemorySource | null {
+  const { mem0Url, mem0ApiKey } = settings;
+  const threshold = settings.mem0Threshold === undefined ? {} : { threshold: settings.mem0Threshold };
+  switch (sourceOf(settings)) {
+    case "embedded":
+      return openEmbeddedMem0({ dataDir: settings.dataDir, ...threshold });
+    case "hosted":
+      return openHostedMem0({
+        apiKey: mem0ApiKey ?? "",
+        ...(mem0Url === undefined ? {} : { url: mem0Url }),
+        ...threshold,
+      });
+    case "rest":
+      return openRestMem0({
+        url: mem0Url ?? "",
+        ...(mem0ApiKey === undefined ? {} : { apiKey: mem0ApiKey }),
+        ...threshold,
+      });
+    case "none":
+      return null;
+  }
+}

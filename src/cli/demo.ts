@@ -1,0 +1,114 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Presets, SingleBar } from "cli-progress";
+import type { RetrievedMemory, Scope, UserId } from "../core/index.js";
+import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo-data.js";
+import { type AskedQuestion, comparePrefill, prefillTable } from "../eval/prefill-comparison.js";
+import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
+import type { MemorySource } from "../memory/memory-source.js";
+import { assemble } from "./assemble.js";
+import { encodeO200k } from "./o200k.js";
+import { readSettings } from "./settings.js";
+
+/** What `memstem demo` was asked for. */
+export interface DemoOptions {
+  /** A LoCoMo file; absent: the sample that ships with memstem. */
+  readonly data?: string;
+  readonly conversation?: string;
+  readonly k: number;
+  /** First so many questions only. */
+  readonly limit?: number;
+}
+
+const SAMPLE = fileURLToPath(new URL("../../examples/sample-locomo.json", import.meta.url));
+const NO_ANSWER = "I don't know.";
+
+/**
+ * Loads a conversation's facts into embedded Mem0, searches for each of its questions, and shows what an engine would have to prefill
+ * for them with Mem0's README prompt and with memstem. All in a directory of its own, which is removed again.
+ */
+export async function runDemo(options: DemoOptions, print: (line: string) => void): Promise<void> {
+  const conversation = await readConversation(options);
+  const questions = conversation.questions.slice(0, options.limit);
+  const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
+  const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
+  const source = openEmbeddedMem0({ dataDir, threshold: 0 });
+  try {
+    const scope: Scope = { tenant: "default", userId: "demo" as UserId, agentId: null };
+    const signal = new AbortController().signal;
+    await withProgress("loading memories", conversation.observations.length, async (step) => {
+      for (const { text } of conversation.observations) {
+        await source.add(scope, [{ text }], signal);
+        step();
+      }
+    });
+    const searchMs: number[] = [];
+    const asked = await withProgress("searching", questions.length, async (step) => {
+      const found: AskedQuestion[] = [];
+      for (const { question, answer } of questions) {
+        const start = performance.now();
+        const memories = await search(source, scope, question, options.k, signal);
+        searchMs.push(performance.now() - start);
+        found.push({ question, answer: answer ?? NO_ANSWER, memories });
+        step();
+      }
+      return found;
+    });
+    const costs = await withProgress("composing", 4 * asked.length, (step) =>
+      comparePrefill(memstem, asked, encodeO200k, (layout) => layout as string as UserId, step),
+    );
+    const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;
+    print(
+      `${conversation.id}: ${conversation.observations.length} memories in Mem0, ${asked.length} questions, k = ${options.k}, ` +
+        `search p50 ${median.toFixed(0)} ms; tokens per question:\n`,
+    );
+    print(prefillTable(costs, asked.length));
+  } finally {
+    await source.close();
+    await memstem.close();
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function readConversation({ data = SAMPLE, conversation }: DemoOptions): Promise<LocomoConversation> {
+  let json: unknown;
+  try {
+    json = JSON.parse(await readFile(data, "utf8"));
+  } catch (error) {
+    throw new LocomoDataError(`cannot read ${data}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const picked = pickConversation(readLocomo(json), conversation);
+  if (picked.observations.length === 0 || picked.questions.length === 0) {
+    throw new LocomoDataError(`conversation ${picked.id} has no observations or no questions`);
+  }
+  return picked;
+}
+
+function search(
+  source: MemorySource,
+  scope: Scope,
+  query: string,
+  topK: number,
+  signal: AbortSignal,
+): Promise<readonly RetrievedMemory[]> {
+  return source.search({ scope, query, topK }, signal);
+}
+
+async function withProgress<T>(title: string, total: number, work: (step: () => void) => Promise<T>): Promise<T> {
+  const bar = new SingleBar(
+    {
+      format: `${title.padEnd(16)} {bar} {value}/{total}  {eta_formatted} left`,
+      stream: process.stderr,
+      noTTYOutput: false,
+    },
+    Presets.shades_classic,
+  );
+  bar.start(total, 0);
+  try {
+    return await work(() => bar.increment());
+  } finally {
+    bar.stop();
+  }
+}

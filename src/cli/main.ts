@@ -1,0 +1,90 @@
+#!/usr/bin/env node
+import { text } from "node:stream/consumers";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { LocomoDataError } from "../eval/locomo-data.js";
+import { composeBodyWithNulls, readCompose, writeCompose } from "../http/contracts.js";
+import { InvalidRequestError } from "../service/errors.js";
+import { fieldIssues } from "../service/field-issues.js";
+import { DatabaseOpenError } from "../store/open-database.js";
+import { assemble, VERSION } from "./assemble.js";
+import { type DemoOptions, runDemo } from "./demo.js";
+import { startService } from "./serve.js";
+import { readSettings, settingsHelp } from "./settings.js";
+
+const program = new Command("memstem")
+  .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
+  .version(VERSION)
+  .showHelpAfterError()
+  .exitOverride();
+
+program
+  .command("serve")
+  .description("run the HTTP service")
+  .addHelpText("after", settingsHelp)
+  .action(async () => {
+    const service = await startService(readSettings(process.env));
+    process.stdout.write(`memstem ${VERSION} listens on ${service.address}\n`);
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.once(signal, () => void service.stop().then(() => process.exit(0)));
+  });
+
+program
+  .command("compose")
+  .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
+  .addHelpText("after", settingsHelp)
+  .action(async () => {
+    const parsed = composeBodyWithNulls.safeParse(readJson(await text(process.stdin)));
+    if (!parsed.success) throw new InvalidRequestError(fieldIssues(parsed.error));
+    const request = readCompose(parsed.data);
+    const memstem = assemble(readSettings(process.env));
+    try {
+      process.stdout.write(`${JSON.stringify(writeCompose(await memstem.compose(request)), null, 2)}\n`);
+    } finally {
+      await memstem.close();
+    }
+  });
+
+program
+  .command("demo")
+  .description("load a LoCoMo conversation into Mem0 and show what an engine would have to prefill for its questions")
+  .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
+  .option("--conversation <id>", "which of its conversations (default: the first)")
+  .option("--k <number>", "memories per question", wholeNumber, 20)
+  .option("--limit <number>", "first so many questions only", wholeNumber)
+  .action(async (options: DemoOptions) => {
+    await runDemo(options, (line) => process.stdout.write(`${line}\n`));
+  });
+
+function wholeNumber(value: string): number {
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
+  return number;
+}
+
+function readJson(input: string): unknown {
+  try {
+    return JSON.parse(input);
+  } catch {
+    throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);
+  }
+}
+
+/** What a person can put right is said in a line or two; anything else keeps its stack. */
+function explain(error: unknown): string {
+  if (error instanceof InvalidRequestError) {
+    return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
+  }
+  if (error instanceof DatabaseOpenError || error instanceof LocomoDataError) return `memstem: ${error.message}\n`;
+  if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
+  return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode;
+  else {
+    process.stderr.write(explain(error));
+    process.exitCode = 1;
+  }
+}

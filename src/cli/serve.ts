@@ -1,0 +1,70 @@
+import { serve } from "@hono/node-server";
+import { pino } from "pino";
+import { createApp } from "../http/app.js";
+import { assemble, VERSION } from "./assemble.js";
+import type { Settings } from "./settings.js";
+import { sourceOf } from "./settings.js";
+
+/** Connections that are still open this long after a stop was asked for are closed. */
+const SHUTDOWN_MS = 10_000;
+
+/** A running service. */
+export interface RunningService {
+  readonly address: string;
+  /** Stops taking requests, finishes those under way, closes everything. */
+  stop(): Promise<void>;
+}
+
+/** Starts the service. Rejects where the address cannot be listened on or the database cannot be opened. */
+export async function startService(settings: Settings): Promise<RunningService> {
+  // Synchronous, so that nothing is lost when the process ends.
+  const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  const memstem = assemble(settings);
+  const app = createApp({
+    memstem,
+    version: VERSION,
+    maxBodyBytes: settings.maxBodyBytes,
+    onRequest: (entry) => log.info(entry, "request"),
+    onFault: (error) => log.error({ err: withoutMessage(error) }, "fault"),
+    clock: () => performance.now(),
+  });
+  const { server, port } = await listen(app, settings).catch(async (error: unknown) => {
+    await memstem.close();
+    throw error;
+  });
+  const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
+  log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= (async () => {
+      log.info("stopping");
+      const cut = setTimeout(() => "closeAllConnections" in server && server.closeAllConnections(), SHUTDOWN_MS);
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        if ("closeIdleConnections" in server) server.closeIdleConnections();
+      });
+      clearTimeout(cut);
+      await memstem.close();
+    })();
+    return stopping;
+  };
+  return { address, stop };
+}
+
+type Server = ReturnType<typeof serve>;
+
+function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<{ server: Server; port: number }> {
+  return new Promise((resolve, reject) => {
+    const server = serve({ fetch: app.fetch, hostname: settings.host, port: settings.port }, ({ port }) =>
+      resolve({ server, port }),
+    );
+    server.once("error", reject);
+  });
+}
+
+/** A stack says where; a message may quote what was being handled. */
+function withoutMessage(error: unknown): { readonly type: string; readonly stack: string } {
+  if (!(error instanceof Error)) return { type: typeof error, stack: "" };
+  const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
+  return { type: error.name, stack: frames.join("\n") };
+}

@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { InvalidRequestError } from "../service/errors.js";
+
+/** One setting: its environment variable, what it means, how it is read. */
+interface Setting<S extends z.ZodType> {
+  readonly variable: string;
+  readonly help: string;
+  readonly schema: S;
+}
+
+function setting<S extends z.ZodType>(variable: string, help: string, schema: S): Setting<S> {
+  return { variable, help, schema };
+}
+
+const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+/** Every setting there is; `memstem serve --help` lists them. */
+const SETTINGS = {
+  host: setting("MEMSTEM_HOST", "address to listen on", z.string().min(1).default("127.0.0.1")),
+  port: setting("MEMSTEM_PORT", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535).default(4600)),
+  dataDir: setting(
+    "MEMSTEM_DATA_DIR",
+    "directory of all files that memstem keeps",
+    z.string().min(1).default("memstem-data"),
+  ),
+  source: setting(
+    "MEMSTEM_SOURCE",
+    "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded",
+    z.enum(["embedded", "hosted", "rest", "none"]).optional(),
+  ),
+  mem0Url: setting("MEMSTEM_MEM0_URL", "address of Mem0's REST server, or of another Mem0 platform", url.optional()),
+  mem0ApiKey: setting("MEMSTEM_MEM0_API_KEY", "its API key", z.string().min(1).optional()),
+  mem0Threshold: setting(
+    "MEMSTEM_MEM0_THRESHOLD",
+    "least similarity of a memory to the query, 0 to 1; default: Mem0's own",
+    z.coerce.number("must be a number").min(0).max(1).optional(),
+  ),
+  searchTimeoutMs: setting(
+    "MEMSTEM_SEARCH_TIMEOUT_MS",
+    "how long a memory search may take before the prompt is composed without it",
+    wholeNumber(1, 600_000).default(2_000),
+  ),
+  writeTimeoutMs: setting(
+    "MEMSTEM_WRITE_TIMEOUT_MS",
+    "how long adding or deleting memories may take",
+    wholeNumber(1, 3_600_000).default(60_000),
+  ),
+  maxBodyBytes: setting(
+    "MEMSTEM_MAX_BODY_BYTES",
+    "most bytes of a request body",
+    wholeNumber(1_024, 1_073_741_824).default(4 * 1024 * 1024),
+  ),
+  maxWorkingMegabytes: setting(
+    "MEMSTEM_MAX_WORKING_MB",
+    "most megabytes of users' working state in memory, estimated",
+    wholeNumber(1, 1_048_576).default(256),
+  ),
+  maxIndexNodes: setting(
+    "MEMSTEM_MAX_INDEX_NODES",
+    "most nodes of one user's context index; the least recently used paths go",
+    wholeNumber(10, 10_000_000).default(20_000),
+  ),
+  logLevel: setting(
+    "MEMSTEM_LOG_LEVEL",
+    "silent, error, warn, info or debug; logs go to standard error and hold no memory text",
+    z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
+  ),
+} as const;
+
+/** The settings, read. */
+export type Settings = {
+  readonly [K in keyof typeof SETTINGS]: z.output<(typeof SETTINGS)[K]["schema"]>;
+};
+
+/**
+ * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
+ * that is wrong, also a `MEMSTEM_` variable that is none of them.
+ */
+export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const issues: { field: string; message: string }[] = [];
+  const known = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+  for (const variable of Object.keys(environment)) {
+    if (variable.startsWith("MEMSTEM_") && !known.has(variable))
+      issues.push({ field: variable, message: "is not a known setting" });
+  }
+  const values = Object.entries(SETTINGS).map(([name, { variable, schema }]) => {
+    const given = environment[variable];
+    const parsed = schema.safeParse(given === "" ? undefined : given);
+    if (!parsed.success) for (const { message } of parsed.error.issues) issues.push({ field: variable, message });
+    return [name, parsed.data] as const;
+  });
+  const settings = Object.fromEntries(values) as Settings;
+  const needs = { hosted: "mem0ApiKey", rest: "mem0Url" } as const;
+  const source = sourceOf(settings);
+  if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
+    issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
+  }
+  if (issues.length > 0) throw new InvalidRequestError(issues);
+  return settings;
+}
+
+/** Which memory source the settings come to. */
+export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "none" {
+  if (settings.source !== undefined) return settings.source;
+  if (settings.mem0Url !== undefined) return "rest";
+  return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
+}
+
+/** The settings as `--help` lists them. */
+export function settingsHelp(): string {
+  const lines = Object.values(SETTINGS).map(({ variable, help, schema }) => {
+    const standard = schema.safeParse(undefined).data;
+    return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
+  });
+  return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;
+}

@@ -1,0 +1,286 @@
+import { type ContextBlock, canonicalText } from "./context-block.js";
+import { digestOf } from "./digest.js";
+import type { Digest, Label, MemoryId } from "./ids.js";
+import { renderBlock } from "./rendering.js";
+import type { RetrievedMemory } from "./retrieved-memory.js";
+import type { TokenCounter } from "./token-counter.js";
+
+/** A block as it is stored. */
+export interface StoredBlock extends ContextBlock {
+  /** Set once no memory has this text any more: the block that the last of them went over to. */
+  supersededBy: Label | null;
+}
+
+/** That a memory has, or had, the text of a block: the memory at one version of its text. */
+export interface MemoryVersion {
+  readonly memoryId: MemoryId;
+  readonly label: Label;
+  /** Whether this is the memory's text now. */
+  readonly current: boolean;
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface RegisterChanges {
+  readonly blocks: readonly StoredBlock[];
+  readonly versions: readonly MemoryVersion[];
+  readonly removedBlocks: readonly Label[];
+  readonly forgotten: readonly MemoryId[];
+}
+
+/** One distinct memory of a request and the block that holds its text. */
+export interface RequestedMemory {
+  readonly memoryId: MemoryId;
+  readonly label: Label;
+  /** Place in the retrieval order, from 0. */
+  readonly rank: number;
+}
+
+/** What a request's memories come to. */
+export interface Resolution {
+  /** Distinct blocks, in relevance order. */
+  readonly blocks: readonly StoredBlock[];
+  /** Every distinct memory asked for, in relevance order; several may share a block. */
+  readonly memories: readonly RequestedMemory[];
+  /** Memories listed more than once with the same text. */
+  readonly repeated: readonly MemoryId[];
+  /** Memories whose text another memory of the request has too. */
+  readonly sharing: readonly MemoryId[];
+  /** Memories listed with two different texts; the better ranked counts as current, both are in the prompt. */
+  readonly conflicting: readonly MemoryId[];
+  /** Memories left out because the caller had them forgotten. */
+  readonly forgotten: readonly MemoryId[];
+}
+
+/**
+ * The context blocks of one scope: which text has which label, which memory has which text now, and which texts were superseded.
+ * Labels count up from 1 and are never reused, also not after a block was forgotten.
+ */
+export class BlockRegister {
+  readonly #blocks = new Map<Label, StoredBlock>();
+  readonly #byText = new Map<Digest, Label>();
+  /** All versions of each memory; `current` is the label of its text now. */
+  readonly #versions = new Map<MemoryId, { current: Label; readonly all: Set<Label> }>();
+  /** Memories that have, or had, each block's text. */
+  readonly #holders = new Map<Label, Set<MemoryId>>();
+  readonly #forgotten: Set<MemoryId>;
+  readonly #dirtyBlocks = new Set<Label>();
+  readonly #dirtyMemories = new Set<MemoryId>();
+  readonly #removedBlocks = new Set<Label>();
+  readonly #newlyForgotten = new Set<MemoryId>();
+  #nextLabel: number;
+  #textLength = 0;
+
+  constructor(
+    stored: {
+      readonly blocks: readonly StoredBlock[];
+      readonly versions: readonly MemoryVersion[];
+      readonly forgotten: readonly MemoryId[];
+    },
+    nextLabel: number,
+    private readonly countTokens: TokenCounter,
+  ) {
+    this.#nextLabel = nextLabel;
+    this.#forgotten = new Set(stored.forgotten);
+    for (const block of stored.blocks) this.#keep({ ...block });
+    for (const version of stored.versions) this.#hold(version.memoryId, version.label, version.current);
+  }
+
+  /** The label that the next new block gets; stored, so that labels are never reused. */
+  get nextLabel(): number {
+    return this.#nextLabel;
+  }
+
+  get size(): number {
+    return this.#blocks.size;
+  }
+
+  /** Characters of text held, for the bound on memory. */
+  get textLength(): number {
+    return this.#textLength;
+  }
+
+  get(label: Label): StoredBlock | undefined {
+    return this.#blocks.get(label);
+  }
+
+  /** The text of a block. Throws for a label that is not there: a prompt without it would break a promise. */
+  textOf = (label: Label): string => {
+    const block = this.#blocks.get(label);
+    if (block === undefined) throw new Error(`block [${label}] is not in the register`);
+    return block.text;
+  };
+
+  /** Blocks that some memory has now, in label order. */
+  *current(): Iterable<StoredBlock> {
+    for (const block of this.#blocks.values()) if (block.supersededBy === null) yield block;
+  }
+
+  /** A memory whose text is this block's, preferably now; the first that was seen. */
+  memoryOf(label: Label): MemoryId | undefined {
+    const holders = [...(this.#holders.get(label) ?? [])];
+    return holders.find((id) => this.#versions.get(id)?.current === label) ?? holders[0];
+  }
+
+  /** The texts that a memory has, or had. */
+  textsOf(id: MemoryId): ReadonlyMap<Label, string> {
+    return new Map([...(this.#versions.get(id)?.all ?? [])].map((label) => [label, this.textOf(label)]));
+  }
+
+  /** Takes in what a search returned: new texts become blocks, changed texts supersede. `memories` is in relevance order. */
+  resolve(memories: readonly RetrievedMemory[]): Resolution {
+    const blocks = new Map<Label, StoredBlock>();
+    const requested: RequestedMemory[] = [];
+    const seen = new Map<MemoryId, Label>();
+    const repeated = new Set<MemoryId>();
+    const sharing = new Set<MemoryId>();
+    const conflicting = new Set<MemoryId>();
+    const forgotten = new Set<MemoryId>();
+    for (const [rank, { id, text }] of memories.entries()) {
+      if (this.#forgotten.has(id)) {
+        forgotten.add(id);
+        continue;
+      }
+      const block = this.#blockFor(id, canonicalText(text));
+      const before = seen.get(id);
+      if (before === block.label) {
+        repeated.add(id);
+        continue;
+      }
+      if (before === undefined) {
+        seen.set(id, block.label);
+        this.#setCurrent(id, block.label);
+        if (blocks.has(block.label)) sharing.add(id);
+      } else {
+        conflicting.add(id);
+        this.#hold(id, block.label, false);
+        this.#dirtyMemories.add(id);
+        if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
+      }
+      requested.push({ memoryId: id, label: block.label, rank });
+      blocks.set(block.label, block);
+    }
+    return {
+      blocks: [...blocks.values()],
+      memories: requested,
+      repeated: [...repeated],
+      sharing: [...sharing],
+      conflicting: [...conflicting],
+      forgotten: [...forgotten],
+    };
+  }
+
+  /** The block that has taken a superseded block's place, at the end of the chain; null for a block that is current. */
+  successor(label: Label): Label | null {
+    let at = this.#blocks.get(label)?.supersededBy ?? null;
+    for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
+    return at;
+  }
+
+  /** Forgets a memory for good, at every version of its text. Returns the labels whose text is gone (no other memory has it). */
+  forget(id: MemoryId): ReadonlySet<Label> {
+    this.#forgotten.add(id);
+    this.#newlyForgotten.add(id);
+    const gone = new Set<Label>();
+    for (const label of this.#versions.get(id)?.all ?? []) {
+      const holders = this.#holders.get(label);
+      holders?.delete(id);
+      if (holders?.size === 0) gone.add(label);
+    }
+    this.#versions.delete(id);
+    this.#dirtyMemories.delete(id);
+    for (const label of gone) this.#drop(label);
+    for (const block of this.#blocks.values()) {
+      if (block.supersededBy !== null && gone.has(block.supersededBy))
+        this.#mark(block, this.#currentOfAHolder(block.label));
+    }
+    return gone;
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): RegisterChanges {
+    const changes: RegisterChanges = {
+      blocks: [...this.#dirtyBlocks].map((label) => ({ ...(this.#blocks.get(label) as StoredBlock) })),
+      versions: [...this.#dirtyMemories].flatMap((memoryId) => {
+        const versions = this.#versions.get(memoryId);
+        return [...(versions?.all ?? [])].map((label) => ({ memoryId, label, current: label === versions?.current }));
+      }),
+      removedBlocks: [...this.#removedBlocks],
+      forgotten: [...this.#newlyForgotten],
+    };
+    for (const set of [this.#dirtyBlocks, this.#dirtyMemories, this.#removedBlocks, this.#newlyForgotten]) set.clear();
+    return changes;
+  }
+
+  #blockFor(id: MemoryId, text: string): StoredBlock {
+    const current = this.#versions.get(id)?.current;
+    const unchanged = current === undefined ? undefined : this.#blocks.get(current);
+    if (unchanged?.text === text) return unchanged;
+    const textDigest = digestOf(text);
+    const known = this.#byText.get(textDigest);
+    if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
+    const label = this.#nextLabel++ as Label;
+    const tokens = this.countTokens(renderBlock({ label, replaces: [] }, text));
+    const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
+    this.#keep(block);
+    this.#dirtyBlocks.add(label);
+    return block;
+  }
+
+  #keep(block: StoredBlock): void {
+    this.#blocks.set(block.label, block);
+    this.#byText.set(block.textDigest, block.label);
+    this.#textLength += block.text.length;
+  }
+
+  #drop(label: Label): void {
+    const block = this.#blocks.get(label);
+    if (block === undefined) return;
+    this.#blocks.delete(label);
+    this.#byText.delete(block.textDigest);
+    this.#holders.delete(label);
+    this.#dirtyBlocks.delete(label);
+    this.#removedBlocks.add(label);
+    this.#textLength -= block.text.length;
+  }
+
+  #hold(id: MemoryId, label: Label, current: boolean): void {
+    const versions = this.#versions.get(id);
+    if (versions === undefined) this.#versions.set(id, { current: label, all: new Set([label]) });
+    else {
+      versions.all.add(label);
+      if (current) versions.current = label;
+    }
+    const holders = this.#holders.get(label);
+    if (holders === undefined) this.#holders.set(label, new Set([id]));
+    else holders.add(id);
+  }
+
+  /** The memory's text is now this block's; a block that no memory has any more is superseded by it. */
+  #setCurrent(id: MemoryId, label: Label): void {
+    const before = this.#versions.get(id)?.current;
+    if (before === label) return;
+    this.#hold(id, label, true);
+    this.#dirtyMemories.add(id);
+    const block = this.#blocks.get(label) as StoredBlock;
+    if (block.supersededBy !== null) this.#mark(block, null);
+    if (before === undefined) return;
+    const stillHeld = [...(this.#holders.get(before) ?? [])].some(
+      (holder) => this.#versions.get(holder)?.current === before,
+    );
+    const old = this.#blocks.get(before);
+    if (!stillHeld && old !== undefined) this.#mark(old, label);
+  }
+
+  #currentOfAHolder(label: Label): Label | null {
+    for (const id of this.#holders.get(label) ?? []) {
+      const current = this.#versions.get(id)?.current;
+      if (current !== undefined && current !== label) return current;
+    }
+    return null;
+  }
+
+  #mark(block: StoredBlock, supersededBy: Label | null): void {
+    block.supersededBy = supersededBy;
+    this.#dirtyBlocks.add(block.label);
+  }
+}

@@ -1,0 +1,151 @@
+import type { AnnotationSettings } from "./annotations.js";
+import type { Resolution } from "./block-register.js";
+import { Conversation, recallHistory, standingOf } from "./conversation.js";
+import { digestOf } from "./digest.js";
+import type { ConversationId, Digest, NodeId } from "./ids.js";
+import { injectionTokens, planInjection } from "./injecting.js";
+import type { Injection } from "./injection.js";
+import { type ChatMessage, isInstruction } from "./message.js";
+import type { Ordering, OrderingPolicy } from "./ordering.js";
+import type { PlacedMemory, Plan } from "./plan.js";
+import { messagesTokens, turnMessages } from "./prompt.js";
+import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
+import { replayTurns } from "./replay.js";
+import type { RetrievedMemory } from "./retrieved-memory.js";
+import type { ScopeState } from "./scope-state.js";
+import type { TokenCounter } from "./token-counter.js";
+import type { Turn } from "./turn.js";
+import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+
+/** One request, checked and with its memories at hand. */
+export interface ComposeInput {
+  /** The conversation and what is remembered of it; null for the `single` layout. */
+  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
+  /** Instructions, history and, last, the new question or tool result. Plain: no injected text, or text that `isOurs` knows. */
+  readonly messages: readonly ChatMessage[];
+  /** In relevance order, best first. */
+  readonly memories: readonly RetrievedMemory[];
+  readonly policy: OrderingPolicy;
+  readonly annotations: AnnotationSettings;
+  readonly countTokens: TokenCounter;
+  /** Whether memstem once sent a section with this digest to this scope. */
+  readonly isOurs: (section: Digest) => boolean;
+}
+
+/** A composed prompt, and what has to be stored so that it can be continued and repeated. */
+export interface Composition {
+  readonly messages: readonly ChatMessage[];
+  /** Every distinct memory asked for: this turn's in prompt order, then those given earlier, by rank. */
+  readonly memories: readonly PlacedMemory[];
+  /** This turn's annotation lines, as they stand in the prompt. */
+  readonly annotations: readonly string[];
+  readonly plan: Plan;
+  readonly warnings: readonly Warning[];
+  readonly turn: Turn;
+  /** The instructions at the head of the prompt. */
+  readonly head: readonly ChatMessage[];
+  /** The plain messages that this turn adds to its parent's. */
+  readonly given: readonly ChatMessage[];
+  /** Digest of the section that this turn sent; null where it sent none. */
+  readonly section: Digest | null;
+  /** Node of the context index where the served sequence ends. */
+  readonly leaf: NodeId;
+}
+
+/**
+ * Composes one prompt and takes it into the scope's state: replay what earlier turns injected, give the blocks that are not in the
+ * prompt yet, in the order that reuses most of what is cached, and refer to the rest. Deterministic: the same state and input give
+ * the same bytes. Expects at least one message that is no instruction.
+ */
+export function compose(state: ScopeState, input: ComposeInput): Composition {
+  const { register, index } = state;
+  const { countTokens, policy, conversation, messages } = input;
+  const head = messages.slice(0, instructionsAtHead(messages));
+  const history = recallHistory(conversation?.turns ?? new Conversation([]), messages.slice(head.length), input.isOurs);
+  const final = history.rest.at(-1);
+  if (final === undefined) throw new Error("compose needs a message that is no instruction");
+  const resolution = register.resolve(input.memories);
+  const standing = standingOf(history.turns.map(({ turn }) => turn.injection));
+
+  const replay = replayTurns(head, history, index, register.textOf, countTokens);
+  const { prompt } = replay;
+  const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
+  const question = placement === "in-question" ? [final] : [];
+  const beforeBlocks = history.rest.slice(0, history.rest.length - question.length);
+  prompt.push(...beforeBlocks);
+  const anchor = prompt.digest;
+  const tokensBefore = replay.tokens + messagesTokens(beforeBlocks, countTokens);
+
+  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const ordering = policy.order({ anchor, retrieved: fresh }, index);
+  const injection = planInjection(register, {
+    requested: resolution.blocks,
+    standing,
+    placed: ordering.labels,
+    placement,
+    settings: input.annotations,
+  });
+  const section = renderSection(injection, register.textOf);
+  prompt.push(...turnMessages(question, placement, section));
+
+  const totalTokens =
+    tokensBefore + injectionTokens(injection, placement, register, countTokens) + messagesTokens(question, countTokens);
+  const expectedCachedTokens = index.hasAnchor(anchor)
+    ? tokensBefore + (ordering.cachedBlocks > 0 ? countTokens(SECTION_OPENING) + ordering.cachedTokens : 0)
+    : replay.cachedTokens;
+  const leaf = index.insert(anchor, ordering.labels, state.tick());
+
+  const turn: Turn = {
+    id: state.newTurnId(),
+    conversationId: conversation?.id ?? null,
+    parent: history.turns.at(-1)?.turn.id ?? null,
+    given: history.digests,
+    placement,
+    injection,
+    head: replay.head,
+    prompt: prompt.digest,
+    anchor,
+    promptTokens: totalTokens,
+  };
+  conversation?.turns.add(turn);
+  return {
+    messages: prompt.messages,
+    memories: placeMemories(resolution, ordering, injection),
+    annotations: injection.annotations.map(renderAnnotation),
+    plan: {
+      layout: conversation === null ? "single" : "conversation",
+      policy: policy.name,
+      expectedCachedTokens,
+      uncachedTokens: totalTokens - expectedCachedTokens,
+      totalTokens,
+      searchPath: ordering.searchPath,
+      orderChanged: fresh.some(({ label }, rank) => ordering.labels[rank] !== label),
+      stableMessages: replay.stableMessages,
+    },
+    warnings: [...resolutionWarnings(resolution), ...historyWarnings(history)],
+    turn,
+    head,
+    given: history.rest,
+    section: section === "" ? null : digestOf(section),
+    leaf,
+  };
+}
+
+/** How many messages at the front are instructions. */
+function instructionsAtHead(messages: readonly ChatMessage[]): number {
+  const first = messages.findIndex((message) => !isInstruction(message));
+  return first < 0 ? messages.length : first;
+}
+
+function placeMemories(resolution: Resolution, ordering: Ordering, injection: Injection): PlacedMemory[] {
+  const place = new Map(ordering.labels.map((label, at) => [label, at]));
+  const replaces = new Map(injection.blocks.map((block) => [block.label, block.replaces]));
+  const after = ordering.labels.length;
+  return resolution.memories
+    .map((memory): PlacedMemory => {
+      const at = place.get(memory.label);
+      const placement = at === undefined ? "earlier_turn" : at < ordering.cachedBlocks ? "cached_prefix" : "new";
+      return { ...memory, placement, replaces: replaces.get(memory.label) ?? [] };
+    })
+    .sort((a, b) => (place.get(a.label) ?? after) - (place.get(b.label) ?? after) || a.rank - b.rank);
+}

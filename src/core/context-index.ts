@@ -1,0 +1,377 @@
+import type { Digest, Label, NodeId } from "./ids.js";
+
+/**
+ * A node of the context index, as it is stored. The index is a radix tree over *served sequences*: a node stands for the blocks on
+ * the way to it, in the order in which an engine has seen them, after the prompt beginning that its anchor names.
+ */
+export interface IndexNode {
+  readonly id: NodeId;
+  readonly parent: NodeId | null;
+  /** Set on the root of an anchor only: digest of everything that stood before the blocks. */
+  readonly anchor: Digest | null;
+  /** Blocks between the parent and this node; empty on an anchor's root only. */
+  run: readonly Label[];
+  /** Child position under the parent, never given twice; search paths are made of these. */
+  position: number;
+  /** Position that the next child gets. */
+  nextPosition: number;
+  /** Requests that passed through or ended here. */
+  uses: number;
+  /** Requests that ended here and were not evicted. */
+  live: number;
+  /** The scope's request counter when this node was last used: a logical clock. */
+  lastUsed: number;
+}
+
+/** The longest sequence of wanted blocks that an engine should hold behind an anchor. */
+export interface PrefixMatch {
+  readonly labels: readonly Label[];
+  readonly tokens: number;
+  /** Child positions from the anchor's root to the node where the match ends. */
+  readonly searchPath: readonly number[];
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface IndexChanges {
+  readonly upserted: readonly IndexNode[];
+  readonly removed: readonly NodeId[];
+}
+
+/** A node with its search path, for people. */
+export interface IndexEntry {
+  readonly id: NodeId;
+  readonly searchPath: readonly number[];
+  readonly labels: readonly Label[];
+  readonly uses: number;
+  readonly live: number;
+  readonly lastUsed: number;
+}
+
+const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
+
+interface Place {
+  readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] };
+  /** By the first block of their run: the inversion that keeps a search from looking at all children. */
+  readonly children: Map<Label, Place>;
+}
+
+/**
+ * The context index of one scope (ALGORITHMS.md §3 and §4, "prefix-exact"): which block sequences an engine's prefix cache should
+ * hold. Changes are made in place and drained as rows; nothing here reads a clock. Holds at most `maxNodes` nodes: past that the
+ * least recently used leaves go, a tenth at a time.
+ */
+export class ContextIndex {
+  readonly #places = new Map<NodeId, Place>();
+  readonly #anchors = new Map<Digest, Place>();
+  readonly #dirty = new Set<NodeId>();
+  readonly #removed = new Set<NodeId>();
+  #nextId: number;
+
+  constructor(
+    nodes: readonly IndexNode[],
+    nextId: number,
+    private readonly maxNodes: number,
+  ) {
+    this.#nextId = nextId;
+    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new Map() });
+    for (const place of this.#places.values()) this.#link(place);
+  }
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  /** The id that the next new node gets; stored, so that ids are never reused. */
+  get nextId(): number {
+    return this.#nextId;
+  }
+
+  /** Whether some request was served behind this anchor and has not been evicted: its beginning should be cached. */
+  hasAnchor(anchor: Digest): boolean {
+    return this.#anchors.has(anchor);
+  }
+
+  /**
+   * The served path behind `anchor` that holds the most tokens while every block on it is wanted. Exact, not greedy: it visits
+   * every path made of wanted blocks only, and of a node's children only those that begin with a wanted block. Ties go to the path
+   * used last, then to the older node.
+   */
+  search(anchor: Digest, wanted: ReadonlyMap<Label, number>): PrefixMatch {
+    const root = this.#anchors.get(anchor);
+    if (root === undefined) return NO_MATCH;
+    let best: { place: Place; taken: number; tokens: number } = { place: root, taken: 0, tokens: 0 };
+    const pending: { place: Place; tokens: number }[] = [{ place: root, tokens: 0 }];
+    for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
+      const { run } = step.place.row;
+      let { tokens } = step;
+      let taken = 0;
+      for (; taken < run.length; taken++) {
+        const weight = wanted.get(run[taken] as Label);
+        if (weight === undefined) break;
+        tokens += weight;
+      }
+      if (tokens > best.tokens || (tokens === best.tokens && taken > 0 && isFresher(step.place.row, best.place.row))) {
+        best = { place: step.place, taken, tokens };
+      }
+      if (taken === run.length) {
+        for (const child of childrenWanted(step.place.children, wanted)) pending.push({ place: child, tokens });
+      }
+    }
+    if (best.tokens === 0) return NO_MATCH;
+    return {
+      labels: [...this.#labelsAbove(best.place), ...best.place.row.run.slice(0, best.taken)],
+      tokens: best.tokens,
+      searchPath: this.#searchPath(best.place),
+    };
+  }
+
+  /**
+   * Takes in a sequence that is being served behind an anchor at logical time `now`. At most one node is split and one added.
+   * Returns the node where the sequence ends, to be kept with the request for eviction.
+   */
+  insert(anchor: Digest, sequence: readonly Label[], now: number): NodeId {
+    let place = this.#anchors.get(anchor) ?? this.#add(null, anchor, [], 0);
+    this.#touch(place, now);
+    let at = 0;
+    while (at < sequence.length) {
+      const child = place.children.get(sequence[at] as Label);
+      if (child === undefined) {
+        place = this.#add(place, null, sequence.slice(at), place.row.nextPosition++);
+        at = sequence.length;
+      } else {
+        const { run } = child.row;
+        let same = 0;
+        while (same < run.length && at + same < sequence.length && run[same] === sequence[at + same]) same++;
+        place = same === run.length ? child : this.#split(child, same);
+        at += same;
+      }
+      this.#touch(place, now);
+    }
+    place.row.live++;
+    this.#trim(place);
+    return place.row.id;
+  }
+
+  /** One request that ended at this node was evicted from the engine. Prunes upwards; O(height). False: already gone. */
+  evict(id: NodeId): boolean {
+    const place = this.#places.get(id);
+    if (place === undefined || place.row.live === 0) return false;
+    place.row.live--;
+    this.#dirty.add(id);
+    this.#prune(place);
+    return true;
+  }
+
+  /** These blocks' text is gone: whatever stood behind any of them can never be matched again. */
+  forget(labels: ReadonlySet<Label>): void {
+    // Pruning comes last: it joins a node with its only child, and what is left must not depend on which branch was cut first.
+    const bereft: Place[] = [];
+    const pending = [...this.#anchors.values()];
+    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+      const cut = place.row.run.findIndex((label) => labels.has(label));
+      if (cut < 0) {
+        pending.push(...place.children.values());
+        continue;
+      }
+      for (const child of [...place.children.values()]) this.#removeBranch(child);
+      const parent = this.#parentOf(place);
+      if (cut > 0 && place.row.live > 0) {
+        place.row.run = place.row.run.slice(0, cut);
+        this.#dirty.add(place.row.id);
+      } else {
+        this.#remove(place);
+        if (parent !== undefined) bereft.push(parent);
+      }
+    }
+    for (const parent of bereft) if (this.#places.has(parent.row.id)) this.#prune(parent);
+  }
+
+  /** Every node with its search path, parents before children, at most `limit`. */
+  entries(limit: number): IndexEntry[] {
+    const entries: IndexEntry[] = [];
+    const pending = [...this.#anchors.values()].reverse();
+    for (let place = pending.pop(); place !== undefined && entries.length < limit; place = pending.pop()) {
+      const { id, uses, live, lastUsed, run } = place.row;
+      const labels = [...this.#labelsAbove(place), ...run];
+      entries.push({ id, searchPath: this.#searchPath(place), labels, uses, live, lastUsed });
+      pending.push(...[...place.children.values()].sort((a, b) => b.row.position - a.row.position));
+    }
+    return entries;
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): IndexChanges {
+    const changes = {
+      upserted: [...this.#dirty].flatMap((id) => {
+        const place = this.#places.get(id);
+        return place === undefined ? [] : [{ ...place.row }];
+      }),
+      removed: [...this.#removed],
+    };
+    this.#dirty.clear();
+    this.#removed.clear();
+    return changes;
+  }
+
+  /** Throws where the tree breaks one of its own rules; for tests. */
+  check(): void {
+    for (const [id, { row, children }] of this.#places) {
+      const isRoot = row.parent === null;
+      if (isRoot !== (row.anchor !== null))
+        throw new Error(`node ${id}: an anchor belongs to a root and to nothing else`);
+      if (isRoot !== (row.run.length === 0)) throw new Error(`node ${id}: only a root has no blocks`);
+      if (row.live === 0 && children.size === 0) throw new Error(`node ${id}: dead leaf`);
+      if (!isRoot && row.live === 0 && children.size === 1) throw new Error(`node ${id}: unary chain`);
+      for (const [first, child] of children) {
+        if (child.row.run[0] !== first || child.row.parent !== id)
+          throw new Error(`node ${child.row.id}: linked wrongly`);
+        if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
+      }
+    }
+    if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
+  }
+
+  #link(place: Place): void {
+    const { row } = place;
+    if (row.anchor !== null) {
+      this.#anchors.set(row.anchor, place);
+      return;
+    }
+    const parent = row.parent === null ? undefined : this.#places.get(row.parent);
+    if (parent === undefined) throw new Error(`context index: node ${row.id} has no parent`);
+    parent.children.set(row.run[0] as Label, place);
+  }
+
+  #add(parent: Place | null, anchor: Digest | null, run: readonly Label[], position: number): Place {
+    const id = this.#nextId++ as NodeId;
+    const row = {
+      id,
+      parent: parent?.row.id ?? null,
+      anchor,
+      run,
+      position,
+      nextPosition: 0,
+      uses: 0,
+      live: 0,
+      lastUsed: 0,
+    };
+    const place: Place = { row, children: new Map() };
+    this.#places.set(id, place);
+    this.#link(place);
+    this.#dirty.add(id);
+    return place;
+  }
+
+  /** Puts a node between `place` and its parent that holds the first `length` blocks; `place` keeps its id, children and requests. */
+  #split(place: Place, length: number): Place {
+    const parent = this.#parentOf(place) as Place;
+    const { run, position, uses, lastUsed } = place.row;
+    const upper = this.#add(parent, null, run.slice(0, length), position);
+    Object.assign(upper.row, { nextPosition: 1, uses, lastUsed });
+    Object.assign(place.row, { parent: upper.row.id, run: run.slice(length), position: 0 });
+    this.#link(place);
+    this.#dirty.add(place.row.id);
+    return upper;
+  }
+
+  #touch(place: Place, now: number): void {
+    place.row.uses++;
+    place.row.lastUsed = now;
+    this.#dirty.add(place.row.id);
+  }
+
+  /** Removes a dead leaf and what dies with it; joins a node that has become a mere step with its only child. */
+  #prune(from: Place): void {
+    let place: Place | undefined = from;
+    while (place !== undefined && place.row.live === 0 && place.children.size === 0) {
+      const parent: Place | undefined = this.#parentOf(place);
+      this.#remove(place);
+      place = parent;
+    }
+    if (place === undefined || place.row.anchor !== null || place.row.live > 0 || place.children.size !== 1) return;
+    const parent = this.#parentOf(place) as Place;
+    const [child] = place.children.values();
+    if (child === undefined) return;
+    const { run, position, id } = place.row;
+    Object.assign(child.row, { parent: parent.row.id, run: [...run, ...child.row.run], position });
+    this.#link(child);
+    this.#places.delete(id);
+    this.#forgetRow(id);
+    this.#dirty.add(child.row.id);
+  }
+
+  #remove(place: Place): void {
+    const parent = this.#parentOf(place);
+    if (place.row.anchor !== null) this.#anchors.delete(place.row.anchor);
+    else parent?.children.delete(place.row.run[0] as Label);
+    this.#places.delete(place.row.id);
+    this.#forgetRow(place.row.id);
+  }
+
+  #removeBranch(top: Place): void {
+    const pending = [top];
+    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+      pending.push(...place.children.values());
+      this.#remove(place);
+    }
+  }
+
+  #forgetRow(id: NodeId): void {
+    this.#dirty.delete(id);
+    this.#removed.add(id);
+  }
+
+  /** Keeps the bound, never at the cost of the sequence that is being served (`spared`). */
+  #trim(spared: Place): void {
+    if (this.size <= this.maxNodes) return;
+    const target = Math.floor(this.maxNodes * 0.9);
+    while (this.size > target) {
+      const leaves = [...this.#places.values()].filter((place) => place.children.size === 0 && place !== spared);
+      if (leaves.length === 0) return;
+      leaves.sort((a, b) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id);
+      for (const leaf of leaves) {
+        if (this.size <= target) return;
+        leaf.row.live = 0;
+        this.#prune(leaf);
+      }
+    }
+  }
+
+  #parentOf(place: Place): Place | undefined {
+    return place.row.parent === null ? undefined : this.#places.get(place.row.parent);
+  }
+
+  #labelsAbove(place: Place): Label[] {
+    const runs: (readonly Label[])[] = [];
+    for (let above = this.#parentOf(place); above !== undefined; above = this.#parentOf(above))
+      runs.push(above.row.run);
+    return runs.reverse().flat();
+  }
+
+  #searchPath(place: Place): number[] {
+    const path: number[] = [];
+    for (
+      let step: Place | undefined = place;
+      step !== undefined && step.row.anchor === null;
+      step = this.#parentOf(step)
+    ) {
+      path.push(step.row.position);
+    }
+    return path.reverse();
+  }
+}
+
+function isFresher(a: IndexNode, b: IndexNode): boolean {
+  return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
+}
+
+function* childrenWanted(children: ReadonlyMap<Label, Place>, wanted: ReadonlyMap<Label, number>): Iterable<Place> {
+  if (children.size <= wanted.size) {
+    for (const [first, child] of children) if (wanted.has(first)) yield child;
+    return;
+  }
+  for (const label of wanted.keys()) {
+    const child = children.get(label);
+    if (child !== undefined) yield child;
+  }
+}

@@ -1,0 +1,119 @@
+import { digestOf } from "./digest.js";
+import type { Digest, Label, TurnId } from "./ids.js";
+import type { Injection } from "./injection.js";
+import { type ChatMessage, messageDigest } from "./message.js";
+import { stripSection } from "./rendering.js";
+import type { Turn } from "./turn.js";
+
+/** The turns of one conversation, as a tree in order of creation. */
+export class Conversation {
+  readonly #turns = new Map<TurnId, Turn>();
+  readonly #children = new Map<TurnId | null, Turn[]>();
+
+  constructor(turns: readonly Turn[]) {
+    for (const turn of turns) this.add(turn);
+  }
+
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  add(turn: Turn): void {
+    this.#turns.set(turn.id, turn);
+    const siblings = this.#children.get(turn.parent);
+    if (siblings === undefined) this.#children.set(turn.parent, [turn]);
+    else siblings.push(turn);
+  }
+
+  /** Turns that follow `parent`, oldest first. */
+  childrenOf(parent: TurnId | null): readonly Turn[] {
+    return this.#children.get(parent) ?? [];
+  }
+}
+
+/** A client's history, taken apart by what memstem remembers of the conversation. */
+export interface RecalledHistory {
+  /** The turns that this history continues, first to last; what they injected is replayed. */
+  readonly turns: readonly { readonly turn: Turn; readonly messages: readonly ChatMessage[] }[];
+  /** Plain messages after those turns: the new ones, and all that stands after an edit or a cut. The last one is the new turn's. */
+  readonly rest: readonly ChatMessage[];
+  /** Digests of `rest`. */
+  readonly digests: readonly Digest[];
+  /** Messages that came back with a section in them, which was taken off. */
+  readonly stripped: number;
+  /** The conversation had turns that this history does not continue: it was edited, regenerated or cut. */
+  readonly diverged: boolean;
+}
+
+/**
+ * Finds how far a plain history follows a conversation's turns. Compares plain with plain: sections that clients send back are
+ * taken off first. Where two branches fit, the longer and then the newer wins. The last message never matches, it is new.
+ */
+export function recallHistory(
+  conversation: Conversation,
+  messages: readonly ChatMessage[],
+  isOurs: (section: Digest) => boolean,
+): RecalledHistory {
+  let stripped = 0;
+  const plain = messages.flatMap((message): ChatMessage[] => {
+    const bare = stripSection(message, (section) => isOurs(digestOf(section)));
+    if (bare !== message) stripped++;
+    return bare === null ? [] : [bare];
+  });
+  const digests = plain.map(messageDigest);
+  const turns: { turn: Turn; messages: readonly ChatMessage[] }[] = [];
+  let at = 0;
+  let parent: TurnId | null = null;
+  for (;;) {
+    const next: Turn | undefined = longestMatch(conversation.childrenOf(parent), digests, at);
+    if (next === undefined) break;
+    turns.push({ turn: next, messages: plain.slice(at, at + next.given.length) });
+    at += next.given.length;
+    parent = next.id;
+  }
+  return {
+    turns,
+    rest: plain.slice(at),
+    digests: digests.slice(at),
+    stripped,
+    diverged: conversation.childrenOf(parent).length > 0,
+  };
+}
+
+function longestMatch(candidates: readonly Turn[], digests: readonly Digest[], at: number): Turn | undefined {
+  let best: Turn | undefined;
+  for (const candidate of candidates) {
+    const { given } = candidate;
+    if (best !== undefined && given.length < best.given.length) continue;
+    if (at + given.length < digests.length && given.every((digest, i) => digests[at + i] === digest)) best = candidate;
+  }
+  return best;
+}
+
+/** What the replayed part of a prompt says about its blocks. */
+export interface Standing {
+  /** Labels whose text is in the prompt. */
+  readonly given: ReadonlySet<Label>;
+  /** Labels whose text the prompt says was replaced, and by which. */
+  readonly replaced: ReadonlyMap<Label, Label>;
+}
+
+/** Reads the injections of a prompt's turns in order. */
+export function standingOf(injections: Iterable<Injection>): Standing {
+  const given = new Set<Label>();
+  const replaced = new Map<Label, Label>();
+  const takePlace = (label: Label, of: readonly Label[]) => {
+    replaced.delete(label);
+    for (const old of of) replaced.set(old, label);
+  };
+  for (const { blocks, annotations } of injections) {
+    for (const block of blocks) {
+      given.add(block.label);
+      takePlace(block.label, block.replaces);
+    }
+    for (const annotation of annotations) {
+      if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
+    }
+  }
+  return { given, replaced };
+}

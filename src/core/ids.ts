@@ -1,0 +1,32 @@
+/**
+ * Branded identifiers. A brand costs nothing at run time and keeps a user id from being passed where a memory id is meant.
+ */
+declare const brand: unique symbol;
+type Branded<T, B extends string> = T & { readonly [brand]: B };
+
+/** The caller's name for a user; never guessed, never empty. */
+export type UserId = Branded<string, "UserId">;
+/** The caller's name for an agent that keeps memories of its own for a user. */
+export type AgentId = Branded<string, "AgentId">;
+/** The caller's name for one conversation of a user. */
+export type ConversationId = Branded<string, "ConversationId">;
+/** The name under which a compose is tracked, repeated and evicted; the caller's where one was given. */
+export type RequestId = Branded<string, "RequestId">;
+/** The memory source's id of a memory; stays the same when the memory's text is updated. */
+export type MemoryId = Branded<string, "MemoryId">;
+/** A block's visible name, printed as `[12]`; stable per scope and never reused. */
+export type Label = Branded<number, "Label">;
+/** A node of the context index, unique within one scope and never reused. */
+export type NodeId = Branded<number, "NodeId">;
+/** A stored turn, unique within one scope and never reused. */
+export type TurnId = Branded<number, "TurnId">;
+/** SHA-256 of some text, base64url. */
+export type Digest = Branded<string, "Digest">;
+
+/** What a piece of state belongs to. No path in memstem reads the state of another scope. */
+export interface Scope {
+  readonly tenant: string;
+  readonly userId: UserId;
+  /** Absent: the user's own memories, shared by all agents that name none. */
+  readonly agentId: AgentId | null;
+}

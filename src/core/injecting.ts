@@ -1,0 +1,77 @@
+import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "./annotations.js";
+import type { BlockRegister, StoredBlock } from "./block-register.js";
+import type { Standing } from "./conversation.js";
+import type { Label } from "./ids.js";
+import type { Annotation, InjectedBlock, Injection } from "./injection.js";
+import { renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
+import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
+import type { Turn } from "./turn.js";
+
+/** What a turn has to say. */
+export interface InjectionRequest {
+  /** Distinct blocks that were asked for, in relevance order. */
+  readonly requested: readonly StoredBlock[];
+  /** What the prompt says already. */
+  readonly standing: Standing;
+  /** The blocks that are not in the prompt yet, in the order they are to stand in. */
+  readonly placed: readonly Label[];
+  readonly placement: Turn["placement"];
+  readonly settings: AnnotationSettings;
+}
+
+/**
+ * Decides what a turn injects: new blocks, each with what it replaces, then the annotations. What is in the prompt already is
+ * referred to, never repeated (Alg. 3); a memory that went back to a text given earlier is said to be current again.
+ */
+export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
+  const { requested, standing, placed, settings } = request;
+  const replacing = replacedBySuccessor(register, standing);
+  const blocks = placed.map((label): InjectedBlock => ({ label, replaces: replacing.get(label) ?? [] }));
+  const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
+  const fresh = requested.map(({ label }) => label).filter((label) => !standing.given.has(label));
+  const restored = earlier
+    .filter((label) => standing.replaced.has(label))
+    .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
+  // After a tool's result the section is a message of its own: worth it for new text, not for a mere reference.
+  if (request.placement === "after-tool-result" && blocks.length === 0 && restored.length === 0) {
+    return { blocks: [], annotations: [] };
+  }
+  const annotations = [
+    ...restored,
+    ...orderAnnotation(fresh, placed, settings),
+    ...locationAnnotation(earlier, settings),
+  ];
+  return { blocks, annotations };
+}
+
+/** Labels in the prompt whose text is superseded, by the label that took their place. */
+function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
+  const replacing = new Map<Label, Label[]>();
+  for (const old of standing.given) {
+    const successor = register.successor(old);
+    if (successor === null) continue;
+    const labels = replacing.get(successor);
+    if (labels === undefined) replacing.set(successor, [old]);
+    else labels.push(old);
+  }
+  return replacing;
+}
+
+/** Tokens that an injection adds to the prompt, estimated line by line; what it comes to with the message's own text is not more. */
+export function injectionTokens(
+  injection: Injection,
+  placement: Turn["placement"],
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): number {
+  if (injection.blocks.length === 0 && injection.annotations.length === 0) return 0;
+  let tokens = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
+  if (placement === "after-tool-result") tokens += TOKENS_PER_MESSAGE;
+  for (const block of injection.blocks) {
+    const stored = register.get(block.label);
+    if (stored === undefined) continue;
+    tokens += block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
+  }
+  for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
+  return tokens;
+}

@@ -1,0 +1,57 @@
+import { digestOf } from "./digest.js";
+import type { Digest } from "./ids.js";
+
+/** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through untouched. */
+export interface ContentPart {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * A chat message as the OpenAI chat API has it. Fields that memstem does not know (tool calls, names, …) pass through untouched.
+ */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content?: string | readonly ContentPart[] | null | undefined;
+  readonly [field: string]: unknown;
+}
+
+/** Identifies a message by what the engine sees of it; the order of its JSON fields does not matter. */
+export function messageDigest(message: ChatMessage): Digest {
+  return digestOf(canonicalJson({ ...message, content: message.content ?? null }));
+}
+
+/** The message's text: its content, or its text parts joined by line breaks. */
+export function messageText(message: ChatMessage): string {
+  const { content } = message;
+  if (typeof content === "string") return content;
+  if (content === null || content === undefined) return "";
+  return content
+    .map((part) => (typeof part["text"] === "string" ? part["text"] : ""))
+    .filter((text) => text !== "")
+    .join("\n");
+}
+
+/** Everything of a message that costs tokens, as one text: its content and, for messages with more to them, its other fields. */
+export function countedText(message: ChatMessage): string {
+  const { role: _role, content: _content, ...rest } = message;
+  const text = messageText(message);
+  return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
+}
+
+/** Whether a message belongs to the head of a prompt: instructions that stand before the conversation. */
+export function isInstruction(message: ChatMessage): boolean {
+  return message.role === "system" || message.role === "developer";
+}
+
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value)
+      .filter(([, field]) => field !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+      .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`);
+    return `{${fields.join(",")}}`;
+  }
+  return JSON.stringify(value) ?? "null";
+}

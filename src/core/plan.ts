@@ -1,0 +1,39 @@
+import type { Label, MemoryId } from "./ids.js";
+import type { PolicyName } from "./ordering.js";
+
+/** Where a memory's text stands in the prompt. */
+export type Placement =
+  /** In this turn, in the part that an engine should have cached. */
+  | "cached_prefix"
+  /** In this turn, to be computed. */
+  | "new"
+  /** In an earlier turn of this very prompt. */
+  | "earlier_turn";
+
+/** One memory that was asked for. */
+export interface PlacedMemory {
+  readonly label: Label;
+  readonly memoryId: MemoryId;
+  readonly placement: Placement;
+  /** Place in the retrieval order, from 0. */
+  readonly rank: number;
+  /** Labels in this prompt whose text this one takes the place of. */
+  readonly replaces: readonly Label[];
+}
+
+/** What a composition should cost. Token figures are estimates of the configured token counter. */
+export interface Plan {
+  readonly layout: "single" | "conversation";
+  readonly policy: PolicyName;
+  /** Prompt tokens that an engine should find in its prefix cache. */
+  readonly expectedCachedTokens: number;
+  /** Prompt tokens that it has to compute. */
+  readonly uncachedTokens: number;
+  readonly totalTokens: number;
+  /** Node of the context index whose prefix was used, as child positions; empty for none. */
+  readonly searchPath: readonly number[];
+  /** Whether this turn's blocks stand in another order than the retrieval's. */
+  readonly orderChanged: boolean;
+  /** How many messages from the front are byte for byte those of an earlier prompt of this conversation. */
+  readonly stableMessages: number;
+}

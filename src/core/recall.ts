@@ -1,0 +1,32 @@
+import type { BlockRegister } from "./block-register.js";
+import type { RetrievedMemory } from "./retrieved-memory.js";
+
+/**
+ * Memories that are known already and share words with the query, best first: what there is to compose from while the memory
+ * source gives no answer. Rare words weigh more (inverse document frequency over the known blocks); nothing shared, nothing given.
+ */
+export function recallKnown(register: BlockRegister, query: string, topK: number): RetrievedMemory[] {
+  const wanted = wordsOf(query);
+  const known = [...register.current()].map((block) => ({ block, words: wordsOf(block.text) }));
+  const frequency = new Map<string, number>();
+  for (const { words } of known) {
+    for (const word of words) if (wanted.has(word)) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+  }
+  const weight = (word: string) => Math.log(1 + known.length / (frequency.get(word) ?? Number.POSITIVE_INFINITY));
+  return known
+    .map(({ block, words }) => ({
+      block,
+      score: [...wanted].reduce((sum, word) => sum + (words.has(word) ? weight(word) : 0), 0),
+    }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score || a.block.label - b.block.label)
+    .slice(0, topK)
+    .flatMap(({ block }) => {
+      const id = register.memoryOf(block.label);
+      return id === undefined ? [] : [{ id, text: block.text }];
+    });
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(text.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? []);
+}

@@ -1,0 +1,169 @@
+import type { Label } from "./ids.js";
+import type { Annotation, InjectedBlock, Injection } from "./injection.js";
+import type { ChatMessage } from "./message.js";
+
+/*
+ * A section is what memstem puts into a message:
+ *
+ *   section      = "<memories>" LF *block *annotation "</memories>"
+ *   block        = label SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
+ *   label        = "[" 1*DIGIT "]"
+ *   labels       = label *( ", " label )
+ *   annotation   = a line that begins with neither "[", "<" nor white space
+ *
+ * Memory text is untrusted. Every line of it but the first is indented, and the three things that mean something here (a label,
+ * the section's tags, the `<|…|>` of chat templates) get a backslash inside, so no memory can forge one. The escaping is a
+ * bijection: `[7]` is printed `[\7]`, `[\7]` is printed `[\\7]`.
+ */
+
+const OPEN = "<memories>\n";
+const CLOSE = "</memories>";
+/** Stands between a section and the message's own text. */
+const GLUE = "\n\n";
+
+/** What opens every section; it stands before the first block, so it is cached with it. */
+export const SECTION_OPENING = OPEN;
+/** What closes every section before the message's own text goes on. */
+export const SECTION_CLOSING = CLOSE + GLUE;
+
+/** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
+export type TextOf = (label: Label) => string;
+
+const FORGEABLE = /\[(\\*)(\d+)\]|<(\\*)(\/?memories|\|)/gi;
+const ESCAPED = /\[\\(\\*)(\d+)\]|<\\(\\*)(\/?memories|\|)/gi;
+
+/** Canonical memory text as it stands in a prompt. */
+export function escapeText(text: string): string {
+  return text
+    .replace(FORGEABLE, (_all, a: string | undefined, digits: string, b: string | undefined, mark: string) =>
+      a !== undefined ? `[\\${a}${digits}]` : `<\\${b ?? ""}${mark}`,
+    )
+    .replaceAll("\n", "\n  ");
+}
+
+/** The inverse of {@link escapeText}. */
+export function unescapeText(rendered: string): string {
+  return rendered
+    .replaceAll("\n  ", "\n")
+    .replace(ESCAPED, (_all, a: string | undefined, digits: string, b: string | undefined, mark: string) =>
+      a !== undefined ? `[${a}${digits}]` : `<${b ?? ""}${mark}`,
+    );
+}
+
+/** A label as the reader of the prompt sees it. */
+export function renderLabel(label: Label): string {
+  return `[${label}]`;
+}
+
+export function renderLabels(labels: readonly Label[]): string {
+  return labels.map(renderLabel).join(", ");
+}
+
+/** One block's line or lines, line break included. */
+export function renderBlock(block: InjectedBlock, text: string): string {
+  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
+  return `${renderLabel(block.label)} ${mark}${escapeText(text)}\n`;
+}
+
+/** One annotation's line, without the line break. */
+export function renderAnnotation(annotation: Annotation): string {
+  if (annotation.kind === "restored") {
+    const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
+    return `Current again: ${renderLabel(annotation.label)}${mark}.`;
+  }
+  // A function, so that `$` in a caller's template is just a character.
+  return annotation.template.replace("{labels}", () => renderLabels(annotation.labels));
+}
+
+/** The whole section, byte-stable: the same injection and texts give the same bytes. Empty where nothing was injected. */
+export function renderSection(injection: Injection, textOf: TextOf): string {
+  if (injection.blocks.length === 0 && injection.annotations.length === 0) return "";
+  let section = OPEN;
+  for (const block of injection.blocks) section += renderBlock(block, textOf(block.label));
+  for (const annotation of injection.annotations) section += `${renderAnnotation(annotation)}\n`;
+  return section + CLOSE;
+}
+
+/** The message with the section before its own content. */
+export function injectInto(message: ChatMessage, section: string): ChatMessage {
+  if (section === "") return message;
+  const { content } = message;
+  if (Array.isArray(content)) return { ...message, content: [{ type: "text", text: section }, ...content] };
+  return { ...message, content: `${section}${GLUE}${content ?? ""}` };
+}
+
+/** A section as a message of its own, for a prompt that ends with a tool's result. */
+export function sectionMessage(section: string): ChatMessage {
+  return { role: "user", content: section };
+}
+
+/**
+ * Takes a section off the front of a message, if one is there and `isOurs` says that memstem sent it (clients do send composed
+ * messages back). `null`: the message was nothing but a section. The same object: nothing was taken off.
+ */
+export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
+  const { content } = message;
+  if (typeof content === "string") {
+    const section = sectionAtStart(content);
+    if (section === null || !isOurs(section)) return message;
+    const rest = content.slice(section.length);
+    return rest === "" ? null : { ...message, content: rest.startsWith(GLUE) ? rest.slice(GLUE.length) : rest };
+  }
+  if (Array.isArray(content) && content.length > 0) {
+    const [first, ...rest] = content;
+    if (first?.type !== "text" || typeof first.text !== "string") return message;
+    if (sectionAtStart(first.text) !== first.text || !isOurs(first.text)) return message;
+    return { ...message, content: rest };
+  }
+  return message;
+}
+
+/** The well-formed section that a text begins with, or null. */
+export function sectionAtStart(text: string): string | null {
+  if (!text.startsWith(OPEN)) return null;
+  const end = text.indexOf(`\n${CLOSE}`, OPEN.length - 1);
+  if (end < 0) return null;
+  const section = text.slice(0, end + 1 + CLOSE.length);
+  return parseSection(section) === null ? null : section;
+}
+
+/** What a strict reader sees in a section: the blocks with their texts, and the annotation lines. */
+export interface ParsedSection {
+  readonly blocks: readonly { readonly label: number; readonly replaces: readonly number[]; readonly text: string }[];
+  readonly annotations: readonly string[];
+}
+
+const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces (\[\d+\](?:, \[\d+\])*)\) )?(.*)$/s;
+
+/** Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}. */
+export function parseSection(section: string): ParsedSection | null {
+  if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
+  const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
+  lines.pop();
+  const blocks: { label: number; replaces: number[]; lines: string[] }[] = [];
+  const annotations: string[] = [];
+  for (const line of lines) {
+    const last = blocks.at(-1);
+    const match = BLOCK_LINE.exec(line);
+    if (match) {
+      if (annotations.length > 0) return null;
+      const replaces = [...(match[2] ?? "").matchAll(/\d+/g)].map(([digits]) => Number(digits));
+      blocks.push({ label: Number(match[1]), replaces, lines: [match[3] ?? ""] });
+    } else if (line.startsWith("  ")) {
+      if (last === undefined || annotations.length > 0) return null;
+      last.lines.push(line);
+    } else if (line === "" || /^[[<\s]/.test(line)) {
+      return null;
+    } else {
+      annotations.push(line);
+    }
+  }
+  return {
+    blocks: blocks.map(({ label, replaces, lines: text }) => ({
+      label,
+      replaces,
+      text: unescapeText(text.join("\n")),
+    })),
+    annotations,
+  };
+}

@@ -1,0 +1,51 @@
+import type { ContextIndex } from "./context-index.js";
+import type { RecalledHistory } from "./conversation.js";
+import type { Digest } from "./ids.js";
+import type { ChatMessage } from "./message.js";
+import { messagesTokens, Prompt, turnMessages } from "./prompt.js";
+import { renderSection, type TextOf } from "./rendering.js";
+import type { TokenCounter } from "./token-counter.js";
+
+/** The part of a prompt that earlier turns made, built again. */
+export interface Replay {
+  readonly prompt: Prompt;
+  /** Digest of the instructions. */
+  readonly head: Digest;
+  readonly tokens: number;
+  /** Messages from the front that are byte for byte those of an earlier prompt. */
+  readonly stableMessages: number;
+  /** Tokens of the longest earlier prompt that this one begins with and that was not evicted. */
+  readonly cachedTokens: number;
+}
+
+/**
+ * Puts every turn's injection back where it stood (ALGORITHMS.md §5, history replay). What is stable is not assumed: the rolling
+ * digest of what is built now is compared with that of what was sent then, so other instructions or a forgotten memory show.
+ */
+export function replayTurns(
+  head: readonly ChatMessage[],
+  history: RecalledHistory,
+  index: ContextIndex,
+  textOf: TextOf,
+  countTokens: TokenCounter,
+): Replay {
+  const prompt = new Prompt();
+  prompt.push(...head);
+  const headDigest = prompt.digest;
+  let stable = { messages: 0, tokens: 0 };
+  let cachedTokens = 0;
+  for (const { turn, messages } of history.turns) {
+    prompt.push(...turnMessages(messages, turn.placement, renderSection(turn.injection, textOf)));
+    if (prompt.digest !== turn.prompt) continue;
+    stable = { messages: prompt.messages.length, tokens: turn.promptTokens };
+    if (index.hasAnchor(turn.anchor)) cachedTokens = turn.promptTokens;
+  }
+  const changed = prompt.messages.slice(stable.messages);
+  return {
+    prompt,
+    head: headDigest,
+    tokens: stable.tokens + messagesTokens(changed, countTokens),
+    stableMessages: stable.messages,
+    cachedTokens,
+  };
+}

@@ -1,0 +1,117 @@
+import { BlockRegister, type RegisterChanges } from "./block-register.js";
+import { ContextIndex, type IndexChanges } from "./context-index.js";
+import type { Conversation } from "./conversation.js";
+import type { ConversationId, TurnId } from "./ids.js";
+import type { TokenCounter } from "./token-counter.js";
+
+/** Counters of one scope; each only ever grows, so nothing is named twice. */
+export interface ScopeCounters {
+  readonly nextLabel: number;
+  readonly nextNode: number;
+  readonly nextTurn: number;
+  /** Requests composed so far: the scope's logical clock. */
+  readonly requests: number;
+}
+
+export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTurn: 1, requests: 0 };
+
+/** What a stored scope consists of, conversations aside; those load one by one. */
+export interface StoredScope {
+  readonly counters: ScopeCounters;
+  readonly register: ConstructorParameters<typeof BlockRegister>[0];
+  readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
+}
+
+export const EMPTY_SCOPE: StoredScope = {
+  counters: FIRST_COUNTERS,
+  register: { blocks: [], versions: [], forgotten: [] },
+  nodes: [],
+};
+
+/** What composes changed in a scope, to be stored in one transaction. */
+export interface ScopeChanges {
+  readonly counters: ScopeCounters;
+  readonly register: RegisterChanges;
+  readonly index: IndexChanges;
+}
+
+/** Bounds on what one scope holds in memory. */
+export interface ScopeBounds {
+  /** Nodes of the context index; past it the least recently used paths go, from memory and from disk. */
+  readonly maxIndexNodes: number;
+  /** Conversations kept loaded; past it the least recently used one is dropped from memory (not from disk). */
+  readonly maxLoadedConversations: number;
+}
+
+export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
+
+/** The working state of one scope: a cold start is an empty one. Whoever changes it stores what {@link drain} hands over, or drops it. */
+export class ScopeState {
+  readonly register: BlockRegister;
+  readonly index: ContextIndex;
+  readonly #conversations = new Map<ConversationId, Conversation>();
+  #nextTurn: number;
+  #requests: number;
+
+  constructor(
+    stored: StoredScope,
+    countTokens: TokenCounter,
+    private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+  ) {
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
+    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes);
+    this.#nextTurn = stored.counters.nextTurn;
+    this.#requests = stored.counters.requests;
+  }
+
+  get requests(): number {
+    return this.#requests;
+  }
+
+  /** Advances the logical clock by one request and returns its new reading. */
+  tick(): number {
+    return ++this.#requests;
+  }
+
+  newTurnId(): TurnId {
+    return this.#nextTurn++ as TurnId;
+  }
+
+  /** A conversation's turns; `load` is asked for them where they are not in memory. */
+  conversation(id: ConversationId, load: () => Conversation): Conversation {
+    const conversation = this.#conversations.get(id) ?? load();
+    this.#conversations.delete(id);
+    this.#conversations.set(id, conversation);
+    const [oldest] = this.#conversations.keys();
+    if (this.#conversations.size > this.bounds.maxLoadedConversations && oldest !== undefined) {
+      this.#conversations.delete(oldest);
+    }
+    return conversation;
+  }
+
+  /** Drops loaded conversations, whose stored turns were changed; they load again when asked for. */
+  unloadConversations(): void {
+    this.#conversations.clear();
+  }
+
+  /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
+  get weight(): number {
+    let turns = 0;
+    for (const conversation of this.#conversations.values()) turns += conversation.size;
+    return 2 * this.register.textLength + 600 * this.register.size + 400 * this.index.size + 1_000 * turns + 2_000;
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): ScopeChanges {
+    return {
+      counters: {
+        nextLabel: this.register.nextLabel,
+        nextNode: this.index.nextId,
+        nextTurn: this.#nextTurn,
+        requests: this.#requests,
+      },
+      register: this.register.drain(),
+      index: this.index.drain(),
+    };
+  }
+}

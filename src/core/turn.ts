@@ -1,0 +1,25 @@
+import type { ConversationId, Digest, TurnId } from "./ids.js";
+import type { Injection } from "./injection.js";
+
+/**
+ * One composed prompt's own part of a conversation. Turns form a tree: a regenerated or edited question is a second child of the
+ * same parent, so going back to an earlier branch finds its bytes again. A single prompt is a turn without conversation or parent.
+ */
+export interface Turn {
+  readonly id: TurnId;
+  readonly conversationId: ConversationId | null;
+  readonly parent: TurnId | null;
+  /** The plain messages since the parent's, as digests; the last of them is the turn's question or tool result. */
+  readonly given: readonly Digest[];
+  /** Where the injection stands: before the last given message's text, or in a message of its own after it. */
+  readonly placement: "in-question" | "after-tool-result";
+  readonly injection: Injection;
+  /** Digest of the instructions (system messages) that stood at the head of the prompt. */
+  readonly head: Digest;
+  /** Rolling digest of every message of the prompt as it was sent: equal digests, equal bytes. */
+  readonly prompt: Digest;
+  /** Digest of what stood before this turn's blocks; the index keeps what was served behind it. */
+  readonly anchor: Digest;
+  /** Tokens of the whole prompt as it was sent, estimated. */
+  readonly promptTokens: number;
+}

@@ -1,0 +1,91 @@
+import { z } from "zod";
+
+/** A fact that was extracted from a session; ready to be a memory. */
+export interface Observation {
+  readonly text: string;
+  readonly speaker: string;
+  readonly session: number;
+  readonly sessionTime: string;
+  /** Ids of the dialogue turns that say it. */
+  readonly evidence: readonly string[];
+}
+
+/** A question on a conversation. */
+export interface Question {
+  readonly question: string;
+  /** Null in the adversarial category 5, where there is nothing to know. */
+  readonly answer: string | null;
+  /** LoCoMo's category number; papers permute the names. */
+  readonly category: number;
+  readonly evidence: readonly string[];
+}
+
+/** One LoCoMo conversation, as far as memory search needs it. */
+export interface LocomoConversation {
+  readonly id: string;
+  readonly observations: readonly Observation[];
+  readonly questions: readonly Question[];
+}
+
+/** The file is not LoCoMo's format, or does not have what was asked for. */
+export class LocomoDataError extends Error {
+  override readonly name = "LocomoDataError";
+}
+
+const evidence = z.union([z.string(), z.array(z.string())]).transform((ids) => (typeof ids === "string" ? [ids] : ids));
+const sample = z.looseObject({
+  sample_id: z.string(),
+  conversation: z.record(z.string(), z.unknown()),
+  observation: z.record(z.string(), z.record(z.string(), z.array(z.tuple([z.string(), evidence]).rest(z.unknown())))),
+  qa: z.array(
+    z.looseObject({
+      question: z.string(),
+      answer: z.union([z.string(), z.number()]).optional(),
+      category: z.int(),
+      evidence: z.array(z.string()).default([]),
+    }),
+  ),
+});
+
+/** Reads a LoCoMo file's JSON. Throws {@link LocomoDataError}. */
+export function readLocomo(json: unknown): LocomoConversation[] {
+  const parsed = z.array(sample).safeParse(json);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new LocomoDataError(`not a LoCoMo file: ${issue?.path.join(".") ?? ""} ${issue?.message ?? ""}`);
+  }
+  return parsed.data.map(({ sample_id, conversation, observation, qa }) => ({
+    id: sample_id,
+    observations: Object.entries(observation)
+      .map(([key, speakers]) => ({ session: Number(/^session_(\d+)_observation$/.exec(key)?.[1]), speakers }))
+      .filter(({ session }) => Number.isInteger(session))
+      .sort((a, b) => a.session - b.session)
+      .flatMap(({ session, speakers }) =>
+        Object.entries(speakers).flatMap(([speaker, facts]) =>
+          facts.map(([text, ids]) => ({
+            text,
+            speaker,
+            session,
+            sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
+            evidence: ids,
+          })),
+        ),
+      ),
+    questions: qa.map(({ question, answer, category, evidence: ids }) => ({
+      question,
+      answer: answer === undefined ? null : String(answer),
+      category,
+      evidence: ids,
+    })),
+  }));
+}
+
+/** One conversation of a file by its id; the first where none is named. Throws {@link LocomoDataError}. */
+export function pickConversation(conversations: readonly LocomoConversation[], id?: string): LocomoConversation {
+  const picked = id === undefined ? conversations[0] : conversations.find((conversation) => conversation.id === id);
+  if (picked !== undefined) return picked;
+  const ids = conversations.map((conversation) => conversation.id).join(", ");
+  throw new LocomoDataError(
+    id === undefined ? "the file has no conversation" : `no conversation ${id}; there are: ${ids}`,
+  );
+}

@@ -1,0 +1,216 @@
+import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { z } from "zod";
+import { InvalidRequestError } from "../service/errors.js";
+import { fieldIssues } from "../service/field-issues.js";
+import type { Memstem } from "../service/memstem.js";
+import * as wire from "./contracts.js";
+import { notFound, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
+
+/** What the log gets of a request. Never memory text, never a query. */
+export interface RequestLog {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  /** Milliseconds. */
+  readonly ms: number;
+  readonly requestId?: string;
+  readonly totalTokens?: number;
+  readonly expectedCachedTokens?: number;
+  readonly warnings?: readonly string[];
+}
+
+/** What the HTTP surface needs. */
+export interface HttpParts {
+  readonly memstem: Memstem;
+  readonly version: string;
+  /** Most bytes of a request body. */
+  readonly maxBodyBytes: number;
+  /** Called once per request. */
+  readonly onRequest: (entry: RequestLog) => void;
+  /** Called with what a handler threw that is nobody's mistake but ours. */
+  readonly onFault: (error: unknown) => void;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+interface Variables {
+  composed?: Pick<RequestLog, "requestId" | "totalTokens" | "expectedCachedTokens" | "warnings">;
+}
+
+/** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
+export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables }> {
+  const { memstem } = parts;
+  const app = new OpenAPIHono<{ Variables: Variables }>({
+    defaultHook: (result) => {
+      if (!result.success) throw new InvalidRequestError(fieldIssues(result.error));
+    },
+  });
+
+  app.use(async (c, next) => {
+    const start = parts.clock();
+    await next();
+    const { method, routePath } = c.req;
+    parts.onRequest({
+      method,
+      route: routePath,
+      status: c.res.status,
+      ms: parts.clock() - start,
+      ...c.get("composed"),
+    });
+  });
+  app.use(
+    bodyLimit({
+      maxSize: parts.maxBodyBytes,
+      onError: () => {
+        const message = `must be at most ${parts.maxBodyBytes} bytes`;
+        return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
+      },
+    }),
+  );
+  app.use(requireJson);
+  app.onError((error) => {
+    const value = problemOf(error);
+    if (value.status === 500) parts.onFault(error);
+    return problemResponse(value);
+  });
+  app.notFound(notFound);
+
+  app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
+    const answer = await memstem.compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
+    c.set("composed", {
+      requestId: answer.requestId,
+      totalTokens: answer.plan.totalTokens,
+      expectedCachedTokens: answer.plan.expectedCachedTokens,
+      warnings: answer.warnings.map(({ code }) => code),
+    });
+    return c.json(wire.writeCompose(answer), 200);
+  });
+  app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
+    const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
+    const added = memories.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
+    const kept = await memstem.addMemories(user_id, agent_id, added, c.req.raw.signal);
+    return c.json({ results: kept.map(({ id, text }) => ({ id, memory: text })) }, 201);
+  });
+  app.openapi(
+    post("/evict", "Say that the engine dropped requests' cache", wire.evictBody, wire.evictResult),
+    async (c) => c.json(wire.writeEviction(await memstem.evict(c.req.valid("json").request_ids)), 200),
+  );
+  app.openapi(post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult), (c) => {
+    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
+    const observation = {
+      ...(prompt_tokens == null ? {} : { promptTokens: prompt_tokens }),
+      ...(cached_tokens == null ? {} : { cachedTokens: cached_tokens }),
+      ...(ttft_ms == null ? {} : { ttftMs: ttft_ms }),
+    };
+    return c.json(wire.writeFeedback(memstem.feedback(user_id, agent_id, request_id, observation)), 200);
+  });
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/users/{user_id}/index",
+      summary: "A user's context index",
+      request: { params: wire.userPath, query: wire.indexQuery },
+      responses: responses(wire.indexResult),
+    }),
+    (c) => {
+      const { agent_id = null, limit } = c.req.valid("query");
+      return c.json(wire.writeIndex(memstem.describeIndex(c.req.valid("param").user_id, agent_id, limit)), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/users/{user_id}",
+      summary: "Forget a user",
+      request: { params: wire.userPath },
+      responses: responses(wire.forgetUserResult),
+    }),
+    async (c) => {
+      const { userId, scopes } = await memstem.forgetUser(c.req.valid("param").user_id);
+      return c.json({ user_id: userId, scopes }, 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/users/{user_id}/memories/{memory_id}",
+      summary: "Forget a memory for good",
+      request: { params: wire.memoryPath },
+      responses: responses(wire.forgetMemoryResult),
+    }),
+    async (c) => {
+      const { user_id, memory_id } = c.req.valid("param");
+      return c.json(wire.writeForgetting(await memstem.forgetMemory(user_id, memory_id)), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/healthz",
+      summary: "Whether the service works",
+      responses: responses(wire.health),
+    }),
+    (c) => {
+      memstem.ping();
+      return c.json({ status: "ok" as const, version: parts.version, source: memstem.sourceName }, 200);
+    },
+  );
+
+  app.doc31("/openapi.json", {
+    openapi: "3.1.0",
+    info: {
+      title: "memstem",
+      version: parts.version,
+      description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
+    },
+  });
+  return app;
+}
+
+function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 200>(
+  path: string,
+  summary: string,
+  body: B,
+  result: R,
+  status: S = 200 as S,
+) {
+  return createRoute({
+    method: "post",
+    path,
+    summary,
+    request: { body: { required: true, content: { "application/json": { schema: body } } } },
+    responses: responses(result, status),
+  });
+}
+
+function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, status: S = 200 as S) {
+  return {
+    [status]: { description: "Done", content: { "application/json": { schema: result } } },
+    default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+  } as { [K in S]: { description: string; content: { "application/json": { schema: R } } } } & {
+    default: { description: string; content: { "application/problem+json": { schema: typeof problemSchema } } };
+  };
+}
+
+/** A body that is there must say that it is JSON, and be it; the validator would else skip it. */
+async function requireJson(c: Context, next: () => Promise<void>): Promise<Response | undefined> {
+  if (c.req.method === "POST") {
+    const type = c.req.header("content-type") ?? "";
+    if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
+      return problemResponse(
+        problem(415, "content-type: must be application/json", [
+          { field: "content-type", message: "must be application/json" },
+        ]),
+      );
+    }
+    try {
+      await c.req.json();
+    } catch {
+      return problemResponse(problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]));
+    }
+  }
+  await next();
+  return undefined;
+}

@@ -1,0 +1,80 @@
+import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { z } from "zod";
+import { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "../service/errors.js";
+
+/** RFC 9457, with the fields that are wrong. */
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().optional(),
+    errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: "Problem", description: "A problem (RFC 9457). `errors` names each field that is wrong." });
+
+/** A problem as it goes over the wire. */
+export type Problem = z.infer<typeof problemSchema>;
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: "Malformed request",
+  404: "Not found",
+  405: "Method not allowed",
+  413: "Request too large",
+  415: "Unsupported media type",
+  422: "Invalid request",
+  500: "Internal error",
+  501: "Not supported",
+  502: "The memory source failed",
+  503: "Not available",
+  504: "The memory source did not answer in time",
+};
+
+/** Builds a problem. `type` is `about:blank`: the status says what kind it is. */
+export function problem(status: number, detail?: string, errors?: readonly FieldIssue[]): Problem {
+  return {
+    type: "about:blank",
+    title: TITLES[status] ?? "Error",
+    status,
+    ...(detail === undefined ? {} : { detail }),
+    ...(errors === undefined ? {} : { errors: errors.map(({ field, message }) => ({ field, message })) }),
+  };
+}
+
+/** Sends a problem. */
+export function problemResponse(value: Problem, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(JSON.stringify(value), {
+    status: value.status,
+    headers: { "content-type": "application/problem+json", ...headers },
+  });
+}
+
+/** The problem for whatever a handler threw. What is nobody's mistake but ours says nothing about itself. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof InvalidRequestError) return problem(422, error.message, error.issues);
+  if (error instanceof NotFoundError) {
+    return problem(404, error.message, [{ field: error.field, message: error.message }]);
+  }
+  if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
+  if (error instanceof HTTPException) return problem(error.status, error.message);
+  return problem(500, "the request could not be served; the log says why");
+}
+
+function sourceStatus({ failure }: MemorySourceError): number {
+  switch (failure.kind) {
+    case "unsupported":
+      return 501;
+    case "timeout":
+      return 504;
+    case "aborted":
+      return 503;
+    default:
+      return 502;
+  }
+}
+
+/** For routes that do not exist. */
+export function notFound(context: Context): Response {
+  return problemResponse(problem(404, `no such route: ${context.req.method} ${context.req.path}`));
+}

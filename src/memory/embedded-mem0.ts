@@ -1,0 +1,163 @@
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+import type { RetrievedMemory } from "../core/retrieved-memory.js";
+import { type EmbeddedStore, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
+import { Erasure } from "./erasure.js";
+import { loadOnce } from "./load-once.js";
+import { readMem0Added } from "./mem0-added.js";
+import { readMem0Found } from "./mem0-found.js";
+import { embeddedScope, embeddedUserName } from "./mem0-identity.js";
+import { filtersOf, isOwnedBy } from "./mem0-scope.js";
+import { similarityThreshold } from "./mem0-service.js";
+import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import { checkMemoryText } from "./memory-text.js";
+import { SerialQueue } from "./serial-queue.js";
+import { untilAborted } from "./until-aborted.js";
+
+/** Where the embedded memories are, and how near they must be. */
+export interface EmbeddedMem0Options {
+  /** memstem's data directory; created where there is none. The memories are in its subdirectory `mem0`, and nothing outside of it. */
+  readonly dataDir: string;
+  /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
+  readonly threshold?: number;
+}
+
+const NAME = "embedded";
+
+/** What of a query Mem0 sees. Its keyword search compares every word of it with every word of every memory. */
+const MAX_QUERY_CHARACTERS = 4_000;
+
+/**
+ * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memstem owns what is in it.
+ *
+ * Scopes are exact: a search, a deletion and an addition with an agent see that agent's memories, and those without one see the
+ * memories that have no agent. Mem0 OSS itself would show a user's search all of his agents' memories; its hosted platform would not.
+ * Exact it is, because memstem promises that no path reads the state of another scope, and because what one agent was told (say, a
+ * health coach) must not turn up in a prompt that never named it. `deleteUser` is the one call that reaches all agents.
+ *
+ * Mem0, its model and its databases are loaded at the first call; a failure to is tried again by the next call. Writes run one at a
+ * time; searches run beside them. When a signal aborts, the caller is let go at once, and a write under way still ends. A search reads
+ * every memory of every user from disk, and takes time in proportion: meant for up to some ten thousand memories in all.
+ *
+ * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
+ * Throws a `TypeError` for a threshold that is none, and what `mkdir` throws for a directory that cannot be made.
+ */
+export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
+  const threshold = checkedThreshold(options.threshold);
+  const directory = resolve(options.dataDir, "mem0");
+  mkdirSync(directory, { recursive: true });
+
+  const erasure = new Erasure(directory, STORE_DATABASES);
+  const writes = new SerialQueue();
+  let opened: EmbeddedStore | undefined;
+  let closed = false;
+
+  const open = loadOnce(async () => {
+    const store = await openEmbeddedStore(directory);
+    if (closed) {
+      store.close();
+      throw unreachable("it is closed");
+    }
+    opened = store;
+    erasure.resume();
+    return store.memory;
+  });
+
+  /** Every call comes through here: opened first, let go when the signal aborts, and failing in one way only. */
+  function call<T>(signal: AbortSignal, work: (mem0: EmbeddedStore["memory"]) => Promise<T>): Promise<T> {
+    if (closed) return Promise.reject(unreachable("it is closed"));
+    return untilAborted(NAME, signal, async () => {
+      try {
+        return await work(await open());
+      } catch (error) {
+        throw error instanceof MemorySourceError ? error : unreachable(reasonOf(error));
+      }
+    });
+  }
+
+  let nextErasure: Promise<boolean> | undefined;
+  /** One erasure serves every deletion that ended before it starts. */
+  function erased(): Promise<boolean> {
+    nextErasure ??= writes.run(() => {
+      nextErasure = undefined;
+      return erasure.finish();
+    });
+    return nextErasure;
+  }
+
+  return {
+    name: NAME,
+    owned: true,
+
+    async search({ scope, query, topK }, signal) {
+      if (query.trim() === "") return [];
+      const names = embeddedScope(scope);
+      const searching = { filters: filtersOf(names), topK, ...(threshold === undefined ? {} : { threshold }) };
+      const answer = await call(signal, (mem0) => mem0.search(query.slice(0, MAX_QUERY_CHARACTERS), searching));
+      return readMem0Found(NAME, answer, names, topK);
+    },
+
+    async add(scope, memories, signal) {
+      for (const { text } of memories) checkMemoryText(NAME, text);
+      const { userId, agentId } = embeddedScope(scope);
+      return await call(signal, async (mem0) => {
+        const added: RetrievedMemory[] = [];
+        for (const { text, metadata } of memories) {
+          if (signal.aborted) break;
+          const keeping = { userId, agentId, infer: false, metadata: { ...metadata } };
+          added.push(...readMem0Added(await writes.run(() => mem0.add(text, keeping)), text));
+        }
+        return added;
+      });
+    },
+
+    async delete(scope, id, signal) {
+      const names = embeddedScope(scope);
+      return await call(signal, async (mem0) => {
+        const deleted = await writes.run(async () => {
+          if (!isOwnedBy(await mem0.get(id), names)) return false;
+          erasure.begin();
+          await mem0.delete(id);
+          return true;
+        });
+        if (deleted) await erased();
+        return deleted;
+      });
+    },
+
+    async deleteUser(scope, signal) {
+      const userId = embeddedUserName(scope);
+      await call(signal, async (mem0) => {
+        await writes.run(async () => {
+          erasure.begin();
+          await mem0.deleteAll({ userId });
+        });
+        await erased();
+      });
+    },
+
+    async close() {
+      if (closed) return;
+      closed = true;
+      await writes.idle();
+      opened?.close();
+    },
+  };
+}
+
+function checkedThreshold(threshold: number | undefined): number | undefined {
+  const checked = similarityThreshold.safeParse(threshold);
+  if (!checked.success) throw new TypeError("threshold: must be a number from 0 to 1");
+  return checked.data;
+}
+
+/** Mem0's and SQLite's own words, cut short; they name ids, files and settings, never a memory's text. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return "Mem0 failed";
+  const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
+  return `${code}${error.message}`.slice(0, 200);
+}
+
+function unreachable(cause: string): MemorySourceError {
+  return new MemorySourceError(NAME, { kind: "unreachable", cause });
+}

@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import type { Memory } from "mem0ai/oss";
+import { inMem0Directory, withoutTelemetry } from "./mem0-environment.js";
+import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "./sentence-embedder.js";
+
+/**
+ * The databases of the embedded store, in its directory. `vectors.db` holds the memories. `vectors_entities.db` holds names and phrases
+ * that Mem0 takes out of memories while a language model extracts them; with `infer: false` it stays empty, but Mem0 creates it.
+ */
+export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
+
+/** Mem0 OSS, running inside this process. */
+export interface EmbeddedStore {
+  readonly memory: Memory;
+  /** Lets go of the database files. */
+  close(): void;
+}
+
+/**
+ * Starts Mem0 OSS with everything it needs on this machine: its SQLite vector store in `directory` (which must exist), sentence vectors
+ * computed in the process, no history, no telemetry. Rejects with whatever Mem0 fails with. Mem0 writes its `config.json` (a random id,
+ * meant for the telemetry that is off) into `directory` too.
+ */
+export async function openEmbeddedStore(directory: string): Promise<EmbeddedStore> {
+  withoutTelemetry();
+  const { Memory } = await import("mem0ai/oss");
+  const memory = await inMem0Directory(directory, async () => {
+    const starting = new Memory({
+      vectorStore: {
+        provider: "memory",
+        config: { dbPath: join(directory, STORE_DATABASES[0]), dimension: EMBEDDING_DIMENSIONS },
+      },
+      embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
+      // Mem0 insists on a language model. It is never asked: every memory is added with `infer: false`.
+      llm: { provider: "openai", config: { apiKey: "never-used" } },
+      disableHistory: true,
+    });
+    // Any call waits until Mem0 has started, and throws what went wrong; there is no method that only does that.
+    await starting.get("");
+    return starting;
+  });
+  return { memory, close: () => closeDatabases(memory) };
+}
+
+/**
+ * Mem0 has no `close`, so its handles are taken from where it keeps them. Where a later version keeps them elsewhere, they are left to
+ * the end of the process; nothing is lost by that, every write is committed when it is made.
+ */
+function closeDatabases(memory: Memory): void {
+  for (const store of ["vectorStore", "_entityStore"]) {
+    const database: unknown = property(property(memory, store), "db");
+    if (database instanceof Database) database.close();
+  }
+}
+
+function property(holder: unknown, name: string): unknown {
+  return typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined;
+}

@@ -1,0 +1,90 @@
+import { isNotFound, isPathSegment } from "./bounded-json.js";
+import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
+import { loadOnce } from "./load-once.js";
+import { readMem0Added } from "./mem0-added.js";
+import { readMem0Found } from "./mem0-found.js";
+import { sharedScope, sharedUserName } from "./mem0-identity.js";
+import { filtersOf, isOwnedBy } from "./mem0-scope.js";
+import { checkedService } from "./mem0-service.js";
+import type { MemorySource } from "./memory-source.js";
+import { checkMemoryText } from "./memory-text.js";
+
+/** How to reach Mem0's hosted platform. */
+export interface HostedMem0Options {
+  readonly apiKey: string;
+  /** Default `https://api.mem0.ai`. */
+  readonly url?: string;
+  /** Least similarity, 0 to 1; absent: the platform's default, 0.1. */
+  readonly threshold?: number;
+}
+
+const NAME = "mem0-hosted";
+
+/**
+ * Memories of Mem0's hosted platform, through Mem0's own client. The platform owns them, so its meaning of a scope applies: a search
+ * without an agent sees only memories without one ("implicit null scoping" in its documentation). Adding is queued there: `add` gives
+ * back no ids, and a search may not see the memory yet. The package is loaded at the first call. Throws a `TypeError` for settings that
+ * cannot work; no error ever carries the key.
+ */
+export function openHostedMem0(options: HostedMem0Options): MemorySource {
+  const { url, apiKey, threshold } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
+  if (apiKey === undefined) throw new TypeError("apiKey: must be given");
+  const client = loadOnce(() => loadBoundedMem0Client(NAME, { apiKey, host: url }));
+  const run: BoundedMem0Client["run"] = async (signal, work) => await (await client()).run(signal, work);
+
+  return {
+    name: NAME,
+    owned: false,
+
+    async search({ scope, query, topK }, signal) {
+      const names = sharedScope(NAME, scope);
+      const searching = { filters: filtersOf(names), topK, ...(threshold === undefined ? {} : { threshold }) };
+      const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
+      return readMem0Found(NAME, answer, names, topK);
+    },
+
+    async add(scope, memories, signal) {
+      const { userId, agentId } = sharedScope(NAME, scope);
+      for (const { text } of memories) checkMemoryText(NAME, text);
+      const added = [];
+      // One request a memory: metadata belongs to a whole request.
+      for (const { text, metadata } of memories) {
+        const keeping = {
+          userId,
+          ...(agentId === null ? {} : { agentId }),
+          infer: false,
+          ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
+        };
+        const answer: unknown = await run(signal, (mem0) => mem0.add([{ role: "user", content: text }], keeping));
+        added.push(...readMem0Added(answer, text));
+      }
+      return added;
+    },
+
+    async delete(scope, id, signal) {
+      const names = sharedScope(NAME, scope);
+      if (!isPathSegment(id)) return false;
+      try {
+        const memory: unknown = await run(signal, (mem0) => mem0.get(id));
+        if (!isOwnedBy(memory, names)) return false;
+        await run(signal, (mem0) => mem0.delete(id));
+        return true;
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        throw error;
+      }
+    },
+
+    async deleteUser(scope, signal) {
+      const userId = sharedUserName(NAME, scope);
+      try {
+        // Not `deleteAll({ userId })`: where an id that is not given means "none", that would leave the agents' memories.
+        await run(signal, (mem0) => mem0.deleteUsers({ userId }));
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    },
+
+    async close() {},
+  };
+}

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import type { MemoryId } from "../core/ids.js";
+import type { RetrievedMemory } from "../core/retrieved-memory.js";
+import { memoryTextProblem, unstorable } from "./memory-text.js";
+
+/** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
+export interface AnswerIssue {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** How to read an answer. */
+export interface AnswerReading {
+  /** What issues call the value. Default `memories`. */
+  readonly root?: string;
+  /**
+   * `refuse` (default): one bad item makes the whole value bad; right for what a caller sends. `skip`: bad items are left out and
+   * counted; right for what a provider answers, where one memory without text must not cost the prompt all the others.
+   */
+  readonly badItems?: "refuse" | "skip";
+  /** Leaves out (and counts as skipped) items for which this is false. */
+  readonly belongs?: (item: Mem0Item) => boolean;
+}
+
+/** The memories of an answer in relevance order, best first, and how many items were left out; or why it is no answer. */
+export type AnswerRead =
+  | { readonly ok: true; readonly memories: readonly RetrievedMemory[]; readonly skipped: number }
+  | { readonly ok: false; readonly issues: readonly AnswerIssue[] };
+
+/** One item as Mem0 gave it: camelCase (hosted SDK), snake_case (REST) or both (OSS). */
+export type Mem0Item = Readonly<Record<string, unknown>>;
+
+/** Enough to repair a request by; more would only make an error answer as large as the request. */
+const MAX_ISSUES = 20;
+const MAX_ID_CHARACTERS = 1_000;
+
+const memoryId = z.union(
+  [z.string().min(1).max(MAX_ID_CHARACTERS), z.int()],
+  // An integer above 2^53 has lost digits while it was parsed: two memories could come out with one id.
+  `must be a string of 1 to ${MAX_ID_CHARACTERS} characters, or an integer of at most 2^53 - 1`,
+);
+
+const item = z.looseObject(
+  {
+    id: memoryId.transform(String).superRefine((id, context) => {
+      const problem = unstorable(id);
+      if (problem !== null) context.addIssue({ code: "custom", message: problem });
+    }),
+    memory: z.string("must be a string").superRefine((text, context) => {
+      const problem = memoryTextProblem(text);
+      if (problem !== null) context.addIssue({ code: "custom", message: problem });
+    }),
+  },
+  "must be an object with id and memory",
+);
+
+/**
+ * Reads memories out of any shape that Mem0 gives: a bare array, `{ results }`, `{ results, relations }`, or a page
+ * `{ count, next, previous, results }`; items in camelCase, snake_case or mixed, with any further fields. Order: as given, unless items
+ * carry a `rerankScore` (or `rerank_score`), which then decides, highest first, items without one last. Never throws.
+ */
+export function readMem0Answer(value: unknown, reading: AnswerReading = {}): AnswerRead {
+  const root = reading.root ?? "memories";
+  const list = listOf(value);
+  if (list === null) return refusal(root, "must be an array, or an object with results");
+  const path = list.path === "" ? root : `${root}.${list.path}`;
+  if (!Array.isArray(list.items)) return refusal(path, "must be an array");
+
+  const ranked: RankedMemory[] = [];
+  const issues: AnswerIssue[] = [];
+  let skipped = 0;
+  for (const [index, candidate] of list.items.entries()) {
+    const parsed = item.safeParse(candidate);
+    if (parsed.success) {
+      if (reading.belongs?.(parsed.data) ?? true) ranked.push(rankedMemory(parsed.data));
+      else skipped += 1;
+      continue;
+    }
+    skipped += 1;
+    if (reading.badItems === "skip") continue;
+    issues.push(...issuesAt(`${path}[${index}]`, parsed.error));
+    if (issues.length >= MAX_ISSUES) break;
+  }
+  if (issues.length > 0) return { ok: false, issues: issues.slice(0, MAX_ISSUES) };
+  return { ok: true, memories: byRerankScore(ranked), skipped };
+}
+
+interface RankedMemory {
+  readonly memory: RetrievedMemory;
+  readonly rerankScore: number | null;
+}
+
+/** The value's list of items, and where in the value it is; null where the value is of no known shape. */
+function listOf(value: unknown): { readonly items: unknown; readonly path: string } | null {
+  if (Array.isArray(value)) return { items: value, path: "" };
+  if (typeof value === "object" && value !== null && "results" in value)
+    return { items: value.results, path: "results" };
+  return null;
+}
+
+function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
+  const score = parsed.rerankScore ?? parsed.rerank_score;
+  return {
+    memory: { id: parsed.id as MemoryId, text: parsed.memory },
+    rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
+  };
+}
+
+/** `score` is left alone on purpose: Mem0 has already sorted by it, and its rounding must not reorder what it calls equal. */
+function byRerankScore(ranked: readonly RankedMemory[]): readonly RetrievedMemory[] {
+  const order = ranked.toSorted((a, b) => {
+    if (a.rerankScore === null || b.rerankScore === null)
+      return Number(a.rerankScore === null) - Number(b.rerankScore === null);
+    return b.rerankScore - a.rerankScore;
+  });
+  return order.map(({ memory }) => memory);
+}
+
+function issuesAt(path: string, error: z.ZodError): AnswerIssue[] {
+  return error.issues.map((issue) => ({ path: [path, ...issue.path.map(String)].join("."), message: issue.message }));
+}
+
+function refusal(path: string, message: string): AnswerRead {
+  return { ok: false, issues: [{ path, message }] };
+}

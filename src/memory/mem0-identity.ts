@@ -1,0 +1,80 @@
+import type { Scope } from "../core/ids.js";
+import type { Mem0Scope } from "./mem0-scope.js";
+import { MemorySourceError } from "./memory-source.js";
+import { unstorable } from "./memory-text.js";
+
+/** The tenant of an installation that has only one. Its users keep their own names at Mem0. */
+const DEFAULT_TENANT = "default";
+
+/** Stands for "no agent" in the embedded store; no escaped name can be this, because `%` is always followed by four hex digits. */
+const NO_AGENT = "%none";
+
+/** Where the users of other tenants live in a Mem0 that memstem shares with others. */
+const TENANT_PREFIX = "memstem/";
+
+/** The user part of a {@link Scope}. */
+export type UserScope = Pick<Scope, "tenant" | "userId">;
+
+/**
+ * A user's name in the embedded store: injective over (tenant, user), so that no two users share one. Mem0 cannot take names as they
+ * come: it trims them (" ada" would read "ada"'s memories), refuses white space inside, drops an empty name from its filters, and its
+ * store takes `*` for "any value", which would be everybody.
+ */
+export function embeddedUserName(scope: UserScope): string {
+  const user = escapedName(scope.userId);
+  return scope.tenant === DEFAULT_TENANT ? user : `${escapedName(scope.tenant)}:${user}`;
+}
+
+/**
+ * A scope's names in the embedded store. "No agent" is a name of its own there, because Mem0 takes an absent one for "any": so a scope
+ * without an agent is as much a scope as any other, and nothing of one agent's shows in a prompt that names no agent.
+ */
+export function embeddedScope(scope: Scope): Mem0Scope & { readonly agentId: string } {
+  return { userId: embeddedUserName(scope), agentId: scope.agentId === null ? NO_AGENT : escapedName(scope.agentId) };
+}
+
+/**
+ * A user's name in a Mem0 that memstem does not own: in the default tenant the caller's own, because the memories are already there
+ * under that name; in other tenants `memstem/<tenant>/<user>`. Throws {@link MemorySourceError} `unsupported` for a name that Mem0 would
+ * take for another one: `*` (any user), an empty one (no filter; `deleteUsers({ userId: "" })` deletes all users), one that changes
+ * when it is trimmed, one without a UTF-8 form, or one that poses as another tenant's.
+ */
+export function sharedUserName(source: string, scope: UserScope): string {
+  if (scope.tenant !== DEFAULT_TENANT)
+    return `${TENANT_PREFIX}${escapedName(scope.tenant)}/${escapedName(scope.userId)}`;
+  if (scope.userId.startsWith(TENANT_PREFIX))
+    throw unsupported(source, `use a user id that starts with "${TENANT_PREFIX}"`);
+  return unambiguous(source, "user", scope.userId);
+}
+
+/** A scope's names in a Mem0 that memstem does not own. Throws like {@link sharedUserName}. */
+export function sharedScope(source: string, scope: Scope): Mem0Scope {
+  return {
+    userId: sharedUserName(source, scope),
+    agentId: scope.agentId === null ? null : unambiguous(source, "agent", scope.agentId),
+  };
+}
+
+/** Trimmed by Python or by JavaScript: their ideas of white space differ in the control characters. */
+const TRIMMED_EDGE = /^[\s\p{Control}]|[\s\p{Control}]$/u;
+
+function unambiguous(source: string, what: string, name: string): string {
+  if (name === "" || name === "*")
+    throw unsupported(source, `use the ${what} id "${name}", which means any ${what} there`);
+  if (TRIMMED_EDGE.test(name)) throw unsupported(source, `use a ${what} id with white space around it`);
+  if (unstorable(name) !== null) throw unsupported(source, `use a ${what} id that is not well-formed text`);
+  return name;
+}
+
+/**
+ * Injective, and the identity on ordinary names (`ada`, `user_1`, `ada@example.org`): every other UTF-16 unit becomes `%` and four hex
+ * digits, lone surrogates included. The empty name becomes a bare `%`.
+ */
+function escapedName(name: string): string {
+  if (name === "") return "%";
+  return name.replace(/[^A-Za-z0-9._@-]/g, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function unsupported(source: string, operation: string): MemorySourceError {
+  return new MemorySourceError(source, { kind: "unsupported", operation });
+}

@@ -1,0 +1,81 @@
+import type { MemoryId, Scope } from "../core/ids.js";
+import type { RetrievedMemory } from "../core/retrieved-memory.js";
+
+/** What to search for, in whose memories. */
+export interface MemoryQuery {
+  readonly scope: Scope;
+  readonly query: string;
+  /** Most memories wanted, 1 to 1,000. */
+  readonly topK: number;
+}
+
+/** A memory to keep, for `POST /memories`. */
+export interface NewMemory {
+  readonly text: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** Why a memory source gave no answer. */
+export type MemorySourceFailure =
+  | { readonly kind: "timeout"; readonly afterMs: number }
+  /** The caller's own signal aborted: nobody waits for the answer any more. */
+  | { readonly kind: "aborted" }
+  | { readonly kind: "unreachable"; readonly cause: string }
+  | { readonly kind: "refused"; readonly status: number; readonly body: string }
+  | { readonly kind: "unreadable"; readonly cause: string }
+  | { readonly kind: "unsupported"; readonly operation: string };
+
+/** A memory source failed. `failure` says how; the message names the source and is safe to show (no memory text, no key). */
+export class MemorySourceError extends Error {
+  override readonly name = "MemorySourceError";
+  constructor(
+    readonly source: string,
+    readonly failure: MemorySourceFailure,
+  ) {
+    super(describeFailure(source, failure));
+  }
+}
+
+function describeFailure(source: string, failure: MemorySourceFailure): string {
+  switch (failure.kind) {
+    case "timeout":
+      return `memory source "${source}" did not answer within ${failure.afterMs} ms`;
+    case "aborted":
+      return `memory source "${source}" was not waited for any longer`;
+    case "unreachable":
+      return `memory source "${source}" could not be reached: ${failure.cause}`;
+    case "refused":
+      return `memory source "${source}" answered with status ${failure.status}`;
+    case "unreadable":
+      return `memory source "${source}" gave an answer that could not be read: ${failure.cause}`;
+    case "unsupported":
+      return `memory source "${source}" cannot ${failure.operation}`;
+  }
+}
+
+/**
+ * Where memories come from. Every implementation passes `test/memory/memory-source.suite.ts`.
+ * A method rejects with {@link MemorySourceError} and nothing else; it stops early when `signal` aborts.
+ */
+export interface MemorySource {
+  /** Short name for logs, warnings and `/healthz`. */
+  readonly name: string;
+  /**
+   * True where memstem itself keeps the memories (the embedded source): forgetting then reaches into the source too. False where
+   * another system owns them: forgetting there is that system's, and memstem only never sends them again.
+   */
+  readonly owned: boolean;
+  /** The memories most relevant to the query, best first, at most `topK`. */
+  search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
+  /**
+   * Keeps new memories as they are (no extraction), one after the other; gives back those whose ids are known, in order. A source
+   * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.
+   */
+  add(scope: Scope, memories: readonly NewMemory[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
+  /** Deletes one memory of this scope; false where there was none, or where it is another scope's. */
+  delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
+  /** Deletes everything kept for this user, whatever the agent. */
+  deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;
+  /** Waits for writes under way and lets go of files; every later call rejects as unreachable. */
+  close(): Promise<void>;
+}

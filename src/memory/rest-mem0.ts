@@ -1,0 +1,101 @@
+import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
+import { readMem0Added } from "./mem0-added.js";
+import { readMem0Found } from "./mem0-found.js";
+import { sharedScope, sharedUserName } from "./mem0-identity.js";
+import { filtersOf, isOwnedBy } from "./mem0-scope.js";
+import { checkedService, type Mem0Service } from "./mem0-service.js";
+import type { MemorySource } from "./memory-source.js";
+import { checkMemoryText } from "./memory-text.js";
+
+/** Where Mem0's self-hosted REST server is. */
+export interface RestMem0Options {
+  /** Its root: `http://mem0:8000`. */
+  readonly url: string;
+  /** Sent as `X-API-Key`; absent where the server asks for none. */
+  readonly apiKey?: string;
+  /** Least similarity, 0 to 1; absent: the server's default. */
+  readonly threshold?: number;
+}
+
+const NAME = "mem0-rest";
+
+/**
+ * Memories of Mem0's self-hosted REST server. Another system owns them, so Mem0's meaning of a scope applies: without an agent, a search
+ * sees all of the user's memories, whatever agent they were added for. Throws a `TypeError` for settings that cannot work.
+ */
+export function openRestMem0(options: RestMem0Options): MemorySource {
+  const service = checkedService(options);
+  const threshold = service.threshold === undefined ? {} : { threshold: service.threshold };
+
+  return {
+    name: NAME,
+    owned: false,
+
+    async search({ scope, query, topK }, signal) {
+      const names = sharedScope(NAME, scope);
+      const body = { query, filters: filtersOf(names), top_k: topK, ...threshold };
+      return readMem0Found(NAME, await send(service, "POST", "/search", signal, body), names, topK);
+    },
+
+    async add(scope, memories, signal) {
+      const names = filtersOf(sharedScope(NAME, scope));
+      for (const { text } of memories) checkMemoryText(NAME, text);
+      const added = [];
+      // One request a memory: metadata belongs to a whole request.
+      for (const { text, metadata } of memories) {
+        const body = {
+          messages: [{ role: "user", content: text }],
+          ...names,
+          infer: false,
+          ...(metadata === undefined ? {} : { metadata }),
+        };
+        added.push(...readMem0Added(await send(service, "POST", "/memories", signal, body), text));
+      }
+      return added;
+    },
+
+    async delete(scope, id, signal) {
+      const names = sharedScope(NAME, scope);
+      if (!isPathSegment(id)) return false;
+      const path = `/memories/${encodeURIComponent(id)}`;
+      try {
+        // An unknown id is answered with null and 200, or with 404, depending on the server's version.
+        if (!isOwnedBy(await send(service, "GET", path, signal), names)) return false;
+        await send(service, "DELETE", path, signal);
+        return true;
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        throw error;
+      }
+    },
+
+    async deleteUser(scope, signal) {
+      const user = new URLSearchParams({ user_id: sharedUserName(NAME, scope) });
+      await send(service, "DELETE", `/memories?${user}`, signal);
+    },
+
+    async close() {},
+  };
+}
+
+async function send(
+  service: Mem0Service,
+  method: "GET" | "POST" | "DELETE",
+  path: string,
+  signal: AbortSignal,
+  body?: unknown,
+): Promise<unknown> {
+  return await requestJson({
+    source: NAME,
+    url: `${service.url}${path}`,
+    method,
+    headers: {
+      accept: "application/json",
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(service.apiKey === undefined ? {} : { "x-api-key": service.apiKey }),
+    },
+    signal,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(service.apiKey === undefined ? {} : { secret: service.apiKey }),
+  });
+}

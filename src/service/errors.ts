@@ -1,0 +1,26 @@
+export { MemorySourceError } from "../memory/memory-source.js";
+
+/** One thing that is wrong with a request; `field` names it as the caller wrote it. Never quotes memory text. */
+export interface FieldIssue {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The request cannot be served as it is; nothing was written. */
+export class InvalidRequestError extends Error {
+  override readonly name = "InvalidRequestError";
+  constructor(readonly issues: readonly FieldIssue[]) {
+    super(issues.map(({ field, message }) => `${field}: ${message}`).join("; "));
+  }
+}
+
+/** What the request names does not exist. */
+export class NotFoundError extends Error {
+  override readonly name = "NotFoundError";
+  constructor(
+    readonly field: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import type {
+  AgentId,
+  ChatMessage,
+  ConversationId,
+  MemoryId,
+  RequestId,
+  RetrievedMemory,
+  UserId,
+} from "../core/index.js";
+import { POLICY_NAMES, unstorable, unstorableWithin, wordingProblem } from "../core/index.js";
+import { readMem0Answer } from "../memory/mem0-answer.js";
+
+/*
+ * The fields of requests, each said once: the library's camelCase objects and HTTP's snake_case bodies are made of the same ones.
+ */
+
+/** Most memories in one request, and most that a search is asked for. */
+export const MAX_MEMORIES = 1_000;
+/** Most messages in one request. */
+export const MAX_MESSAGES = 10_000;
+/** Most characters of one query or one message's text. */
+export const MAX_TEXT_CHARACTERS = 1_000_000;
+/** Most request ids in one eviction. */
+export const MAX_EVICTED_IDS = 10_000;
+
+const storable = (problemOf: (value: never) => string | null) => (value: unknown, context: z.RefinementCtx) => {
+  const problem = problemOf(value as never);
+  if (problem !== null) context.addIssue({ code: "custom", message: problem });
+};
+
+const identifier = z
+  .string()
+  .min(1, "must not be empty")
+  .max(256, "must have at most 256 characters")
+  .superRefine(storable(unstorable))
+  .refine((id) => id.trim() !== "", "must contain something other than white space");
+
+export const userId = identifier.transform((id) => id as UserId);
+export const agentId = identifier.transform((id) => id as AgentId);
+export const conversationId = identifier.transform((id) => id as ConversationId);
+export const requestId = identifier.transform((id) => id as RequestId);
+export const memoryId = z
+  .string()
+  .min(1, "must not be empty")
+  .max(1_000)
+  .superRefine(storable(unstorable))
+  .transform((id) => id as MemoryId);
+
+const text = z
+  .string()
+  .max(MAX_TEXT_CHARACTERS, `must have at most ${MAX_TEXT_CHARACTERS} characters`)
+  .superRefine(storable(unstorable));
+
+export const query = text.refine((value) => value.trim() !== "", "must not be empty");
+export const system = text;
+
+const contentPart = z.looseObject({ type: z.string() });
+const message = z
+  .looseObject({
+    role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
+    content: z.union([z.string(), z.array(contentPart), z.null()]).optional(),
+  })
+  .superRefine(storable(unstorableWithin))
+  .transform((value): ChatMessage => value);
+
+export const messages = z
+  .array(message, "must be an array of chat messages")
+  .min(1, "must not be empty")
+  .max(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} messages`)
+  .superRefine((list, context) => {
+    const last = list.at(-1)?.role;
+    if (last !== undefined && !["user", "tool", "function"].includes(last)) {
+      context.addIssue({ code: "custom", message: "must end with the user's question or a tool's result" });
+    }
+  });
+
+/** Memories in any shape that Mem0 gives. Its own reader says what is wrong where, so issues carry the whole field name. */
+export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
+  const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
+  if (Array.isArray(list) && list.length > MAX_MEMORIES) {
+    context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
+    return z.NEVER;
+  }
+  const read = readMem0Answer(value, { root: "memories" });
+  if (read.ok) return read.memories;
+  for (const issue of read.issues)
+    context.addIssue({ code: "custom", message: issue.message, params: { field: issue.path } });
+  return z.NEVER;
+});
+
+export const topK = z.int().min(1).max(MAX_MEMORIES);
+export const memoryBudgetTokens = z.int().min(0, "must not be negative");
+export const policy = z.enum(POLICY_NAMES);
+/** `keep`: what was injected stays, so a prompt only ever grows. Others come later and are refused. */
+export const retention = z.literal("keep", 'only "keep" is supported');
+export const engine = z.literal("generic", 'only "generic" is supported');
+
+const template = z.string().superRefine(storable(wordingProblem));
+export const annotationSwitch = z.boolean();
+export const annotationTopN = z.int().min(1).max(100);
+export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
+
+export const requestIds = z.array(requestId).max(MAX_EVICTED_IDS, `must have at most ${MAX_EVICTED_IDS} ids`);
+export const tokenCount = z.int().min(0);
+export const milliseconds = z.number().min(0);
+export const memoryTexts = z.array(
+  z
+    .string()
+    .max(100_000)
+    .superRefine(storable(unstorable))
+    .refine((value) => value.trim() !== "", "must contain something other than white space"),
+);

@@ -1,0 +1,319 @@
+import {
+  type AgentId,
+  type Composition,
+  Conversation,
+  compose,
+  DEFAULT_SCOPE_BOUNDS,
+  digestOf,
+  type IndexEntry,
+  type Label,
+  type MemoryId,
+  type OrderingPolicy,
+  type PolicyName,
+  type RequestId,
+  type RetrievedMemory,
+  renderSection,
+  type Scope,
+  type ScopeBounds,
+  type TokenCounter,
+  type UserId,
+  type Warning,
+} from "../core/index.js";
+import type { MemorySource, NewMemory } from "../memory/memory-source.js";
+import { MemorySourceError } from "../memory/memory-source.js";
+import type { Observation, ScopeCounts, Store } from "../store/store.js";
+import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import type { ComposeRequest } from "./compose-request.js";
+import { NotFoundError } from "./errors.js";
+import { groupBy } from "./group-by.js";
+import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import { UserQueues } from "./user-queues.js";
+import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
+
+/** Tenants come with API keys; until then there is one. */
+const TENANT = "default";
+
+/** What the service is made of; built in one place. */
+export interface MemstemParts {
+  readonly store: Store;
+  /** Null: memories come with each request. Keeps its own deadline. */
+  readonly source: MemorySource | null;
+  readonly policies: Readonly<Record<PolicyName, OrderingPolicy>>;
+  readonly countTokens: TokenCounter;
+  readonly newRequestId: () => RequestId;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
+  readonly maxWorkingBytes?: number;
+  readonly scopeBounds?: ScopeBounds;
+}
+
+/** What became of the ids in an eviction. */
+export interface Eviction {
+  readonly evicted: readonly RequestId[];
+  /** Never composed, or evicted before. */
+  readonly unknown: readonly RequestId[];
+}
+
+/** Prediction against what the engine reported. Tokens; null where the engine did not say. */
+export interface Feedback {
+  readonly requestId: RequestId;
+  readonly expectedCachedTokens: number;
+  readonly observedCachedTokens: number | null;
+  /** Observed less expected. */
+  readonly difference: number | null;
+}
+
+/** A scope's context index, for people. */
+export interface IndexDescription {
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
+  /** Parents before children; at most the limit asked for. */
+  readonly nodes: readonly (IndexEntry & { readonly requestIds: readonly RequestId[] })[];
+}
+
+/** What forgetting a memory did. */
+export interface Forgetting {
+  readonly memoryId: MemoryId;
+  /** Blocks whose text is gone from everything memstem keeps. */
+  readonly labels: readonly Label[];
+  /** Whether the memory was deleted in the source too; null where another system owns it. */
+  readonly deletedFromSource: boolean | null;
+}
+
+/** Live requests listed with an index; older ones are left out. */
+const MAX_LISTED_REQUESTS = 10_000;
+
+/**
+ * Composes prompts for users: search, plan, commit, answer. What one user asks for is done in the order it came; users do not wait for
+ * each other. Everything that was answered is in the store.
+ */
+export class Memstem {
+  readonly #scopes: WorkingScopes;
+  readonly #queues = new UserQueues();
+  readonly #closing = new AbortController();
+
+  constructor(private readonly parts: MemstemParts) {
+    const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+  }
+
+  /** Name of the configured memory source; null for none. */
+  get sourceName(): string | null {
+    return this.parts.source?.name ?? null;
+  }
+
+  /** Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. */
+  compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
+    const scope = scopeOf(request.userId, request.agentId);
+    return this.#queues.run(request.userId, async () => {
+      const lookup = this.#isAnswered(scope, request)
+        ? { found: [] }
+        : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+      return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
+    });
+  }
+
+  /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
+  addMemories(
+    userId: UserId,
+    agentId: AgentId | null,
+    memories: readonly NewMemory[],
+    signal?: AbortSignal,
+  ): Promise<readonly RetrievedMemory[]> {
+    const { source } = this.parts;
+    if (source === null) {
+      return Promise.reject(new MemorySourceError("none", { kind: "unsupported", operation: "add memories" }));
+    }
+    return this.#queues.run(userId, () => source.add(scopeOf(userId, agentId), memories, this.#signal(signal)));
+  }
+
+  /** The engine dropped these requests' cache: what only they had is no longer expected to hit. */
+  async evict(ids: readonly RequestId[]): Promise<Eviction> {
+    const live = this.parts.store.findLiveRequests(TENANT, [...new Set(ids)]);
+    const evicted = new Set<RequestId>();
+    for (const [userId, requests] of groupBy(live, ({ scope }) => scope.userId)) {
+      await this.#queues.run(userId, () => {
+        for (const ofScope of groupBy(requests, ({ scope }) => scope.agentId).values()) {
+          const [first] = ofScope;
+          if (first === undefined) continue;
+          this.#scopes.use(first.scope, (working) => {
+            for (const { leaf } of ofScope) working.state.index.evict(leaf);
+            const names = ofScope.map(({ requestId }) => requestId);
+            working.version = this.parts.store.commitEviction(
+              first.scope,
+              working.version,
+              working.state.drain(),
+              names,
+            );
+            for (const name of names) evicted.add(name);
+          });
+        }
+      });
+    }
+    return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
+  }
+
+  /** Keeps what the engine reported of a request. Throws {@link NotFoundError}. */
+  feedback(userId: UserId, agentId: AgentId | null, requestId: RequestId, observation: Observation): Feedback {
+    const plan = this.parts.store.recordObservation(scopeOf(userId, agentId), requestId, observation);
+    if (plan === null) throw new NotFoundError("request_id", "no such request of this user");
+    const observed = observation.cachedTokens ?? null;
+    return {
+      requestId,
+      expectedCachedTokens: plan.expectedCachedTokens,
+      observedCachedTokens: observed,
+      difference: observed === null ? null : observed - plan.expectedCachedTokens,
+    };
+  }
+
+  /** Describes a user's context index; an empty one for a user that was never seen. */
+  describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
+    const scope = scopeOf(userId, agentId);
+    return this.#scopes.use(scope, ({ state }) => {
+      const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
+      const nodes = state.index.entries(limit).map((entry) => ({
+        ...entry,
+        requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),
+      }));
+      const counts = { ...this.parts.store.counts(scope), blocks: state.register.size, nodes: state.index.size };
+      return { userId, agentId, counts, nodes };
+    });
+  }
+
+  /**
+   * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
+   * never sent again. Rejects with {@link MemorySourceError} where the source that memstem keeps fails; what it has done by then stays.
+   */
+  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    return this.#queues.run(userId, async () => {
+      const scopes = this.parts.store.scopesOf(TENANT, userId);
+      const own = scopeOf(userId, null);
+      const labels = new Set<Label>();
+      for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
+        for (const label of this.#scopes.use(scope, (working) => this.#forgetIn(working, scope, memoryId)))
+          labels.add(label);
+      }
+      const { source } = this.parts;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#signal()) : null;
+      return { memoryId, labels: [...labels], deletedFromSource };
+    });
+  }
+
+  /** Forgets a user with everything memstem keeps of them, with every agent. */
+  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    return this.#queues.run(userId, async () => {
+      this.#scopes.dropUser(TENANT, userId);
+      const scopes = this.parts.store.deleteUser(TENANT, userId);
+      if (this.parts.source?.owned) await this.parts.source.deleteUser({ tenant: TENANT, userId }, this.#signal());
+      return { userId, scopes };
+    });
+  }
+
+  /** Throws where the store does not answer. */
+  ping(): void {
+    this.parts.store.ping();
+  }
+
+  /** Finishes what was accepted; what still waits for the source after `graceMs` goes on without it. Then closes source and store. */
+  async close(graceMs = 5_000): Promise<void> {
+    const cut = setTimeout(() => this.#closing.abort(), graceMs);
+    await this.#queues.idle();
+    clearTimeout(cut);
+    await this.parts.source?.close();
+    this.parts.store.close();
+  }
+
+  #isAnswered(scope: Scope, request: ComposeRequest): boolean {
+    return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
+  }
+
+  #composeIn(working: WorkingScope, scope: Scope, request: ComposeRequest, lookup: MemoryLookup): ComposeAnswer {
+    const { store, policies, countTokens } = this.parts;
+    const { state } = working;
+    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
+    if (request.requestId !== null) {
+      const answered = store.findRequest(scope, request.requestId);
+      if (answered !== null) {
+        const again = answerAgain(request.requestId, answered, state.register.textOf, request.prompt);
+        return answered.body === body ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+      }
+    }
+    const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
+    const { conversationId } = request;
+    const composition = compose(state, {
+      conversation:
+        conversationId === null
+          ? null
+          : {
+              id: conversationId,
+              turns: state.conversation(
+                conversationId,
+                () => new Conversation(store.loadConversation(scope, conversationId)),
+              ),
+            },
+      messages: request.messages,
+      memories,
+      policy: policies[request.policy],
+      annotations: request.annotations,
+      countTokens,
+      isOurs: (section) => store.knowsSection(scope, section),
+    });
+    const requestId = request.requestId ?? this.parts.newRequestId();
+    const answer = {
+      memories: composition.memories,
+      plan: composition.plan,
+      warnings: [...warnings, ...composition.warnings, ...(request.memoryBudgetTokens === null ? [] : [BUDGET_UNUSED])],
+    };
+    working.version = store.commitCompose(scope, working.version, {
+      ...recordOf(composition),
+      changes: state.drain(),
+      request: { id: requestId, leaf: composition.leaf, body, answer },
+      at: this.parts.now(),
+    });
+    return composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+  }
+
+  #forgetIn(working: WorkingScope, scope: Scope, memoryId: MemoryId): ReadonlySet<Label> {
+    const { state } = working;
+    const texts = state.register.textsOf(memoryId);
+    const gone = state.register.forget(memoryId);
+    state.index.forget(gone);
+    state.unloadConversations();
+    working.version = this.parts.store.commitForgetting(scope, working.version, {
+      changes: state.drain(),
+      memoryId,
+      gone,
+      texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
+      sectionOf: (injection) => {
+        const section = renderSection(injection, state.register.textOf);
+        return section === "" ? null : digestOf(section);
+      },
+      at: this.parts.now(),
+    });
+    return gone;
+  }
+
+  #signal(signal?: AbortSignal): AbortSignal {
+    return signal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, signal]);
+  }
+}
+
+const REQUEST_ID_REUSED: Warning = {
+  code: "request_id_reused",
+  message: "this request id was answered before for another request; that answer is repeated",
+};
+
+const BUDGET_UNUSED: Warning = {
+  code: "memory_budget_unused",
+  message: "no policy carries blocks over yet, so the memory budget changes nothing",
+};
+
+function scopeOf(userId: UserId, agentId: AgentId | null): Scope {
+  return { tenant: TENANT, userId, agentId };
+}
+
+function recordOf({ turn, given, head, section }: Composition) {
+  return { turn, given, head, section };
+}

@@ -1,0 +1,30 @@
+/**
+ * Runs the jobs of one user one after the other, in the order they came, and those of different users side by side. Holds one entry
+ * per user with a job under way: bounded by the requests that are being served.
+ */
+export class UserQueues {
+  readonly #tails = new Map<string, Promise<unknown>>();
+
+  run<T>(user: string, job: () => T | Promise<T>): Promise<T> {
+    const outcome = (this.#tails.get(user) ?? Promise.resolve()).then(job);
+    const tail = outcome.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#tails.set(user, tail);
+    void tail.then(() => {
+      if (this.#tails.get(user) === tail) this.#tails.delete(user);
+    });
+    return outcome;
+  }
+
+  /** Users with a job under way. */
+  get busy(): number {
+    return this.#tails.size;
+  }
+
+  /** Resolves when everything that has come so far is done. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#tails.values());
+  }
+}

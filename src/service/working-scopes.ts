@@ -1,0 +1,104 @@
+import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../core/index.js";
+import { StaleScopeError, type Store, type StoredVersion } from "../store/store.js";
+
+/** A scope in memory, with the stored version that it is. */
+export interface WorkingScope {
+  readonly state: ScopeState;
+  version: StoredVersion | null;
+}
+
+interface Entry extends WorkingScope {
+  readonly scope: Scope;
+  weight: number;
+}
+
+const MAX_ATTEMPTS = 5;
+
+/**
+ * The scopes that are in memory: loaded when first asked for, kept while hot, dropped least recently used first once they weigh more
+ * than `maxBytes` together (one scope by itself may weigh more; it is bounded by its own bounds).
+ */
+export class WorkingScopes {
+  readonly #entries = new Map<string, Entry>();
+  #weight = 0;
+
+  constructor(
+    private readonly store: Store,
+    private readonly countTokens: TokenCounter,
+    private readonly maxBytes: number,
+    private readonly scopeBounds: ScopeBounds,
+  ) {}
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Bytes, estimated. */
+  get weight(): number {
+    return this.#weight;
+  }
+
+  /**
+   * Lets `work` change a scope and commit it; `work` sets the new version. If it throws, memory may hold what the database does not, so
+   * the scope is dropped and loads again; if another process was faster, `work` is repeated on the reloaded scope.
+   */
+  use<T>(scope: Scope, work: (working: WorkingScope) => T): T {
+    for (let attempt = 1; ; attempt++) {
+      const entry = this.#get(scope);
+      try {
+        const result = work(entry);
+        this.#settle(entry);
+        return result;
+      } catch (error) {
+        this.drop(scope);
+        if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  drop(scope: Scope): void {
+    this.#remove(keyOf(scope));
+  }
+
+  dropUser(tenant: string, userId: UserId): void {
+    for (const [key, { scope }] of this.#entries) {
+      if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);
+    }
+  }
+
+  #get(scope: Scope): Entry {
+    const key = keyOf(scope);
+    const known = this.#entries.get(key);
+    if (known !== undefined) {
+      this.#entries.delete(key);
+      this.#entries.set(key, known);
+      return known;
+    }
+    const loaded = this.store.loadScope(scope);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
+    const entry: Entry = { scope, state, version: loaded.version, weight: 0 };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #settle(entry: Entry): void {
+    const { weight } = entry.state;
+    this.#weight += weight - entry.weight;
+    entry.weight = weight;
+    for (const [key, candidate] of this.#entries) {
+      if (this.#weight <= this.maxBytes) return;
+      if (candidate !== entry) this.#remove(key);
+    }
+  }
+
+  #remove(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#weight -= entry.weight;
+  }
+}
+
+function keyOf(scope: Scope): string {
+  return JSON.stringify([scope.tenant, scope.userId, scope.agentId]);
+}

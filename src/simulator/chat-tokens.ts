@@ -1,0 +1,31 @@
+import { type ChatMessage, messageText } from "../core/index.js";
+
+/** Tokens of a text. */
+export type Encode = (text: string) => readonly number[];
+
+/** Stand-ins for a chat template's own tokens, which no text can make. */
+const MESSAGE_START = -1;
+const MESSAGE_END = -2;
+
+/**
+ * A chat as an engine sees it, ChatML-like: for each message a start token, the role, the text, an end token; then the beginning of the
+ * answer. Texts that were seen before are not encoded again, so one function per run, not per process.
+ */
+export function chatTokenizer(encode: Encode): (messages: readonly ChatMessage[]) => number[] {
+  const known = new Map<string, readonly number[]>();
+  const encoded = (text: string) => {
+    const tokens = known.get(text) ?? encode(text);
+    known.set(text, tokens);
+    return tokens;
+  };
+  return (messages) => {
+    const tokens: number[] = [];
+    for (const message of messages) {
+      tokens.push(MESSAGE_START, ...encoded(`${message.role}\n`));
+      for (const token of encoded(messageText(message))) tokens.push(token);
+      tokens.push(MESSAGE_END);
+    }
+    tokens.push(MESSAGE_START, ...encoded("assistant\n"));
+    return tokens;
+  };
+}

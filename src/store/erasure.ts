@@ -1,0 +1,66 @@
+import { and, eq } from "drizzle-orm";
+import { type Label, labelsIn, withoutLabels } from "../core/index.js";
+import type { OpenDatabase } from "./open-database.js";
+import { readAnswer, readInjection } from "./rows.js";
+import { heads, requests, turns } from "./schema.js";
+import type { Statements } from "./statements.js";
+import type { ForgetRecord, StoredAnswer } from "./store.js";
+
+/**
+ * Takes a forgotten memory out of everything that earlier composes left in a scope: its labels out of the injections, so that replay
+ * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text.
+ * Forgetting is rare, so it reads the scope's turns once through. Runs inside the caller's transaction.
+ */
+export function eraseFromTurns(
+  orm: OpenDatabase["orm"],
+  statements: Statements,
+  scopeId: number,
+  record: ForgetRecord,
+): void {
+  const { gone, sectionOf } = record;
+  const quotes = record.texts.map((text) => JSON.stringify(text).slice(1, -1));
+  const isQuoting = (json: string) => quotes.some((quote) => json.includes(quote));
+
+  for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).all()) {
+    const injection = readInjection(row.injection);
+    const isTouched = [...labelsIn(injection)].some((label) => gone.has(label));
+    const isQuoted = row.given !== null && isQuoting(row.given);
+    if (!isTouched && !isQuoted) continue;
+    const kept = isTouched ? withoutLabels(injection, gone) : injection;
+    const section = isTouched ? sectionOf(kept) : null;
+    // What is replayed from now on may come back to us too.
+    if (section !== null) statements.keepSection.run({ scopeId, digest: section });
+    orm
+      .update(turns)
+      .set({ injection: JSON.stringify(kept), given: isQuoted ? null : row.given })
+      .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
+      .run();
+  }
+  for (const row of orm.select().from(heads).where(eq(heads.scopeId, scopeId)).all()) {
+    if (row.messages === null || !isQuoting(row.messages)) continue;
+    orm
+      .update(heads)
+      .set({ messages: null })
+      .where(and(eq(heads.scopeId, scopeId), eq(heads.digest, row.digest)))
+      .run();
+  }
+  for (const row of orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all()) {
+    const answer = readAnswer(row.answer);
+    const kept = withoutMemory(answer, record.memoryId, gone);
+    if (JSON.stringify(kept) === row.answer) continue;
+    orm
+      .update(requests)
+      .set({ answer: JSON.stringify(kept) })
+      .where(and(eq(requests.scopeId, scopeId), eq(requests.requestId, row.requestId)))
+      .run();
+  }
+}
+
+function withoutMemory(answer: StoredAnswer, memoryId: string, gone: ReadonlySet<Label>): StoredAnswer {
+  return {
+    ...answer,
+    memories: answer.memories
+      .filter((memory) => memory.memoryId !== memoryId && !gone.has(memory.label))
+      .map((memory) => ({ ...memory, replaces: memory.replaces.filter((label) => !gone.has(label)) })),
+  };
+}

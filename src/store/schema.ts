@@ -1,0 +1,151 @@
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/*
+ * One row of `users` is a scope: (tenant, user, agent). Every other table belongs to a scope and goes with it. Memory text stands
+ * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
+ */
+
+const ofScope = () =>
+  integer("scope_id")
+    .notNull()
+    .references(() => users.scopeId, { onDelete: "cascade" });
+
+export const users = sqliteTable(
+  "users",
+  {
+    /** Never reused, so that a user who was deleted and came back is not taken for the old one. */
+    scopeId: integer("scope_id").primaryKey({ autoIncrement: true }),
+    tenant: text("tenant").notNull(),
+    userId: text("user_id").notNull(),
+    /** Empty: no agent. */
+    agentId: text("agent_id").notNull(),
+    /** Grows with every commit; a process whose working state is older reloads. */
+    version: integer("version").notNull(),
+    nextLabel: integer("next_label").notNull(),
+    nextNode: integer("next_node").notNull(),
+    nextTurn: integer("next_turn").notNull(),
+    requests: integer("requests").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [uniqueIndex("users_scope").on(table.tenant, table.userId, table.agentId)],
+);
+
+export const blocks = sqliteTable(
+  "blocks",
+  {
+    scopeId: ofScope(),
+    label: integer("label").notNull(),
+    text: text("text").notNull(),
+    textDigest: text("text_digest").notNull(),
+    tokens: integer("tokens").notNull(),
+    supersededBy: integer("superseded_by"),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.label] })],
+);
+
+/** A memory at one version of its text. */
+export const memoryVersions = sqliteTable(
+  "memory_versions",
+  {
+    scopeId: ofScope(),
+    memoryId: text("memory_id").notNull(),
+    label: integer("label").notNull(),
+    current: integer("current", { mode: "boolean" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.memoryId, table.label] })],
+);
+
+/** Memories forgotten on request; only the id stays, so that they are never sent again. */
+export const forgottenMemories = sqliteTable(
+  "forgotten_memories",
+  { scopeId: ofScope(), memoryId: text("memory_id").notNull() },
+  (table) => [primaryKey({ columns: [table.scopeId, table.memoryId] })],
+);
+
+export const indexNodes = sqliteTable(
+  "index_nodes",
+  {
+    scopeId: ofScope(),
+    id: integer("id").notNull(),
+    parent: integer("parent"),
+    anchor: text("anchor"),
+    /** JSON array of labels. */
+    run: text("run").notNull(),
+    position: integer("position").notNull(),
+    nextPosition: integer("next_position").notNull(),
+    uses: integer("uses").notNull(),
+    live: integer("live").notNull(),
+    lastUsed: integer("last_used").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+);
+
+export const conversations = sqliteTable(
+  "conversations",
+  {
+    scopeId: ofScope(),
+    id: text("id").notNull(),
+    turns: integer("turns").notNull(),
+    createdAt: integer("created_at").notNull(),
+    lastTurnAt: integer("last_turn_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+);
+
+/** The instructions at the head of prompts, each kept once. */
+export const heads = sqliteTable(
+  "heads",
+  { scopeId: ofScope(), digest: text("digest").notNull(), messages: text("messages") },
+  (table) => [primaryKey({ columns: [table.scopeId, table.digest] })],
+);
+
+export const turns = sqliteTable(
+  "turns",
+  {
+    scopeId: ofScope(),
+    id: integer("id").notNull(),
+    conversationId: text("conversation_id"),
+    parent: integer("parent"),
+    /** JSON array of message digests. */
+    givenDigests: text("given_digests").notNull(),
+    /** JSON array of plain messages; null once it was erased because it quoted a forgotten memory. */
+    given: text("given"),
+    placement: text("placement", { enum: ["in-question", "after-tool-result"] }).notNull(),
+    /** JSON of an injection: labels, never text. */
+    injection: text("injection").notNull(),
+    head: text("head").notNull(),
+    prompt: text("prompt").notNull(),
+    anchor: text("anchor").notNull(),
+    promptTokens: integer("prompt_tokens").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    index("turns_conversation").on(table.scopeId, table.conversationId),
+  ],
+);
+
+/** Digests of every section ever sent, to know our own text when a client sends it back. */
+export const sections = sqliteTable("sections", { scopeId: ofScope(), digest: text("digest").notNull() }, (table) => [
+  primaryKey({ columns: [table.scopeId, table.digest] }),
+]);
+
+export const requests = sqliteTable(
+  "requests",
+  {
+    scopeId: ofScope(),
+    requestId: text("request_id").notNull(),
+    turn: integer("turn").notNull(),
+    /** Node of the context index where the served sequence ends. */
+    leaf: integer("leaf").notNull(),
+    /** Digest of the request, to notice an id that is used for another one. */
+    body: text("body").notNull(),
+    /** JSON: placements, plan and warnings; the messages are built again from the turns. */
+    answer: text("answer").notNull(),
+    evicted: integer("evicted", { mode: "boolean" }).notNull(),
+    /** JSON: what the engine reported of this request. */
+    observed: text("observed"),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.requestId] }), index("requests_by_id").on(table.requestId)],
+);

@@ -1,0 +1,303 @@
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import type {
+  ConversationId,
+  Digest,
+  Label,
+  MemoryId,
+  NodeId,
+  Plan,
+  RequestId,
+  Scope,
+  ScopeChanges,
+  StoredScope,
+  Turn,
+  UserId,
+} from "../core/index.js";
+import { EMPTY_SCOPE } from "../core/index.js";
+import { eraseFromTurns } from "./erasure.js";
+import type { OpenDatabase } from "./open-database.js";
+import { readAnswer, readBlock, readMessages, readNode, readScope, readTurn } from "./rows.js";
+import * as tables from "./schema.js";
+import { prepareStatements, type Statements } from "./statements.js";
+import {
+  type AnsweredRequest,
+  type ComposeRecord,
+  type ForgetRecord,
+  type LoadedScope,
+  type Observation,
+  type ScopeCounts,
+  StaleScopeError,
+  type Store,
+  type StoredVersion,
+} from "./store.js";
+
+/** SQLite allows 32,766 parameters in one statement; well below it. */
+const IDS_PER_STATEMENT = 500;
+
+/** The store in one SQLite file. Every commit is one immediate transaction. */
+export class SqliteStore implements Store {
+  readonly #statements: Statements;
+
+  constructor(private readonly database: OpenDatabase) {
+    this.#statements = prepareStatements(database.orm);
+  }
+
+  loadScope(scope: Scope): LoadedScope {
+    return this.database.sqlite.transaction((): LoadedScope => {
+      const user = this.#statements.user.get(keyOf(scope));
+      if (user === undefined) return { scope: EMPTY_SCOPE, version: null };
+      const of = { scopeId: user.scopeId };
+      const stored: StoredScope = {
+        counters: {
+          nextLabel: user.nextLabel,
+          nextNode: user.nextNode,
+          nextTurn: user.nextTurn,
+          requests: user.requests,
+        },
+        register: {
+          blocks: this.#statements.blocks.all(of).map(readBlock),
+          versions: this.#statements.versions.all(of).map((row) => ({
+            memoryId: row.memoryId as MemoryId,
+            label: row.label as Label,
+            current: row.current,
+          })),
+          forgotten: this.#statements.forgotten.all(of).map((row) => row.memoryId as MemoryId),
+        },
+        nodes: this.#statements.nodes.all(of).map(readNode),
+      };
+      return { scope: stored, version: { scopeId: user.scopeId, commits: user.version } };
+    })();
+  }
+
+  loadConversation(scope: Scope, id: ConversationId): Turn[] {
+    const scopeId = this.#idOf(scope);
+    return scopeId === null ? [] : this.#statements.conversationTurns.all({ scopeId, id }).map(readTurn);
+  }
+
+  commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
+    const { turn, request, at } = record;
+    return this.#commit(scope, version, record.changes, at, (scopeId) => {
+      const s = this.#statements;
+      s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
+      if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
+      if (record.section !== null) s.keepSection.run({ scopeId, digest: record.section });
+      s.addTurn.run({
+        scopeId,
+        id: turn.id,
+        conversationId: turn.conversationId,
+        parent: turn.parent,
+        givenDigests: JSON.stringify(turn.given),
+        given: JSON.stringify(record.given),
+        placement: turn.placement,
+        injection: JSON.stringify(turn.injection),
+        head: turn.head,
+        prompt: turn.prompt,
+        anchor: turn.anchor,
+        promptTokens: turn.promptTokens,
+        at,
+      });
+      s.addRequest.run({
+        scopeId,
+        requestId: request.id,
+        turn: turn.id,
+        leaf: request.leaf,
+        body: request.body,
+        answer: JSON.stringify(request.answer),
+        at,
+      });
+    });
+  }
+
+  commitEviction(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    requestIds: readonly RequestId[],
+  ): StoredVersion {
+    return this.#commit(scope, version, changes, 0, (scopeId) => {
+      for (const requestId of requestIds) this.#statements.markEvicted.run({ scopeId, requestId });
+    });
+  }
+
+  commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
+    const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
+      eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+    });
+    this.#truncateLog();
+    return stored;
+  }
+
+  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
+    const scopeId = this.#idOf(scope);
+    const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
+    if (scopeId === null || row === undefined) return null;
+    const turns: { turn: Turn; given: ReturnType<typeof readMessages> }[] = [];
+    let head: Digest | undefined;
+    for (let next: number | null = row.turn; next !== null; ) {
+      const stored = this.#statements.turn.get({ scopeId, id: next });
+      if (stored === undefined || stored.given === null) return null;
+      turns.push({ turn: readTurn(stored), given: readMessages(stored.given) });
+      head ??= stored.head as Digest;
+      next = stored.parent;
+    }
+    const instructions = this.#statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    if (instructions === null) return null;
+    return {
+      body: row.body as Digest,
+      answer: readAnswer(row.answer),
+      head: readMessages(instructions),
+      turns: turns.reverse(),
+    };
+  }
+
+  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
+    const found: { scope: Scope; requestId: RequestId; leaf: NodeId }[] = [];
+    const { requests, users } = tables;
+    for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
+      const rows = this.database.orm
+        .select()
+        .from(requests)
+        .innerJoin(users, eq(requests.scopeId, users.scopeId))
+        .where(
+          and(
+            inArray(requests.requestId, ids.slice(at, at + IDS_PER_STATEMENT)),
+            eq(requests.evicted, false),
+            eq(users.tenant, tenant),
+          ),
+        )
+        .all();
+      for (const row of rows) {
+        found.push({
+          scope: readScope(row.users),
+          requestId: row.requests.requestId as RequestId,
+          leaf: row.requests.leaf as NodeId,
+        });
+      }
+    }
+    return found;
+  }
+
+  recordObservation(scope: Scope, id: RequestId, observation: Observation): Plan | null {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return null;
+    const row = this.#statements.request.get({ scopeId, requestId: id });
+    if (row === undefined) return null;
+    this.#statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observation) });
+    return readAnswer(row.answer).plan;
+  }
+
+  knowsSection(scope: Scope, section: Digest): boolean {
+    const scopeId = this.#idOf(scope);
+    return scopeId !== null && this.#statements.section.get({ scopeId, digest: section }) !== undefined;
+  }
+
+  counts(scope: Scope): ScopeCounts {
+    const scopeId = this.#idOf(scope);
+    const count = (table: typeof tables.turns | typeof tables.requests | typeof tables.conversations) =>
+      this.database.orm
+        .select({ rows: sql<number>`count(*)` })
+        .from(table)
+        .where(eq(table.scopeId, scopeId ?? -1))
+        .get()?.rows ?? 0;
+    return { conversations: count(tables.conversations), turns: count(tables.turns), requests: count(tables.requests) };
+  }
+
+  liveRequests(scope: Scope, limit: number) {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return [];
+    const { requests } = tables;
+    return this.database.orm
+      .select({ requestId: requests.requestId, leaf: requests.leaf })
+      .from(requests)
+      .where(and(eq(requests.scopeId, scopeId), eq(requests.evicted, false)))
+      .orderBy(desc(sql`rowid`))
+      .limit(limit)
+      .all()
+      .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));
+  }
+
+  scopesOf(tenant: string, userId: UserId): Scope[] {
+    const { users } = tables;
+    return this.database.orm
+      .select()
+      .from(users)
+      .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+      .orderBy(users.scopeId)
+      .all()
+      .map(readScope);
+  }
+
+  deleteUser(tenant: string, userId: UserId): number {
+    const { users } = tables;
+    const { changes } = this.database.orm
+      .delete(users)
+      .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+      .run();
+    if (changes > 0) this.#truncateLog();
+    return changes;
+  }
+
+  ping(): void {
+    this.database.sqlite.prepare("select 1").get();
+  }
+
+  close(): void {
+    this.database.sqlite.close();
+  }
+
+  #idOf(scope: Scope): number | null {
+    return this.#statements.user.get(keyOf(scope))?.scopeId ?? null;
+  }
+
+  #commit(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    at: number,
+    more: (scopeId: number) => void,
+  ): StoredVersion {
+    const transaction = this.database.sqlite.transaction((): StoredVersion => {
+      const stored = this.#claim(scope, version, changes, at);
+      const { scopeId } = stored;
+      const s = this.#statements;
+      for (const label of changes.register.removedBlocks) {
+        s.removeBlock.run({ scopeId, label });
+        s.removeVersionsOf.run({ scopeId, label });
+      }
+      for (const memoryId of changes.register.forgotten) {
+        s.removeVersionsBy.run({ scopeId, memoryId });
+        s.keepForgotten.run({ scopeId, memoryId });
+      }
+      for (const block of changes.register.blocks) s.keepBlock.run({ scopeId, ...block });
+      for (const { memoryId, label, current } of changes.register.versions) {
+        s.keepVersion.run({ scopeId, memoryId, label, current });
+      }
+      for (const id of changes.index.removed) s.removeNode.run({ scopeId, id });
+      for (const node of changes.index.upserted) s.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
+      more(scopeId);
+      return stored;
+    });
+    return transaction.immediate();
+  }
+
+  /** Moves the scope to its next version, or finds that another process did. */
+  #claim(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, at: number): StoredVersion {
+    if (version === null) {
+      const row = this.#statements.addUser.get({ ...keyOf(scope), ...changes.counters, at });
+      if (row === undefined) throw new StaleScopeError("the scope was created by another process");
+      return { scopeId: row.scopeId, commits: 1 };
+    }
+    const claimed = this.#statements.moveUser.run({ ...version, ...changes.counters });
+    if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
+    return { scopeId: version.scopeId, commits: version.commits + 1 };
+  }
+
+  /** Erased text would else stay readable in the write-ahead log until the next checkpoint. */
+  #truncateLog(): void {
+    this.database.sqlite.pragma("wal_checkpoint(TRUNCATE)");
+  }
+}
+
+function keyOf(scope: Scope) {
+  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
+}

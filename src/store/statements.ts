@@ -1,0 +1,260 @@
+import { and, asc, eq, sql } from "drizzle-orm";
+import type { OpenDatabase } from "./open-database.js";
+import {
+  blocks,
+  conversations,
+  forgottenMemories,
+  heads,
+  indexNodes,
+  memoryVersions,
+  requests,
+  sections,
+  turns,
+  users,
+} from "./schema.js";
+
+const p = sql.placeholder;
+/** The value that the row to be inserted would have had, for upserts. */
+const excluded = (column: string) => sql.raw(`excluded.${column}`);
+
+/** Everything that runs on every compose, prepared once: building a statement costs more than running it. */
+export type Statements = ReturnType<typeof prepareStatements>;
+
+// The return type is what drizzle infers; writing it out would repeat every column.
+export function prepareStatements(orm: OpenDatabase["orm"]) {
+  const counters = {
+    nextLabel: p("nextLabel"),
+    nextNode: p("nextNode"),
+    nextTurn: p("nextTurn"),
+    requests: p("requests"),
+  };
+  return {
+    user: orm
+      .select()
+      .from(users)
+      .where(and(eq(users.tenant, p("tenant")), eq(users.userId, p("userId")), eq(users.agentId, p("agentId"))))
+      .prepare(),
+    addUser: orm
+      .insert(users)
+      .values({
+        tenant: p("tenant"),
+        userId: p("userId"),
+        agentId: p("agentId"),
+        version: 1,
+        ...counters,
+        createdAt: p("at"),
+      })
+      .onConflictDoNothing()
+      .returning({ scopeId: users.scopeId })
+      .prepare(),
+    moveUser: orm
+      .update(users)
+      .set({
+        version: sql`${users.version} + 1`,
+        nextLabel: sql`${p("nextLabel")}`,
+        nextNode: sql`${p("nextNode")}`,
+        nextTurn: sql`${p("nextTurn")}`,
+        requests: sql`${p("requests")}`,
+      })
+      .where(and(eq(users.scopeId, p("scopeId")), eq(users.version, p("commits"))))
+      .prepare(),
+
+    blocks: orm
+      .select()
+      .from(blocks)
+      .where(eq(blocks.scopeId, p("scopeId")))
+      .orderBy(asc(blocks.label))
+      .prepare(),
+    keepBlock: orm
+      .insert(blocks)
+      .values({
+        scopeId: p("scopeId"),
+        label: p("label"),
+        text: p("text"),
+        textDigest: p("textDigest"),
+        tokens: p("tokens"),
+        supersededBy: p("supersededBy"),
+      })
+      .onConflictDoUpdate({
+        target: [blocks.scopeId, blocks.label],
+        set: { supersededBy: excluded("superseded_by") },
+      })
+      .prepare(),
+    removeBlock: orm
+      .delete(blocks)
+      .where(and(eq(blocks.scopeId, p("scopeId")), eq(blocks.label, p("label"))))
+      .prepare(),
+
+    versions: orm
+      .select()
+      .from(memoryVersions)
+      .where(eq(memoryVersions.scopeId, p("scopeId")))
+      .orderBy(asc(sql`rowid`))
+      .prepare(),
+    keepVersion: orm
+      .insert(memoryVersions)
+      .values({ scopeId: p("scopeId"), memoryId: p("memoryId"), label: p("label"), current: p("current") })
+      .onConflictDoUpdate({
+        target: [memoryVersions.scopeId, memoryVersions.memoryId, memoryVersions.label],
+        set: { current: excluded("current") },
+      })
+      .prepare(),
+    removeVersionsOf: orm
+      .delete(memoryVersions)
+      .where(and(eq(memoryVersions.scopeId, p("scopeId")), eq(memoryVersions.label, p("label"))))
+      .prepare(),
+    removeVersionsBy: orm
+      .delete(memoryVersions)
+      .where(and(eq(memoryVersions.scopeId, p("scopeId")), eq(memoryVersions.memoryId, p("memoryId"))))
+      .prepare(),
+    forgotten: orm
+      .select()
+      .from(forgottenMemories)
+      .where(eq(forgottenMemories.scopeId, p("scopeId")))
+      .prepare(),
+    keepForgotten: orm
+      .insert(forgottenMemories)
+      .values({ scopeId: p("scopeId"), memoryId: p("memoryId") })
+      .onConflictDoNothing()
+      .prepare(),
+
+    nodes: orm
+      .select()
+      .from(indexNodes)
+      .where(eq(indexNodes.scopeId, p("scopeId")))
+      .orderBy(asc(indexNodes.id))
+      .prepare(),
+    keepNode: orm
+      .insert(indexNodes)
+      .values({
+        scopeId: p("scopeId"),
+        id: p("id"),
+        parent: p("parent"),
+        anchor: p("anchor"),
+        run: p("run"),
+        position: p("position"),
+        nextPosition: p("nextPosition"),
+        uses: p("uses"),
+        live: p("live"),
+        lastUsed: p("lastUsed"),
+      })
+      .onConflictDoUpdate({
+        target: [indexNodes.scopeId, indexNodes.id],
+        set: {
+          parent: excluded("parent"),
+          run: excluded("run"),
+          position: excluded("position"),
+          nextPosition: excluded("next_position"),
+          uses: excluded("uses"),
+          live: excluded("live"),
+          lastUsed: excluded("last_used"),
+        },
+      })
+      .prepare(),
+    removeNode: orm
+      .delete(indexNodes)
+      .where(and(eq(indexNodes.scopeId, p("scopeId")), eq(indexNodes.id, p("id"))))
+      .prepare(),
+
+    keepConversation: orm
+      .insert(conversations)
+      .values({ scopeId: p("scopeId"), id: p("id"), turns: 1, createdAt: p("at"), lastTurnAt: p("at") })
+      .onConflictDoUpdate({
+        target: [conversations.scopeId, conversations.id],
+        set: { turns: sql`${conversations.turns} + 1`, lastTurnAt: excluded("last_turn_at") },
+      })
+      .prepare(),
+    head: orm
+      .select()
+      .from(heads)
+      .where(and(eq(heads.scopeId, p("scopeId")), eq(heads.digest, p("digest"))))
+      .prepare(),
+    keepHead: orm
+      .insert(heads)
+      .values({ scopeId: p("scopeId"), digest: p("digest"), messages: p("messages") })
+      .onConflictDoNothing()
+      .prepare(),
+    section: orm
+      .select()
+      .from(sections)
+      .where(and(eq(sections.scopeId, p("scopeId")), eq(sections.digest, p("digest"))))
+      .prepare(),
+    keepSection: orm
+      .insert(sections)
+      .values({ scopeId: p("scopeId"), digest: p("digest") })
+      .onConflictDoNothing()
+      .prepare(),
+
+    turn: orm
+      .select()
+      .from(turns)
+      .where(and(eq(turns.scopeId, p("scopeId")), eq(turns.id, p("id"))))
+      .prepare(),
+    conversationTurns: orm
+      .select()
+      .from(turns)
+      .where(and(eq(turns.scopeId, p("scopeId")), eq(turns.conversationId, p("id"))))
+      .orderBy(asc(turns.id))
+      .prepare(),
+    addTurn: orm
+      .insert(turns)
+      .values({
+        scopeId: p("scopeId"),
+        id: p("id"),
+        conversationId: p("conversationId"),
+        parent: p("parent"),
+        givenDigests: p("givenDigests"),
+        given: p("given"),
+        placement: sql`${p("placement")}`,
+        injection: p("injection"),
+        head: p("head"),
+        prompt: p("prompt"),
+        anchor: p("anchor"),
+        promptTokens: p("promptTokens"),
+        createdAt: p("at"),
+      })
+      .prepare(),
+
+    request: orm
+      .select()
+      .from(requests)
+      .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId"))))
+      .prepare(),
+    // A request whose stored answer was erased is composed anew under the same id.
+    addRequest: orm
+      .insert(requests)
+      .values({
+        scopeId: p("scopeId"),
+        requestId: p("requestId"),
+        turn: p("turn"),
+        leaf: p("leaf"),
+        body: p("body"),
+        answer: p("answer"),
+        evicted: false,
+        createdAt: p("at"),
+      })
+      .onConflictDoUpdate({
+        target: [requests.scopeId, requests.requestId],
+        set: {
+          turn: excluded("turn"),
+          leaf: excluded("leaf"),
+          body: excluded("body"),
+          answer: excluded("answer"),
+          evicted: excluded("evicted"),
+          observed: sql`null`,
+          createdAt: excluded("created_at"),
+        },
+      })
+      .prepare(),
+    markEvicted: orm
+      .update(requests)
+      .set({ evicted: true })
+      .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId"))))
+      .prepare(),
+    observe: orm
+      .update(requests)
+      .set({ observed: sql`${p("observed")}` })
+      .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId"))))
+      .prepare(),
+  };
+}

@@ -1,0 +1,134 @@
+import type {
+  ChatMessage,
+  ConversationId,
+  Digest,
+  Injection,
+  Label,
+  MemoryId,
+  NodeId,
+  PlacedMemory,
+  Plan,
+  RequestId,
+  Scope,
+  ScopeChanges,
+  StoredScope,
+  Turn,
+  UserId,
+  Warning,
+} from "../core/index.js";
+
+/** Which state of a scope a process has loaded: grows with every commit, and a deleted scope's never comes back. */
+export interface StoredVersion {
+  readonly scopeId: number;
+  readonly commits: number;
+}
+
+/** A scope as it is stored, with the version that the next commit has to name. */
+export interface LoadedScope {
+  readonly scope: StoredScope;
+  /** Null: nothing is stored yet. */
+  readonly version: StoredVersion | null;
+}
+
+/** The part of an answer that cannot be built again from the turns. */
+export interface StoredAnswer {
+  readonly memories: readonly PlacedMemory[];
+  readonly plan: Plan;
+  readonly warnings: readonly Warning[];
+}
+
+/** One compose, to be stored whole or not at all. */
+export interface ComposeRecord {
+  readonly changes: ScopeChanges;
+  readonly turn: Turn;
+  readonly given: readonly ChatMessage[];
+  readonly head: readonly ChatMessage[];
+  readonly section: Digest | null;
+  readonly request: {
+    readonly id: RequestId;
+    readonly leaf: NodeId;
+    readonly body: Digest;
+    readonly answer: StoredAnswer;
+  };
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** A request that was answered before. */
+export interface AnsweredRequest {
+  readonly body: Digest;
+  readonly answer: StoredAnswer;
+  readonly head: readonly ChatMessage[];
+  /** The turns of its prompt, first to last, each with the plain messages it added. */
+  readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
+}
+
+/** What the engine reported of a request. Token counts; absent means unknown, not zero. */
+export interface Observation {
+  readonly promptTokens?: number;
+  readonly cachedTokens?: number;
+  readonly ttftMs?: number;
+}
+
+/** A memory to be forgotten; `changes` has dropped its blocks already. */
+export interface ForgetRecord {
+  readonly changes: ScopeChanges;
+  readonly memoryId: MemoryId;
+  /** Labels whose text is gone. */
+  readonly gone: ReadonlySet<Label>;
+  /** The texts that are gone; what quotes one of them is erased too. */
+  readonly texts: readonly string[];
+  /** Digest of the section that an injection now renders to; null for none. */
+  readonly sectionOf: (injection: Injection) => Digest | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** Sizes of one scope. */
+export interface ScopeCounts {
+  readonly conversations: number;
+  readonly turns: number;
+  readonly requests: number;
+}
+
+/** The scope was changed by another process since it was loaded. Load it again and repeat. */
+export class StaleScopeError extends Error {
+  override readonly name = "StaleScopeError";
+}
+
+/**
+ * Where scopes live. Every implementation passes `test/store/store.suite.ts`. Calls are synchronous: a commit that returned is
+ * stored, one that threw has changed nothing. The commits throw {@link StaleScopeError} where `version` is not the stored one, and
+ * return the new version.
+ */
+export interface Store {
+  loadScope(scope: Scope): LoadedScope;
+  /** A conversation's turns, oldest first. */
+  loadConversation(scope: Scope, id: ConversationId): Turn[];
+  commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion;
+  commitEviction(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    requestIds: readonly RequestId[],
+  ): StoredVersion;
+  commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /** A request answered before; null where there is none, or where what it quoted was erased since. */
+  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
+  /** Requests of a tenant that have one of these ids and were not evicted, whoever the user is. */
+  findLiveRequests(tenant: string, ids: readonly RequestId[]): { scope: Scope; requestId: RequestId; leaf: NodeId }[];
+  /** Keeps what the engine reported. Returns the plan it belongs to, or null where there is no such request. */
+  recordObservation(scope: Scope, id: RequestId, observation: Observation): Plan | null;
+  /** Whether a section with this digest was ever sent to this scope. */
+  knowsSection(scope: Scope, section: Digest): boolean;
+  counts(scope: Scope): ScopeCounts;
+  /** Requests of a scope that were not evicted, newest first. */
+  liveRequests(scope: Scope, limit: number): { requestId: RequestId; leaf: NodeId }[];
+  /** Every scope kept for a user: one per agent, and the one without. */
+  scopesOf(tenant: string, userId: UserId): Scope[];
+  /** Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were. */
+  deleteUser(tenant: string, userId: UserId): number;
+  /** Whether the database answers; throws where it does not. */
+  ping(): void;
+  close(): void;
+}

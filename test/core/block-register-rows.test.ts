@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BlockRegister } from "../../src/core/block-register.js";
+import type { Label, MemoryId } from "../../src/core/ids.js";
+import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
+import { FIRST_COUNTERS } from "../../src/core/scope-state.js";
+import { countTokens, memory } from "./scope-fixture.js";
+import { label } from "./served-sequences.js";
+import { StoredRows } from "./stored-rows.js";
+
+type Step =
+  | { readonly kind: "resolve"; readonly memories: readonly RetrievedMemory[] }
+  | { readonly kind: "forget"; readonly id: MemoryId };
+
+const anyId = fc.constantFrom("a", "b", "c", "d", "e").map((name) => name as MemoryId);
+
+/** Few ids and few texts, so that memories change, share, swap and conflict all the time. */
+const anySteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant("resolve" as const),
+        memories: fc.array(
+          fc.tuple(anyId, fc.constantFrom("Rome", "Oslo", "Lima", "Cork")).map(([id, text]) => memory(id, text)),
+          { maxLength: 4 },
+        ),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("forget" as const), id: anyId }) },
+  ),
+  { maxLength: 12 },
+);
+
+/** A register with a store under it that applies what each step drained. */
+class StoredRegister {
+  register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
+  readonly rows = new StoredRows();
+
+  take(step: Step): unknown {
+    const outcome = step.kind === "forget" ? this.register.forget(step.id) : this.register.resolve(step.memories);
+    const counters = { ...FIRST_COUNTERS, nextLabel: this.register.nextLabel };
+    this.rows.apply({ counters, register: this.register.drain(), index: { upserted: [], removed: [] } });
+    return outcome;
+  }
+
+  reload(): void {
+    const { register, counters } = this.rows.load();
+    this.register = new BlockRegister(register, counters.nextLabel, countTokens);
+  }
+}
+
+/** Everything that a register says about its blocks. */
+function stateOf(register: BlockRegister): unknown {
+  const known = Array.from({ length: register.nextLabel }, (_, n) => label(n));
+  return {
+    blocks: known.map((at) => [register.get(at), register.successor(at), register.memoryOf(at)]),
+    current: [...register.current()].map((block) => block.label),
+    sizes: [register.size, register.textLength, register.nextLabel],
+  };
+}
+
+describe("block register, stored as rows", () => {
+  it("answers and continues after a reload as if there had been none", () => {
+    const life = fc.property(anySteps, anySteps, (before, after) => {
+      const kept = new StoredRegister();
+      const reloaded = new StoredRegister();
+      for (const step of before) {
+        kept.take(step);
+        reloaded.take(step);
+      }
+      reloaded.reload();
+      expect(stateOf(reloaded.register)).toEqual(stateOf(kept.register));
+      for (const step of after) {
+        expect(reloaded.take(step)).toEqual(kept.take(step));
+        expect(stateOf(reloaded.register)).toEqual(stateOf(kept.register));
+      }
+    });
+    fc.assert(life, { numRuns: 1_000 });
+  });
+
+  it("never gives a label to a second text, and supersedes exactly the texts that no memory has any more", () => {
+    const life = fc.property(anySteps, (steps) => {
+      const { register, take } = bound(new StoredRegister());
+      const texts = new Map<Label, string>();
+      const texted = new Map<MemoryId, string>();
+      for (const step of steps) {
+        take(step);
+        if (step.kind === "forget") texted.delete(step.id);
+        else applyTexts(texted, step.memories, gone);
+        if (step.kind === "forget") gone.add(step.id);
+        for (let n = 1; n < register.nextLabel; n++) {
+          const block = register.get(label(n));
+          if (block === undefined) continue;
+          expect(texts.get(block.label) ?? block.text).toBe(block.text);
+          texts.set(block.label, block.text);
+        }
+        const current = [...register.current()].map((block) => block.text).sort();
+        expect(current).toEqual([...new Set(texted.values())].sort());
+        for (const at of texts.keys()) {
+          const successor = register.successor(at);
+          if (successor !== null) expect(current).toContain(register.textOf(successor));
+        }
+      }
+      gone.clear();
+    });
+    const gone = new Set<MemoryId>();
+    fc.assert(life, { numRuns: 1_000 });
+  });
+
+  it("hands over every change once", () => {
+    const { register } = new StoredRegister();
+    register.resolve([memory("a", "Rome")]);
+    expect(register.drain()).toMatchObject({
+      blocks: [{ label: 1, text: "Rome", supersededBy: null }],
+      versions: [{ memoryId: "a", label: 1, current: true }],
+      removedBlocks: [],
+      forgotten: [],
+    });
+    register.resolve([memory("a", "Rome")]);
+    expect(register.drain()).toEqual({ blocks: [], versions: [], removedBlocks: [], forgotten: [] });
+    register.resolve([memory("a", "Oslo")]);
+    expect(register.drain()).toMatchObject({
+      blocks: [{ label: 2 }, { label: 1, supersededBy: 2 }],
+      versions: [
+        { memoryId: "a", label: 1, current: false },
+        { memoryId: "a", label: 2, current: true },
+      ],
+    });
+    register.forget("a" as MemoryId);
+    expect(register.drain()).toEqual({ blocks: [], versions: [], removedBlocks: [1, 2], forgotten: ["a"] });
+  });
+
+  it("never gives a label again after everything was forgotten and loaded anew", () => {
+    const stored = new StoredRegister();
+    stored.take({ kind: "resolve", memories: [memory("a", "Rome")] });
+    stored.take({ kind: "forget", id: "a" as MemoryId });
+    stored.reload();
+    const { blocks, forgotten } = stored.register.resolve([memory("a", "Oslo"), memory("b", "Rome")]);
+    expect(blocks.map((block) => [block.label, block.text])).toEqual([[2, "Rome"]]);
+    expect(forgotten).toEqual(["a"]);
+  });
+});
+
+function bound(stored: StoredRegister): { register: BlockRegister; take: (step: Step) => unknown } {
+  return { register: stored.register, take: (step) => stored.take(step) };
+}
+
+/** What each memory's text is after a request: the better ranked of what it lists. */
+function applyTexts(texted: Map<MemoryId, string>, request: readonly RetrievedMemory[], gone: Set<MemoryId>): void {
+  for (const { id, text } of request.toReversed()) if (!gone.has(id)) texted.set(id, text);
+}

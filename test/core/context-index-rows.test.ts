@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ContextIndex, type IndexChanges, type IndexNode } from "../../src/core/context-index.js";
+import type { Digest, Label, NodeId } from "../../src/core/ids.js";
+import { anyAnchor, anySequence, anyWanted, ELSEWHERE, HERE, label, labels } from "./served-sequences.js";
+
+type Step =
+  | { readonly kind: "serve"; readonly anchor: Digest; readonly labels: readonly Label[] }
+  | { readonly kind: "evict"; readonly nth: number }
+  | { readonly kind: "forget"; readonly labels: readonly Label[] };
+
+const anySteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 5, arbitrary: fc.record({ kind: fc.constant("serve" as const), anchor: anyAnchor, labels: anySequence }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), nth: fc.nat({ max: 30 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant("forget" as const),
+        labels: fc.uniqueArray(fc.integer({ min: 1, max: 8 }).map(label), { minLength: 1, maxLength: 2 }),
+      }),
+    },
+  ),
+  { maxLength: 20 },
+);
+
+const BOUND = 30;
+
+/** An index with a store under it that applies what each step drained. */
+class StoredIndex {
+  readonly rows = new Map<NodeId, IndexNode>();
+  readonly #served: NodeId[] = [];
+  #now = 0;
+
+  constructor(public index = new ContextIndex([], 1, BOUND)) {}
+
+  take(step: Step): unknown {
+    const outcome = this.#apply(step);
+    const { upserted, removed } = structuredClone(this.index.drain());
+    for (const node of upserted) this.rows.set(node.id, node);
+    for (const id of removed) this.rows.delete(id);
+    return outcome;
+  }
+
+  reload(order: (a: IndexNode, b: IndexNode) => number): void {
+    this.index = new ContextIndex(structuredClone([...this.rows.values()]).sort(order), this.index.nextId, BOUND);
+  }
+
+  #apply(step: Step): unknown {
+    if (step.kind === "forget") return this.index.forget(new Set(step.labels));
+    if (step.kind === "evict") return this.index.evict(this.#served[step.nth] ?? (0 as NodeId));
+    const node = this.index.insert(step.anchor, step.labels, ++this.#now);
+    this.#served.push(node);
+    return node;
+  }
+}
+
+const byId = (a: IndexNode, b: IndexNode) => a.id - b.id;
+
+describe("context index, stored as rows", () => {
+  it("keeps its rules through serving, evicting and forgetting, and hands over exactly the rows that it has", () => {
+    const life = fc.property(anySteps, (steps) => {
+      const stored = new StoredIndex();
+      for (const step of steps) {
+        stored.take(step);
+        stored.index.check();
+        expect(stored.rows.size).toBe(stored.index.size);
+      }
+    });
+    fc.assert(life, { numRuns: 300 });
+  });
+
+  it("answers and continues after a reload as if there had been none, in whatever order the rows come back", () => {
+    const order = fc.constantFrom<(a: IndexNode, b: IndexNode) => number>(byId, (a, b) => b.id - a.id);
+    const life = fc.property(anySteps, anySteps, anyWanted, order, (before, after, wanted, rowOrder) => {
+      const kept = new StoredIndex();
+      const reloaded = new StoredIndex();
+      const compare = () => {
+        for (const anchor of [HERE, ELSEWHERE]) {
+          expect(reloaded.index.search(anchor, wanted)).toEqual(kept.index.search(anchor, wanted));
+        }
+        expect([...reloaded.rows.values()].sort(byId)).toEqual([...kept.rows.values()].sort(byId));
+        expect(reloaded.index.nextId).toBe(kept.index.nextId);
+      };
+      for (const step of before) {
+        kept.take(step);
+        reloaded.take(step);
+      }
+      reloaded.reload(rowOrder);
+      compare();
+      if (rowOrder === byId) expect(reloaded.index.entries(100)).toEqual(kept.index.entries(100));
+      for (const step of after) {
+        expect(reloaded.take(step)).toEqual(kept.take(step));
+        compare();
+      }
+    });
+    fc.assert(life, { numRuns: 500 });
+  });
+
+  it("hands over every change once", () => {
+    const index = new ContextIndex([], 1, BOUND);
+    const node = index.insert(HERE, labels(1, 2), 1);
+    const ids = ({ upserted, removed }: IndexChanges) => [upserted.map(({ id }) => id).sort(), removed];
+    expect(ids(index.drain())).toEqual([[1, 2], []]);
+    expect(ids(index.drain())).toEqual([[], []]);
+    index.evict(node);
+    expect(ids(index.drain())).toEqual([[], expect.arrayContaining([1, 2])]);
+  });
+
+  it("hands over rows that later changes do not reach", () => {
+    const index = new ContextIndex([], 1, BOUND);
+    index.insert(HERE, labels(1, 2), 1);
+    const { upserted } = index.drain();
+    const before = structuredClone(upserted);
+    index.insert(HERE, labels(1, 3), 2);
+    expect(upserted).toEqual(before);
+  });
+
+  it("never gives an id again, also not after everything was evicted and loaded anew", () => {
+    const index = new ContextIndex([], 1, BOUND);
+    const node = index.insert(HERE, labels(1), 1);
+    index.evict(node);
+    const reloaded = new ContextIndex([], index.nextId, BOUND);
+    expect(reloaded.insert(HERE, labels(1), 2)).toBeGreaterThan(node);
+  });
+
+  it("refuses rows whose parent is missing", () => {
+    const index = new ContextIndex([], 1, BOUND);
+    index.insert(HERE, labels(1), 1);
+    const orphan = index.drain().upserted.filter(({ anchor }) => anchor === null);
+    expect(() => new ContextIndex(orphan, 9, BOUND)).toThrow("no parent");
+  });
+});
+
+describe("context index, forgetting", () => {
+  const wanting = (held: readonly Label[]) => new Map(held.map((block) => [block, 1]));
+  const servedAfter = (sequences: readonly (readonly Label[])[]) => {
+    const index = new ContextIndex([], 1, 1_000);
+    for (const [at, sequence] of sequences.entries()) index.insert(HERE, sequence, at + 1);
+    return index;
+  };
+
+  it("cuts a sequence where the forgotten block stood, and keeps what stood before it", () => {
+    const index = servedAfter([labels(1, 2, 3, 4)]);
+    index.forget(new Set(labels(3)));
+    index.check();
+    expect(index.search(HERE, wanting(labels(1, 2, 3, 4))).labels).toEqual([1, 2]);
+  });
+
+  it("removes everything behind a forgotten block and nothing else", () => {
+    const life = fc.property(fc.array(anySequence, { maxLength: 12 }), anySequence, (sequences, forgotten) => {
+      const gone = new Set(forgotten.slice(0, 2));
+      const index = servedAfter(sequences);
+      index.forget(gone);
+      index.check();
+      for (const sequence of sequences) {
+        const cut = sequence.findIndex((block) => gone.has(block));
+        const found = index.search(HERE, wanting(sequence)).labels;
+        expect(found.some((block) => gone.has(block))).toBe(false);
+        if (cut < 0) expect(found).toHaveLength(sequence.length);
+      }
+      for (const { labels: held } of index.entries(1_000)) expect(held.some((block) => gone.has(block))).toBe(false);
+    });
+    fc.assert(life, { numRuns: 300 });
+  });
+
+  it("forgets the same after a reload, whichever of two branches comes first", () => {
+    const kept = servedAfter([labels(9, 2, 3, 4), labels(9, 1), labels(9, 2, 3, 5)]);
+    const reloaded = new ContextIndex(kept.drain().upserted.toSorted(byId), kept.nextId, 1_000);
+    for (const index of [kept, reloaded]) {
+      index.forget(new Set(labels(1, 3)));
+      index.check();
+    }
+    expect(reloaded.entries(10)).toEqual(kept.entries(10));
+  });
+
+  it("is usable after everything in it was forgotten", () => {
+    const index = servedAfter([labels(1, 2), labels(2, 1), labels(2)]);
+    index.forget(new Set(labels(1, 2)));
+    index.check();
+    index.insert(HERE, labels(3), 9);
+    index.check();
+    expect(index.search(HERE, wanting(labels(3))).labels).toEqual([3]);
+  });
+});

@@ -1,0 +1,95 @@
+import { existsSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Label } from "../../src/core/ids.js";
+import { prefixExact } from "../../src/core/prefix-exact.js";
+import { describeOrderingPolicy } from "./ordering.suite.js";
+import { anyAnchor, anyEvents, anyWanted, HERE, label, labels, ServedSequences } from "./served-sequences.js";
+
+describeOrderingPolicy(prefixExact);
+
+const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
+
+describe("prefix-exact", () => {
+  it("finds as many cached tokens as a look at every served sequence would", () => {
+    const lives = fc.property(anyEvents, anyAnchor, anyWanted, (events, anchor, wanted) => {
+      const served = ServedSequences.after(events);
+      const match = served.index.search(anchor, wanted);
+      expect(match.tokens).toBe(served.mostCachedTokens(anchor, wanted));
+      expect(match.labels.every((block) => wanted.has(block))).toBe(true);
+      expect(match.labels.reduce((sum, block) => sum + (wanted.get(block) ?? 0), 0)).toBe(match.tokens);
+    });
+    fc.assert(lives, { numRuns: 1_000 });
+  });
+
+  it("puts the rest after the cached prefix in relevance order", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    const ordering = prefixExact.order({ anchor: HERE, retrieved: inOrder(9, 2, 7, 1, 8) }, served.index);
+    expect(ordering).toEqual({ labels: [1, 2, 9, 7, 8], cachedBlocks: 2, cachedTokens: 10, searchPath: [0] });
+  });
+
+  it("prefers more tokens to more blocks", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    served.serve(HERE, labels(4));
+    const tokens = [1, 1, 1, 50];
+    const retrieved = labels(1, 2, 3, 4).map((wanted, at) => ({ label: wanted, tokens: tokens[at] ?? 0 }));
+    expect(prefixExact.order({ anchor: HERE, retrieved }, served.index).labels).toEqual([4, 1, 2, 3]);
+  });
+
+  it("takes the path used last where two save the same", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2));
+    served.serve(HERE, labels(2, 1));
+    const first = () => prefixExact.order({ anchor: HERE, retrieved: inOrder(1, 2) }, served.index).labels;
+    expect(first()).toEqual([2, 1]);
+    served.serve(HERE, labels(1, 2));
+    expect(first()).toEqual([1, 2]);
+  });
+
+  it("reuses nothing that was served behind another beginning", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    const elsewhere = "other instructions" as typeof HERE;
+    const ordering = prefixExact.order({ anchor: elsewhere, retrieved: inOrder(3, 2, 1) }, served.index);
+    expect(ordering).toEqual({ labels: [3, 2, 1], cachedBlocks: 0, cachedTokens: 0, searchPath: [] });
+  });
+});
+
+/** One case of `conformance/online-cases.json`; blocks are named by letters or numbers. */
+interface OnlineCase {
+  readonly served: readonly (readonly (string | number)[])[];
+  readonly request: readonly (string | number)[];
+  readonly ordered?: readonly (string | number)[];
+  readonly cachedPrefixBlocks?: number;
+  readonly why?: string;
+}
+
+const casesFile = new URL("../../../shared/conformance/online-cases.json", import.meta.url);
+
+describe.skipIf(!existsSync(casesFile))("prefix-exact, conformance cases (skipped where ../shared is absent)", () => {
+  const cases = existsSync(casesFile)
+    ? (JSON.parse(readFileSync(casesFile, "utf8")) as { prefixExact: OnlineCase[] }).prefixExact
+    : [];
+
+  it("has cases to run", () => {
+    expect(cases.length).toBeGreaterThan(0);
+  });
+
+  it.each(cases.map((online) => ({ title: JSON.stringify(online), online })))("$title", ({ online }) => {
+    const known = new Map<string | number, Label>();
+    const named = (block: string | number): Label => {
+      const given = known.get(block) ?? label(known.size + 1);
+      known.set(block, given);
+      return given;
+    };
+    const served = new ServedSequences();
+    for (const sequence of online.served) served.serve(HERE, sequence.map(named));
+    const retrieved = online.request.map((block) => ({ label: named(block), tokens: 1 }));
+    const ordering = prefixExact.order({ anchor: HERE, retrieved }, served.index);
+    expect(online.ordered ?? online.cachedPrefixBlocks, "a case must say what it expects").toBeDefined();
+    if (online.ordered !== undefined) expect(ordering.labels).toEqual(online.ordered.map(named));
+    if (online.cachedPrefixBlocks !== undefined) expect(ordering.cachedBlocks).toBe(online.cachedPrefixBlocks);
+  });
+});

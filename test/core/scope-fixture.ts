@@ -1,0 +1,153 @@
+import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/annotations.js";
+import { type Composition, compose } from "../../src/core/compose.js";
+import { Conversation } from "../../src/core/conversation.js";
+import type { ConversationId, Digest, MemoryId } from "../../src/core/ids.js";
+import { withoutLabels } from "../../src/core/injection.js";
+import type { ChatMessage } from "../../src/core/message.js";
+import { prefixExact } from "../../src/core/prefix-exact.js";
+import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
+import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
+import type { TokenCounter } from "../../src/core/token-counter.js";
+import type { Turn } from "../../src/core/turn.js";
+import { StoredRows } from "./stored-rows.js";
+
+/** A tokenizer simple enough to follow by hand. */
+export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
+
+/** A memory as a search returns it. */
+export function memory(id: string, text = `The user's ${id} is known.`): RetrievedMemory {
+  return { id: id as MemoryId, text };
+}
+
+/** Several memories with texts of their own, in relevance order. */
+export function memories(...ids: readonly string[]): RetrievedMemory[] {
+  return ids.map((id) => memory(id));
+}
+
+export function user(content: string): ChatMessage {
+  return { role: "user", content };
+}
+
+export function assistant(content: string): ChatMessage {
+  return { role: "assistant", content };
+}
+
+export function system(content: string): ChatMessage {
+  return { role: "system", content };
+}
+
+/** An assistant's tool call and the tool's result. */
+export function toolExchange(result: string): ChatMessage[] {
+  const call = { id: "call_1", type: "function", function: { name: "look_up", arguments: "{}" } };
+  return [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", content: result, tool_call_id: "call_1" },
+  ];
+}
+
+/** How one request differs from the usual. */
+export interface ComposeOptions {
+  readonly conversation?: string;
+  readonly annotations?: Partial<AnnotationSettings>;
+}
+
+/** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
+export class UserScope {
+  #state: ScopeState;
+  readonly #turns = new Map<ConversationId, Turn[]>();
+  readonly #sections = new Set<Digest>();
+  readonly #rows = new StoredRows();
+
+  constructor(stored: StoredScope = EMPTY_SCOPE) {
+    this.#state = new ScopeState(stored, countTokens);
+  }
+
+  get state(): ScopeState {
+    return this.#state;
+  }
+
+  /** Composes as a service does; without a conversation it is the `single` layout. */
+  compose(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[],
+    options: ComposeOptions = {},
+  ): Composition {
+    const id = (options.conversation ?? null) as ConversationId | null;
+    const stored = this.#turnsOf(id);
+    const composition = compose(this.#state, {
+      conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
+      messages,
+      memories: retrieved,
+      policy: prefixExact,
+      annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
+      countTokens,
+      isOurs: (section) => this.#sections.has(section),
+    });
+    stored.push(structuredClone(composition.turn));
+    if (composition.section !== null) this.#sections.add(composition.section);
+    this.#rows.apply(this.#state.drain());
+    return composition;
+  }
+
+  /** Forgets a memory everywhere, as a service does: register, index, and the stored turns of every conversation. */
+  forget(id: string): void {
+    const gone = this.#state.register.forget(id as MemoryId);
+    this.#state.index.forget(gone);
+    for (const turns of this.#turns.values()) {
+      for (const [at, turn] of turns.entries()) {
+        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone) };
+      }
+    }
+    this.#state.unloadConversations();
+    this.#rows.apply(this.#state.drain());
+  }
+
+  /** Drops the working state and loads it from what was stored, as after a crash. */
+  restart(): void {
+    this.#state = new ScopeState(this.#rows.load(), countTokens);
+  }
+
+  #turnsOf(id: ConversationId | null): Turn[] {
+    if (id === null) return [];
+    const turns = this.#turns.get(id) ?? [];
+    this.#turns.set(id, turns);
+    return turns;
+  }
+}
+
+/** A client that keeps the plain history of one conversation. */
+export class Chat {
+  readonly history: ChatMessage[];
+
+  constructor(
+    readonly scope: UserScope,
+    readonly id = "chat",
+    instructions: string | null = "You are helpful.",
+  ) {
+    this.history = instructions === null ? [] : [system(instructions)];
+  }
+
+  /** Asks the next question; the answer is {@link answer}'s to add. */
+  ask(question: string, retrieved: readonly RetrievedMemory[] = [], options: ComposeOptions = {}): Composition {
+    return this.send([user(question)], retrieved, options);
+  }
+
+  /** Adds messages to the history and has the prompt composed. */
+  send(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[] = [],
+    options: ComposeOptions = {},
+  ): Composition {
+    this.history.push(...messages);
+    return this.again(retrieved, options);
+  }
+
+  /** Has the prompt composed for the history as it stands: a regenerated answer, or one to an edited history. */
+  again(retrieved: readonly RetrievedMemory[] = [], options: ComposeOptions = {}): Composition {
+    return this.scope.compose(this.history, retrieved, { conversation: this.id, ...options });
+  }
+
+  answer(text: string): void {
+    this.history.push(assistant(text));
+  }
+}

@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { ContextIndex } from "../../src/core/context-index.js";
+import type { Digest, Label, NodeId } from "../../src/core/ids.js";
+
+/** A label, for tests that name blocks by number. */
+export function label(n: number): Label {
+  return n as Label;
+}
+
+export function labels(...numbers: readonly number[]): Label[] {
+  return numbers.map(label);
+}
+
+export const HERE = "what stands before the blocks" as Digest;
+export const ELSEWHERE = "another prompt beginning" as Digest;
+
+/** One served request that the engine still holds. */
+export interface ServedSequence {
+  readonly anchor: Digest;
+  readonly labels: readonly Label[];
+  readonly node: NodeId;
+}
+
+/** Something that happens to an index. */
+export type IndexEvent =
+  | { readonly kind: "serve"; readonly anchor: Digest; readonly labels: readonly Label[] }
+  /** Evicts the request that was served `age` requests before the last; the oldest where there are not that many. */
+  | { readonly kind: "evict"; readonly age: number };
+
+/** Distinct labels from 1 to 8 in any order. */
+export const anySequence = fc.uniqueArray(fc.integer({ min: 1, max: 8 }).map(label), { maxLength: 7 });
+
+export const anyAnchor = fc.constantFrom(HERE, HERE, HERE, ELSEWHERE);
+
+/** Wanted labels with what each saves. */
+export const anyWanted = fc
+  .uniqueArray(fc.tuple(fc.integer({ min: 1, max: 8 }).map(label), fc.integer({ min: 1, max: 9 })), {
+    selector: ([wanted]) => wanted,
+    maxLength: 8,
+  })
+  .map((entries) => new Map(entries));
+
+/** A life of an index: mostly serving, sometimes evicting. */
+export const anyEvents: fc.Arbitrary<IndexEvent[]> = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant("serve" as const), anchor: anyAnchor, labels: anySequence }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), age: fc.nat({ max: 9 }) }) },
+  ),
+  { maxLength: 25 },
+);
+
+/** A context index beside the plain list of what it stands for, as the oracle that it is compared with. */
+export class ServedSequences {
+  readonly held: ServedSequence[] = [];
+  #now = 0;
+
+  constructor(readonly index: ContextIndex = new ContextIndex([], 1, 10_000)) {}
+
+  /** An index with this life behind it. */
+  static after(events: readonly IndexEvent[]): ServedSequences {
+    const served = new ServedSequences();
+    for (const event of events) served.apply(event);
+    return served;
+  }
+
+  apply(event: IndexEvent): void {
+    if (event.kind === "serve") this.serve(event.anchor, event.labels);
+    else this.evict(event.age);
+  }
+
+  serve(anchor: Digest, sequence: readonly Label[]): NodeId {
+    const node = this.index.insert(anchor, sequence, ++this.#now);
+    this.held.push({ anchor, labels: sequence, node });
+    return node;
+  }
+
+  evict(age: number): void {
+    const [gone] = this.held.splice(Math.max(0, this.held.length - 1 - age), 1);
+    if (gone !== undefined) this.index.evict(gone.node);
+  }
+
+  /** The most tokens that any held sequence has in common with the wanted blocks, from its front. By brute force. */
+  mostCachedTokens(anchor: Digest, wanted: ReadonlyMap<Label, number>): number {
+    let most = 0;
+    for (const sequence of this.held) {
+      if (sequence.anchor !== anchor) continue;
+      let tokens = 0;
+      for (const block of sequence.labels) {
+        const weight = wanted.get(block);
+        if (weight === undefined) break;
+        tokens += weight;
+      }
+      most = Math.max(most, tokens);
+    }
+    return most;
+  }
+
+  /** Whether some held sequence begins with these blocks behind this anchor. */
+  holds(anchor: Digest, prefix: readonly Label[]): boolean {
+    return this.held.some(
+      (sequence) => sequence.anchor === anchor && prefix.every((block, at) => sequence.labels[at] === block),
+    );
+  }
+}

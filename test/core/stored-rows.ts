@@ -1,0 +1,39 @@
+import type { MemoryVersion, StoredBlock } from "../../src/core/block-register.js";
+import type { IndexNode } from "../../src/core/context-index.js";
+import type { Label, MemoryId, NodeId } from "../../src/core/ids.js";
+import { FIRST_COUNTERS, type ScopeChanges, type ScopeCounters, type StoredScope } from "../../src/core/scope-state.js";
+
+/** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */
+export class StoredRows {
+  readonly #blocks = new Map<Label, StoredBlock>();
+  readonly #versions = new Map<string, MemoryVersion>();
+  readonly #forgotten = new Set<MemoryId>();
+  readonly #nodes = new Map<NodeId, IndexNode>();
+  #counters: ScopeCounters = FIRST_COUNTERS;
+
+  apply(changes: ScopeChanges): void {
+    const { register, index, counters } = structuredClone(changes);
+    this.#counters = counters;
+    for (const block of register.blocks) this.#blocks.set(block.label, block);
+    for (const version of register.versions) this.#versions.set(`${version.memoryId} ${version.label}`, version);
+    for (const label of register.removedBlocks) this.#blocks.delete(label);
+    for (const id of register.forgotten) {
+      this.#forgotten.add(id);
+      for (const [key, version] of this.#versions) if (version.memoryId === id) this.#versions.delete(key);
+    }
+    for (const node of index.upserted) this.#nodes.set(node.id, node);
+    for (const id of index.removed) this.#nodes.delete(id);
+  }
+
+  load(): StoredScope {
+    return structuredClone({
+      counters: this.#counters,
+      register: {
+        blocks: [...this.#blocks.values()].sort((a, b) => a.label - b.label),
+        versions: [...this.#versions].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, version]) => version),
+        forgotten: [...this.#forgotten].sort(),
+      },
+      nodes: [...this.#nodes.values()].sort((a, b) => a.id - b.id),
+    });
+  }
+}

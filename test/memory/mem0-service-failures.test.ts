@@ -1,0 +1,311 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { MemoryId } from "../../src/core/ids.js";
+import { withDeadline } from "../../src/memory/deadline.js";
+import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
+import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";
+import { openRestMem0 } from "../../src/memory/rest-mem0.js";
+import { startPlatformServer, startRestServer, startServer } from "./mem0-wire-server.js";
+import { failureOf, scopeOf } from "./memory-source.suite.js";
+
+const KEY = "m0-very-secret";
+const never = new AbortController().signal;
+const ada = scopeOf("ada");
+const closing: { close(): Promise<void> }[] = [];
+let printed: readonly { readonly mock: { readonly calls: readonly unknown[] } }[];
+
+beforeEach(() => {
+  printed = [
+    ...(["log", "info", "debug", "warn", "error"] as const).map((level) => vi.spyOn(console, level)),
+    vi.spyOn(process.stdout, "write"),
+    vi.spyOn(process.stderr, "write"),
+  ];
+});
+afterEach(async () => {
+  const calls = printed.flatMap((spy) => spy.mock.calls);
+  vi.restoreAllMocks();
+  for (const server of closing.splice(0)) await server.close();
+  // Mem0's client, as it comes, prints what goes wrong.
+  expect(calls).toEqual([]);
+});
+
+/** A search against a server that behaves as `handle` says. */
+async function searchAgainst(
+  open: (url: string) => MemorySource,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<unknown> {
+  const server = await startServer(handle);
+  closing.push(server);
+  return await search(open(server.url));
+}
+
+function search(source: MemorySource, signal = never) {
+  return source.search({ scope: ada, query: "what does Ada drink?", topK: 5 }, signal);
+}
+
+function json(body: unknown, status = 200, headers = {}) {
+  return (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(body));
+  };
+}
+
+const SOURCES: readonly [string, (url: string) => MemorySource][] = [
+  ["the REST source", (url) => openRestMem0({ url, apiKey: KEY })],
+  ["the hosted source", (url) => openHostedMem0({ url, apiKey: KEY })],
+];
+
+describe.each(SOURCES)("%s", (_name, open) => {
+  it("is unreachable where nobody listens", async () => {
+    const server = await startServer(() => {});
+    await server.close();
+    expect(await failureOf(search(open(server.url)))).toEqual({ kind: "unreachable", cause: "ECONNREFUSED" });
+  });
+
+  it("is unreachable where the connection breaks off half way", async () => {
+    const failure = failureOf(
+      searchAgainst(open, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
+        response.write('{"results": [');
+        setTimeout(() => response.destroy(), 20);
+      }),
+    );
+    expect(await failure).toMatchObject({ kind: "unreachable" });
+  });
+
+  it.each([500, 401, 429, 404])(
+    "is refused with status %d, and the key is in nothing that the error carries",
+    async (status) => {
+      const error = await searchAgainst(
+        open,
+        json({ detail: `bad key ${KEY}`, more: "x".repeat(5_000) }, status),
+      ).catch((caught: unknown) => caught);
+      if (!(error instanceof MemorySourceError)) throw new Error("it was not refused");
+      expect(error.failure).toMatchObject({
+        kind: "refused",
+        status,
+        body: expect.stringMatching(/^\{"detail":"bad key \*\*\*/),
+      });
+      expect(error.failure).toHaveProperty("body.length", 500 - KEY.length + 3);
+      expect(`${error.message}${error.stack}${JSON.stringify(error)}${String(error.cause)}`).not.toContain(KEY);
+    },
+  );
+
+  it("does not follow a redirect, which would carry the key away", async () => {
+    const elsewhere = vi.fn(json({ results: [] }));
+    const other = await startServer(elsewhere);
+    closing.push(other);
+    const failure = await failureOf(searchAgainst(open, json({}, 307, { location: `${other.url}/search` })));
+    expect(failure).toMatchObject({ kind: "refused", status: 307 });
+    expect(elsewhere).not.toHaveBeenCalled();
+  });
+
+  it("cannot read HTML", async () => {
+    const failure = await failureOf(
+      searchAgainst(open, (_request, response) => {
+        response.writeHead(200, { "content-type": "text/html" }).end("<html>Ada drinks tea</html>");
+      }),
+    );
+    expect(failure).toEqual({ kind: "unreadable", cause: "not JSON (text/html, status 200)" });
+  });
+
+  it.each([null, 7, "text", {}, { results: null }])("cannot read %j for an answer", async (body) => {
+    expect(await failureOf(searchAgainst(open, json(body)))).toMatchObject({ kind: "unreadable", cause: /^answer/ });
+  });
+
+  it("leaves out items without text, and other users'", async () => {
+    const results = [
+      { id: 1, memory: null, user_id: "ada" },
+      { id: 2, memory: "hers", user_id: "ada" },
+      { id: 3, memory: "his", user_id: "bob" },
+      { id: 4, memory: "nobody's" },
+      "nonsense",
+    ];
+    expect(await searchAgainst(open, json({ results }))).toEqual([
+      { id: "2", text: "hers" },
+      { id: "4", text: "nobody's" },
+    ]);
+  });
+
+  it("takes at most topK, whatever it is given", async () => {
+    const results = Array.from({ length: 50 }, (_, id) => ({ id, memory: `m${id}` }));
+    expect(await searchAgainst(open, json({ results }))).toHaveLength(5);
+  });
+
+  it("does not read an answer that says it is too large", async () => {
+    const failure = await failureOf(
+      searchAgainst(open, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-length": String(2 ** 40) });
+        response.write("[");
+      }),
+    );
+    expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
+  });
+
+  it("stops reading an answer that turns out too large", async () => {
+    let sent = 0;
+    const failure = await failureOf(
+      searchAgainst(open, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json" });
+        const block = Buffer.alloc(1024 * 1024, " ");
+        const more = () => {
+          sent += 1;
+          if (!response.destroyed && sent < 200) response.write(block, more);
+        };
+        more();
+      }),
+    );
+    expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
+    expect(sent).toBeLessThan(100);
+  });
+
+  it("stops reading an answer that unpacks to one too large", async () => {
+    const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, " "));
+    const failure = await failureOf(
+      searchAgainst(open, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(packed);
+      }),
+    );
+    expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
+  });
+
+  it("ends at its deadline where the server is slow, and closes the connection", async () => {
+    let closed: Promise<void> | undefined;
+    const server = await startServer((request) => {
+      closed = new Promise((resolve) => request.socket.once("close", () => resolve()));
+    });
+    closing.push(server);
+    const source = withDeadline(open(server.url), { searchMs: 100, writeMs: 100 });
+    expect(await failureOf(search(source))).toEqual({ kind: "timeout", afterMs: 100 });
+    await closed;
+  });
+
+  it("ends at its deadline where the server stops in the middle of its answer", async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { "content-type": "application/json" }).write('{"results": [');
+    });
+    closing.push(server);
+    const source = withDeadline(open(server.url), { searchMs: 100, writeMs: 100 });
+    expect(await failureOf(search(source))).toEqual({ kind: "timeout", afterMs: 100 });
+  });
+
+  it("stops when its caller does", async () => {
+    const server = await startServer(() => abort.abort());
+    closing.push(server);
+    const abort = new AbortController();
+    expect(await failureOf(search(open(server.url), abort.signal))).toEqual({ kind: "aborted" });
+  });
+
+  it.each(["", ".", ".."])("asks for no memory with the id %j, which a URL would take for another path", async (id) => {
+    const asked = vi.fn(json({ user_id: "ada", memory: "x" }));
+    const server = await startServer(asked);
+    closing.push(server);
+    expect(await open(server.url).delete(ada, id as MemoryId, never)).toBe(false);
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  it("reports a failure of every kind of call", async () => {
+    const server = await startServer(json({ detail: "down" }, 503));
+    closing.push(server);
+    const source = open(server.url);
+    const down = { kind: "refused", status: 503 };
+    expect(await failureOf(source.add(ada, [{ text: "tea" }], never))).toMatchObject(down);
+    expect(await failureOf(source.delete(ada, "x" as MemoryId, never))).toMatchObject(down);
+    expect(await failureOf(source.deleteUser(ada, never))).toMatchObject(down);
+  });
+});
+
+describe("settings", () => {
+  const wrong = [
+    { url: "mem0:8000" },
+    { url: "ftp://mem0" },
+    { url: "not a url" },
+    { url: `http://user:${KEY}@mem0` },
+    { url: `http://mem0?key=${KEY}` },
+    { url: "http://mem0", apiKey: `${KEY}\n` },
+    { url: "http://mem0", apiKey: "" },
+    { url: "http://mem0", apiKey: KEY, threshold: 2 },
+  ];
+
+  it.each(wrong)("are refused at once, unquoted, where they cannot work: %#", (settings) => {
+    for (const open of [() => openRestMem0(settings), () => openHostedMem0({ apiKey: KEY, ...settings })]) {
+      expect(open).toThrow(TypeError);
+      expect(open).not.toThrow(KEY);
+    }
+  });
+});
+
+describe("on the wire", () => {
+  const odd = scopeOf("Ada Lovelace", "bot 7/ä");
+
+  it("the REST source sends what Mem0's REST server takes", async () => {
+    const server = await startRestServer(KEY);
+    closing.push(server);
+    const source = openRestMem0({ url: `${server.url}/`, apiKey: KEY, threshold: 0.2 });
+    const [added] = await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never);
+    await source.search({ scope: odd, query: "tea", topK: 7 }, never);
+    await source.delete(odd, added?.id ?? ("" as MemoryId), never);
+    await source.deleteUser(odd, never);
+    const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
+    expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
+      [
+        "POST /memories",
+        { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
+      ],
+      ["POST /search", { query: "tea", filters: names, top_k: 7, threshold: 0.2 }],
+      [`GET /memories/${added?.id}`, undefined],
+      [`DELETE /memories/${added?.id}`, undefined],
+      ["DELETE /memories?user_id=Ada+Lovelace", undefined],
+    ]);
+    expect(server.requests.every(({ headers }) => headers["x-api-key"] === KEY)).toBe(true);
+  });
+
+  it("the REST source sends no key and no threshold where there is none", async () => {
+    const headers: IncomingMessage["headers"][] = [];
+    const server = await startServer((request, response) => {
+      headers.push(request.headers);
+      json({ results: [] })(request, response);
+    });
+    closing.push(server);
+    expect(await search(openRestMem0({ url: server.url }))).toEqual([]);
+    expect(headers).toHaveLength(1);
+    expect(headers[0]).not.toHaveProperty("x-api-key");
+    expect(headers[0]).not.toHaveProperty("authorization");
+  });
+
+  it("the hosted source sends what Mem0's client sends, and neither pings nor reports", async () => {
+    const server = await startPlatformServer(KEY);
+    closing.push(server);
+    const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
+    expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
+    const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
+    await source.delete(odd, found?.id ?? ("" as MemoryId), never);
+    await source.deleteUser(odd, never);
+    const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
+    expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
+      [
+        "POST /v3/memories/add/",
+        { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
+      ],
+      ["POST /v3/memories/search/", { query: "tea", output_format: "v1.1", filters: names, top_k: 7, threshold: 0.2 }],
+      [`GET /v1/memories/${found?.id}/`, undefined],
+      [`DELETE /v1/memories/${found?.id}/`, undefined],
+      ["DELETE /v2/entities/user/Ada%20Lovelace/", undefined],
+    ]);
+    expect(server.requests.every(({ headers }) => headers.authorization === `Token ${KEY}`)).toBe(true);
+  });
+
+  it("several hosted calls at a time stop each for its own signal", async () => {
+    const server = await startServer(
+      (_request, response) => void setTimeout(() => json({ results: [] })(_request, response), 50),
+    );
+    closing.push(server);
+    const source = openHostedMem0({ url: server.url, apiKey: KEY });
+    const abort = new AbortController();
+    const [stopped, kept] = [failureOf(search(source, abort.signal)), search(source)];
+    setTimeout(() => abort.abort(), 10);
+    expect(await stopped).toEqual({ kind: "aborted" });
+    expect(await kept).toEqual([]);
+  });
+});

@@ -1,0 +1,80 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { withDeadline } from "../../src/memory/deadline.js";
+import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
+import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
+import { recordedMemories } from "../../src/memory/recorded-memories.js";
+import { openRestMem0 } from "../../src/memory/rest-mem0.js";
+import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
+import { describeMemorySource, type OpenedSource } from "./memory-source.suite.js";
+
+async function openedRest(): Promise<OpenedSource> {
+  const server = await startRestServer("m0-secret");
+  const source = openRestMem0({ url: server.url, apiKey: "m0-secret" });
+  return { source, dispose: () => server.close() };
+}
+
+describeMemorySource("embedded Mem0", {
+  async open() {
+    const dataDir = await mkdtemp(join(tmpdir(), "memstem-embedded-"));
+    const source = openEmbeddedMem0({ dataDir });
+    return {
+      source,
+      async dispose() {
+        await source.close();
+        await rm(dataDir, { recursive: true });
+      },
+    };
+  },
+  withoutAgent: "those without one",
+});
+
+describeMemorySource("Mem0 REST server", { open: openedRest, withoutAgent: "all" });
+
+describeMemorySource("Mem0 REST server, with a deadline", {
+  async open() {
+    const { source, dispose } = await openedRest();
+    return { source: withDeadline(source, { searchMs: 5_000, writeMs: 5_000 }), dispose };
+  },
+  withoutAgent: "all",
+});
+
+describeMemorySource("hosted Mem0", {
+  async open() {
+    const server = await startPlatformServer("m0-secret");
+    const source = openHostedMem0({ apiKey: "m0-secret", url: server.url });
+    return { source, dispose: () => server.close() };
+  },
+  withoutAgent: "those without one",
+  skips: {
+    "gives back what it added with ids, in order": "the platform queues what is added, and answers with an event only",
+  },
+});
+
+const takesNothingIn = "a recording is of searches: it takes nothing in, and knows no users";
+describeMemorySource("recorded memories", {
+  async open() {
+    return { source: recordedMemories({}), async dispose() {} };
+  },
+  withoutAgent: "all",
+  skips: {
+    "finds what was added, the most relevant first": takesNothingIn,
+    "gives back what it added with ids, in order": takesNothingIn,
+    "keeps metadata beside a memory": takesNothingIn,
+    "never shows one user another user's memories": takesNothingIn,
+    "keeps the users of different tenants apart": takesNothingIn,
+    "keeps a user's agents apart": takesNothingIn,
+    "without an agent, finds all": takesNothingIn,
+    "takes no odd id for another one": takesNothingIn,
+    "gives at most topK memories": takesNothingIn,
+    "deletes exactly the memory that is named": takesNothingIn,
+    "deletes a memory once, however many ask at a time": takesNothingIn,
+    "deletes no memory of another user or agent": takesNothingIn,
+    "deletes nothing for an id that is none": takesNothingIn,
+    "forgets a user in all agents, and nobody else": takesNothingIn,
+    "keeps no text that could not be in a prompt": takesNothingIn,
+    "takes calls that run at the same time": takesNothingIn,
+    "lets go when the signal aborts": "a recording has answered before anybody can abort",
+  },
+});
