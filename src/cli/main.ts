@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { Console } from "node:console";
+import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { LocomoDataError } from "../eval/locomo-data.js";
@@ -10,6 +12,9 @@ import { assemble, VERSION } from "./assemble.js";
 import { type DemoOptions, runDemo } from "./demo.js";
 import { startService } from "./serve.js";
 import { readSettings, settingsHelp } from "./settings.js";
+
+// Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
+globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")

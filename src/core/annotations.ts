@@ -50,12 +50,14 @@ export function orderAnnotation(
   settings: AnnotationSettings,
 ): Annotation[] {
   const moved = ranked.some((label, rank) => placed[rank] !== label);
-  if (!settings.order || !moved) return [];
-  return [{ kind: "order", template: settings.wording.order, labels: ranked.slice(0, settings.topN) }];
+  const labels = ranked.slice(0, settings.topN);
+  if (!settings.order || !moved || labels.length === 0) return [];
+  return [{ kind: "order", template: settings.wording.order, labels }];
 }
 
 /** The most relevant of what was given earlier in this prompt, on one line. */
 export function locationAnnotation(givenEarlier: readonly Label[], settings: AnnotationSettings): Annotation[] {
-  if (!settings.location || givenEarlier.length === 0) return [];
-  return [{ kind: "location", template: settings.wording.location, labels: givenEarlier.slice(0, settings.topN) }];
+  const labels = givenEarlier.slice(0, settings.topN);
+  if (!settings.location || labels.length === 0) return [];
+  return [{ kind: "location", template: settings.wording.location, labels }];
 }

@@ -7,7 +7,7 @@ import type { TokenCounter } from "./token-counter.js";
 
 /** A block as it is stored. */
 export interface StoredBlock extends ContextBlock {
-  /** Set once no memory has this text any more: the block that the last of them went over to. */
+  /** Set while no memory has this text: the block whose text the last of them has instead. */
   supersededBy: Label | null;
 }
 
@@ -115,9 +115,9 @@ export class BlockRegister {
     for (const block of this.#blocks.values()) if (block.supersededBy === null) yield block;
   }
 
-  /** A memory whose text is this block's, preferably now; the first that was seen. */
+  /** A memory whose text is this block's, preferably now; of several the first by id. */
   memoryOf(label: Label): MemoryId | undefined {
-    const holders = [...(this.#holders.get(label) ?? [])];
+    const holders = this.#holdersOf(label);
     return holders.find((id) => this.#versions.get(id)?.current === label) ?? holders[0];
   }
 
@@ -154,6 +154,7 @@ export class BlockRegister {
         conflicting.add(id);
         this.#hold(id, block.label, false);
         this.#dirtyMemories.add(id);
+        this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
       requested.push({ memoryId: id, label: block.label, rank });
@@ -190,8 +191,8 @@ export class BlockRegister {
     this.#dirtyMemories.delete(id);
     for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
-      if (block.supersededBy !== null && gone.has(block.supersededBy))
-        this.#mark(block, this.#currentOfAHolder(block.label));
+      const { label, supersededBy } = block;
+      if (supersededBy === null || gone.has(supersededBy)) this.#settle(block, this.#currentOfAHolder(label));
     }
     return gone;
   }
@@ -261,25 +262,30 @@ export class BlockRegister {
     if (before === label) return;
     this.#hold(id, label, true);
     this.#dirtyMemories.add(id);
-    const block = this.#blocks.get(label) as StoredBlock;
-    if (block.supersededBy !== null) this.#mark(block, null);
-    if (before === undefined) return;
-    const stillHeld = [...(this.#holders.get(before) ?? [])].some(
-      (holder) => this.#versions.get(holder)?.current === before,
-    );
-    const old = this.#blocks.get(before);
-    if (!stillHeld && old !== undefined) this.#mark(old, label);
+    this.#settle(this.#blocks.get(label) as StoredBlock, null);
+    const old = before === undefined ? undefined : this.#blocks.get(before);
+    if (old !== undefined) this.#settle(old, label);
+  }
+
+  /** Memories that have, or had, a block's text, in an order that a reload keeps. */
+  #holdersOf(label: Label): MemoryId[] {
+    return [...(this.#holders.get(label) ?? [])].sort();
   }
 
   #currentOfAHolder(label: Label): Label | null {
-    for (const id of this.#holders.get(label) ?? []) {
+    for (const id of this.#holdersOf(label)) {
       const current = this.#versions.get(id)?.current;
       if (current !== undefined && current !== label) return current;
     }
     return null;
   }
 
-  #mark(block: StoredBlock, supersededBy: Label | null): void {
+  /** A block is superseded, by `successor`, exactly while no memory has its text. */
+  #settle(block: StoredBlock, successor: Label | null): void {
+    const holders = [...(this.#holders.get(block.label) ?? [])];
+    const isHeld = holders.some((id) => this.#versions.get(id)?.current === block.label);
+    const supersededBy = isHeld ? null : successor;
+    if (block.supersededBy === supersededBy) return;
     block.supersededBy = supersededBy;
     this.#dirtyBlocks.add(block.label);
   }

@@ -5,10 +5,10 @@ import { digestOf } from "./digest.js";
 import type { ConversationId, Digest, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Injection } from "./injection.js";
-import { type ChatMessage, isInstruction } from "./message.js";
+import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
 import type { Ordering, OrderingPolicy } from "./ordering.js";
 import type { PlacedMemory, Plan } from "./plan.js";
-import { messagesTokens, turnMessages } from "./prompt.js";
+import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
 import { replayTurns } from "./replay.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
@@ -62,19 +62,27 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { countTokens, policy, conversation, messages } = input;
   const head = messages.slice(0, instructionsAtHead(messages));
   const history = recallHistory(conversation?.turns ?? new Conversation([]), messages.slice(head.length), input.isOurs);
-  const final = history.rest.at(-1);
+  const { rest } = history;
+  const final = rest.messages.at(-1);
   if (final === undefined) throw new Error("compose needs a message that is no instruction");
   const resolution = register.resolve(input.memories);
   const standing = standingOf(history.turns.map(({ turn }) => turn.injection));
 
-  const replay = replayTurns(head, history, index, register.textOf, countTokens);
+  const replay = replayTurns(
+    { messages: head, digests: head.map(messageDigest) },
+    history,
+    index,
+    register.textOf,
+    countTokens,
+  );
   const { prompt } = replay;
   const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
-  const question = placement === "in-question" ? [final] : [];
-  const beforeBlocks = history.rest.slice(0, history.rest.length - question.length);
-  prompt.push(...beforeBlocks);
+  const split = rest.messages.length - (placement === "in-question" ? 1 : 0);
+  const before = { messages: rest.messages.slice(0, split), digests: rest.digests.slice(0, split) };
+  const question = { messages: rest.messages.slice(split), digests: rest.digests.slice(split) };
+  prompt.push(before);
   const anchor = prompt.digest;
-  const tokensBefore = replay.tokens + messagesTokens(beforeBlocks, countTokens);
+  const tokensBefore = replay.tokens + messagesTokens(before.messages, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const ordering = policy.order({ anchor, retrieved: fresh }, index);
@@ -86,10 +94,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     settings: input.annotations,
   });
   const section = renderSection(injection, register.textOf);
-  prompt.push(...turnMessages(question, placement, section));
+  prompt.pushTurn(question, placement, section);
 
   const totalTokens =
-    tokensBefore + injectionTokens(injection, placement, register, countTokens) + messagesTokens(question, countTokens);
+    tokensBefore +
+    injectionTokens(injection, placement, register, countTokens) +
+    messagesTokens(question.messages, countTokens);
   const expectedCachedTokens = index.hasAnchor(anchor)
     ? tokensBefore + (ordering.cachedBlocks > 0 ? countTokens(SECTION_OPENING) + ordering.cachedTokens : 0)
     : replay.cachedTokens;
@@ -99,7 +109,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     id: state.newTurnId(),
     conversationId: conversation?.id ?? null,
     parent: history.turns.at(-1)?.turn.id ?? null,
-    given: history.digests,
+    given: rest.digests,
     placement,
     injection,
     head: replay.head,
@@ -125,7 +135,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     warnings: [...resolutionWarnings(resolution), ...historyWarnings(history)],
     turn,
     head,
-    given: history.rest,
+    given: rest.messages,
     section: section === "" ? null : digestOf(section),
     leaf,
   };
@@ -139,7 +149,8 @@ function instructionsAtHead(messages: readonly ChatMessage[]): number {
 
 function placeMemories(resolution: Resolution, ordering: Ordering, injection: Injection): PlacedMemory[] {
   const place = new Map(ordering.labels.map((label, at) => [label, at]));
-  const replaces = new Map(injection.blocks.map((block) => [block.label, block.replaces]));
+  const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
+  const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
   const after = ordering.labels.length;
   return resolution.memories
     .map((memory): PlacedMemory => {

@@ -91,6 +91,19 @@ export class ContextIndex {
     return this.#anchors.has(anchor);
   }
 
+  /** Whether some request whose blocks began with this sequence was served behind the anchor and has not been evicted. */
+  holds(anchor: Digest, sequence: readonly Label[]): boolean {
+    let place = this.#anchors.get(anchor);
+    let at = 0;
+    while (place !== undefined && at < sequence.length) {
+      place = place.children.get(sequence[at] as Label);
+      for (const label of place?.row.run ?? []) {
+        if (at < sequence.length && sequence[at++] !== label) return false;
+      }
+    }
+    return place !== undefined;
+  }
+
   /**
    * The served path behind `anchor` that holds the most tokens while every block on it is wanted. Exact, not greedy: it visits
    * every path made of wanted blocks only, and of a node's children only those that begin with a wanted block. Ties go to the path

@@ -2,6 +2,7 @@ import { digestOf } from "./digest.js";
 import type { Digest, Label, TurnId } from "./ids.js";
 import type { Injection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
+import type { DigestedMessages } from "./prompt.js";
 import { stripSection } from "./rendering.js";
 import type { Turn } from "./turn.js";
 
@@ -36,9 +37,7 @@ export interface RecalledHistory {
   /** The turns that this history continues, first to last; what they injected is replayed. */
   readonly turns: readonly { readonly turn: Turn; readonly messages: readonly ChatMessage[] }[];
   /** Plain messages after those turns: the new ones, and all that stands after an edit or a cut. The last one is the new turn's. */
-  readonly rest: readonly ChatMessage[];
-  /** Digests of `rest`. */
-  readonly digests: readonly Digest[];
+  readonly rest: DigestedMessages;
   /** Messages that came back with a section in them, which was taken off. */
   readonly stripped: number;
   /** The conversation had turns that this history does not continue: it was edited, regenerated or cut. */
@@ -73,8 +72,7 @@ export function recallHistory(
   }
   return {
     turns,
-    rest: plain.slice(at),
-    digests: digests.slice(at),
+    rest: { messages: plain.slice(at), digests: digests.slice(at) },
     stripped,
     diverged: conversation.childrenOf(parent).length > 0,
   };

@@ -21,7 +21,7 @@ export interface InjectionRequest {
 
 /**
  * Decides what a turn injects: new blocks, each with what it replaces, then the annotations. What is in the prompt already is
- * referred to, never repeated (Alg. 3); a memory that went back to a text given earlier is said to be current again.
+ * referred to, never repeated (Alg. 3); where a memory's text became one that was given earlier, that one is said to be current.
  */
 export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
   const { requested, standing, placed, settings } = request;
@@ -29,8 +29,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   const blocks = placed.map((label): InjectedBlock => ({ label, replaces: replacing.get(label) ?? [] }));
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const fresh = requested.map(({ label }) => label).filter((label) => !standing.given.has(label));
+  const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
   const restored = earlier
-    .filter((label) => standing.replaced.has(label))
+    .filter(
+      (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
+    )
     .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
   // After a tool's result the section is a message of its own: worth it for new text, not for a mere reference.
   if (request.placement === "after-tool-result" && blocks.length === 0 && restored.length === 0) {

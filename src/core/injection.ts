@@ -13,7 +13,7 @@ export type Annotation =
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
   /** Blocks asked for that stand earlier in this very prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
-  /** A memory went back to a text that this prompt holds already. */
+  /** A memory's text became, or became again, one that this prompt holds already. */
   | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] };
 
 /**

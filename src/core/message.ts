@@ -18,6 +18,11 @@ export interface ChatMessage {
 
 /** Identifies a message by what the engine sees of it; the order of its JSON fields does not matter. */
 export function messageDigest(message: ChatMessage): Digest {
+  const { role, content } = message;
+  if (typeof content === "string" && Object.keys(message).length === 2) {
+    // What canonicalJson gives for a plain message, without its walk: histories are mostly these.
+    return digestOf(`{"content":${JSON.stringify(content)},"role":${JSON.stringify(role)}}`);
+  }
   return digestOf(canonicalJson({ ...message, content: message.content ?? null }));
 }
 

@@ -1,6 +1,6 @@
 import { digestOf } from "./digest.js";
 import type { Digest } from "./ids.js";
-import { type ChatMessage, countedText, messageDigest } from "./message.js";
+import { type ChatMessage, countedText } from "./message.js";
 import { injectInto, sectionMessage } from "./rendering.js";
 import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
@@ -8,9 +8,15 @@ import type { Turn } from "./turn.js";
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
 
+/** Plain messages with their digests, which are computed once. */
+export interface DigestedMessages {
+  readonly messages: readonly ChatMessage[];
+  readonly digests: readonly Digest[];
+}
+
 /**
- * A prompt under construction: messages as they will be sent, with a rolling digest and a token estimate, so that two prompts
- * with equal digests are equal byte for byte.
+ * A prompt under construction: messages as they will be sent, with a rolling digest, so that two prompts with equal digests are equal
+ * byte for byte. The digest is made from each plain message's own and the section that goes into it.
  */
 export class Prompt {
   readonly messages: ChatMessage[] = [];
@@ -20,11 +26,23 @@ export class Prompt {
     return this.#digest;
   }
 
-  push(...messages: readonly ChatMessage[]): void {
-    for (const message of messages) {
-      this.messages.push(message);
-      this.#digest = digestOf(`${this.#digest}${messageDigest(message)}`);
-    }
+  /** Adds plain messages as they are. */
+  push({ messages, digests }: DigestedMessages): void {
+    this.messages.push(...messages);
+    for (const digest of digests) this.#roll(digest);
+  }
+
+  /** Adds what one turn adds: its plain messages, with the section in its place. */
+  pushTurn({ messages, digests }: DigestedMessages, placement: Turn["placement"], section: string): void {
+    this.messages.push(...turnMessages(messages, placement, section));
+    const inQuestion = placement === "in-question";
+    for (const [at, digest] of digests.entries())
+      this.#roll(digest, inQuestion && at === digests.length - 1 ? section : "");
+    if (!inQuestion && section !== "") this.#roll(EMPTY_PROMPT, section);
+  }
+
+  #roll(digest: Digest, section = ""): void {
+    this.#digest = digestOf(`${this.#digest}${digest}${section}`);
   }
 }
 

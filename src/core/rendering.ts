@@ -104,18 +104,29 @@ export function sectionMessage(section: string): ChatMessage {
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
   const { content } = message;
   if (typeof content === "string") {
-    const section = sectionAtStart(content);
-    if (section === null || !isOurs(section)) return message;
-    const rest = content.slice(section.length);
-    return rest === "" ? null : { ...message, content: rest.startsWith(GLUE) ? rest.slice(GLUE.length) : rest };
+    const rest = afterSection(content, isOurs);
+    if (rest === null) return message;
+    return rest === "" ? null : { ...message, content: withoutGlue(rest) };
   }
-  if (Array.isArray(content) && content.length > 0) {
-    const [first, ...rest] = content;
-    if (first?.type !== "text" || typeof first.text !== "string") return message;
-    if (sectionAtStart(first.text) !== first.text || !isOurs(first.text)) return message;
-    return { ...message, content: rest };
+  if (Array.isArray(content)) {
+    const [first, ...others] = content;
+    const rest = first?.type === "text" && typeof first.text === "string" ? afterSection(first.text, isOurs) : null;
+    if (rest === null) return message;
+    // Some clients make one text part of a message's whole text.
+    const parts = rest === "" ? others : [{ ...first, text: withoutGlue(rest) }, ...others];
+    return parts.length === 0 ? null : { ...message, content: parts };
   }
   return message;
+}
+
+/** What follows the section that memstem sent at the front of a text; null where there is none. */
+function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
+  const section = sectionAtStart(text);
+  return section !== null && isOurs(section) ? text.slice(section.length) : null;
+}
+
+function withoutGlue(text: string): string {
+  return text.startsWith(GLUE) ? text.slice(GLUE.length) : text;
 }
 
 /** The well-formed section that a text begins with, or null. */

@@ -1,8 +1,7 @@
 import type { ContextIndex } from "./context-index.js";
 import type { RecalledHistory } from "./conversation.js";
 import type { Digest } from "./ids.js";
-import type { ChatMessage } from "./message.js";
-import { messagesTokens, Prompt, turnMessages } from "./prompt.js";
+import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, type TextOf } from "./rendering.js";
 import type { TokenCounter } from "./token-counter.js";
 
@@ -23,22 +22,24 @@ export interface Replay {
  * digest of what is built now is compared with that of what was sent then, so other instructions or a forgotten memory show.
  */
 export function replayTurns(
-  head: readonly ChatMessage[],
+  head: DigestedMessages,
   history: RecalledHistory,
   index: ContextIndex,
   textOf: TextOf,
   countTokens: TokenCounter,
 ): Replay {
   const prompt = new Prompt();
-  prompt.push(...head);
+  prompt.push(head);
   const headDigest = prompt.digest;
   let stable = { messages: 0, tokens: 0 };
   let cachedTokens = 0;
   for (const { turn, messages } of history.turns) {
-    prompt.push(...turnMessages(messages, turn.placement, renderSection(turn.injection, textOf)));
+    const section = renderSection(turn.injection, textOf);
+    prompt.pushTurn({ messages, digests: turn.given }, turn.placement, section);
     if (prompt.digest !== turn.prompt) continue;
     stable = { messages: prompt.messages.length, tokens: turn.promptTokens };
-    if (index.hasAnchor(turn.anchor)) cachedTokens = turn.promptTokens;
+    const served = turn.injection.blocks.map(({ label }) => label);
+    if (index.holds(turn.anchor, served)) cachedTokens = turn.promptTokens;
   }
   const changed = prompt.messages.slice(stable.messages);
   return {

@@ -30,10 +30,10 @@ const MAX_QUERY_CHARACTERS = 4_000;
 /**
  * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memstem owns what is in it.
  *
- * Scopes are exact: a search, a deletion and an addition with an agent see that agent's memories, and those without one see the
- * memories that have no agent. Mem0 OSS itself would show a user's search all of his agents' memories; its hosted platform would not.
+ * Scopes are exact: a search and an addition with an agent see that agent's memories, and those without one see the memories that have
+ * no agent. Mem0 OSS itself would show a user's search all of his agents' memories; its hosted platform would not.
  * Exact it is, because memstem promises that no path reads the state of another scope, and because what one agent was told (say, a
- * health coach) must not turn up in a prompt that never named it. `deleteUser` is the one call that reaches all agents.
+ * health coach) must not turn up in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
  *
  * Mem0, its model and its databases are loaded at the first call; a failure to is tried again by the next call. Writes run one at a
  * time; searches run beside them. When a signal aborts, the caller is let go at once, and a write under way still ends. A search reads
@@ -112,7 +112,8 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
     },
 
     async delete(scope, id, signal) {
-      const names = embeddedScope(scope);
+      // Forgetting a user's memory must find it with whatever agent it was kept: a scope without an agent reaches all of the user's.
+      const names = { ...embeddedScope(scope), ...(scope.agentId === null ? { agentId: null } : {}) };
       return await call(signal, async (mem0) => {
         const deleted = await writes.run(async () => {
           if (!isOwnedBy(await mem0.get(id), names)) return false;

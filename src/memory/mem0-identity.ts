@@ -1,7 +1,7 @@
 import type { Scope } from "../core/ids.js";
+import { unstorable } from "../core/storable-text.js";
 import type { Mem0Scope } from "./mem0-scope.js";
 import { MemorySourceError } from "./memory-source.js";
-import { unstorable } from "./memory-text.js";
 
 /** The tenant of an installation that has only one. Its users keep their own names at Mem0. */
 const DEFAULT_TENANT = "default";

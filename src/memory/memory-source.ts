@@ -72,7 +72,7 @@ export interface MemorySource {
    * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.
    */
   add(scope: Scope, memories: readonly NewMemory[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
-  /** Deletes one memory of this scope; false where there was none, or where it is another scope's. */
+  /** Deletes one memory of this scope, without an agent: of this user; false where there was none, or where it is another's. */
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything kept for this user, whatever the agent. */
   deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;

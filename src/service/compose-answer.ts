@@ -3,7 +3,6 @@ import {
   messageText,
   type PlacedMemory,
   type Plan,
-  Prompt,
   type RequestId,
   renderAnnotation,
   renderSection,
@@ -63,13 +62,14 @@ export function answerAgain(
   textOf: TextOf,
   wantsPrompt: boolean,
 ): ComposeAnswer {
-  const prompt = new Prompt();
-  prompt.push(...request.head);
-  for (const { turn, given } of request.turns) {
-    prompt.push(...turnMessages(given, turn.placement, renderSection(turn.injection, textOf)));
-  }
+  const messages = [
+    ...request.head,
+    ...request.turns.flatMap(({ turn, given }) =>
+      turnMessages(given, turn.placement, renderSection(turn.injection, textOf)),
+    ),
+  ];
   const annotations = request.turns.at(-1)?.turn.injection.annotations.map(renderAnnotation) ?? [];
-  return composeAnswer(requestId, prompt.messages, annotations, request.answer, wantsPrompt);
+  return composeAnswer(requestId, messages, annotations, request.answer, wantsPrompt);
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BlockRegister } from "../../src/core/block-register.js";
+import { BlockRegister, type StoredBlock } from "../../src/core/block-register.js";
 import type { Label, MemoryId } from "../../src/core/ids.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { FIRST_COUNTERS } from "../../src/core/scope-state.js";
@@ -60,6 +60,10 @@ function stateOf(register: BlockRegister): unknown {
   };
 }
 
+function blocksOf(register: BlockRegister): StoredBlock[] {
+  return Array.from({ length: register.nextLabel }, (_, n) => register.get(label(n))).filter((at) => at !== undefined);
+}
+
 describe("block register, stored as rows", () => {
   it("answers and continues after a reload as if there had been none", () => {
     const life = fc.property(anySteps, anySteps, (before, after) => {
@@ -81,30 +85,33 @@ describe("block register, stored as rows", () => {
 
   it("never gives a label to a second text, and supersedes exactly the texts that no memory has any more", () => {
     const life = fc.property(anySteps, (steps) => {
-      const { register, take } = bound(new StoredRegister());
-      const texts = new Map<Label, string>();
-      const texted = new Map<MemoryId, string>();
+      const stored = new StoredRegister();
+      const { register } = stored;
+      const firstText = new Map<Label, string>();
+      const has = new Map<MemoryId, string>();
+      const forgotten = new Set<MemoryId>();
       for (const step of steps) {
-        take(step);
-        if (step.kind === "forget") texted.delete(step.id);
-        else applyTexts(texted, step.memories, gone);
-        if (step.kind === "forget") gone.add(step.id);
-        for (let n = 1; n < register.nextLabel; n++) {
-          const block = register.get(label(n));
-          if (block === undefined) continue;
-          expect(texts.get(block.label) ?? block.text).toBe(block.text);
-          texts.set(block.label, block.text);
+        stored.take(step);
+        if (step.kind === "forget") {
+          forgotten.add(step.id);
+          has.delete(step.id);
+        } else {
+          // Best ranked last, so that of two texts of a memory the better ranked one stays.
+          for (const { id, text } of step.memories.toReversed()) if (!forgotten.has(id)) has.set(id, text);
+        }
+        for (const block of blocksOf(register)) {
+          expect(firstText.get(block.label) ?? block.text).toBe(block.text);
+          firstText.set(block.label, block.text);
         }
         const current = [...register.current()].map((block) => block.text).sort();
-        expect(current).toEqual([...new Set(texted.values())].sort());
-        for (const at of texts.keys()) {
-          const successor = register.successor(at);
+        expect(current).toEqual([...new Set(has.values())].sort());
+        for (const block of blocksOf(register)) {
+          const successor = register.successor(block.label);
+          expect(successor === null).toBe(current.includes(block.text));
           if (successor !== null) expect(current).toContain(register.textOf(successor));
         }
       }
-      gone.clear();
     });
-    const gone = new Set<MemoryId>();
     fc.assert(life, { numRuns: 1_000 });
   });
 
@@ -141,12 +148,3 @@ describe("block register, stored as rows", () => {
     expect(forgotten).toEqual(["a"]);
   });
 });
-
-function bound(stored: StoredRegister): { register: BlockRegister; take: (step: Step) => unknown } {
-  return { register: stored.register, take: (step) => stored.take(step) };
-}
-
-/** What each memory's text is after a request: the better ranked of what it lists. */
-function applyTexts(texted: Map<MemoryId, string>, request: readonly RetrievedMemory[], gone: Set<MemoryId>): void {
-  for (const { id, text } of request.toReversed()) if (!gone.has(id)) texted.set(id, text);
-}

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ContextIndex } from "../../src/core/context-index.js";
+import type { ContextIndex } from "../../src/core/context-index.js";
 import type { Label, NodeId } from "../../src/core/ids.js";
 import { anyEvents, ELSEWHERE, HERE, label, labels, ServedSequences } from "./served-sequences.js";
 
@@ -48,7 +48,9 @@ describe("context index", () => {
     served.serve(HERE, labels(1, 2));
     served.serve(HERE, labels(1, 3));
     served.serve(HERE, labels(1, 3));
-    const counts = served.index.entries(10).map(({ labels: held, uses, live, lastUsed }) => [held, uses, live, lastUsed]);
+    const counts = served.index
+      .entries(10)
+      .map(({ labels: held, uses, live, lastUsed }) => [held, uses, live, lastUsed]);
     expect(counts).toEqual([
       [[], 3, 0, 3],
       [[1], 3, 0, 3],
@@ -85,6 +87,19 @@ describe("context index", () => {
       [[1], [2]],
       [[2], [3]],
     ]);
+  });
+
+  it("knows whether a sequence was served, from its first block on", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    served.serve(HERE, labels(1, 2, 4, 5));
+    for (const held of [[], [1], [1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 4, 5]]) {
+      expect(served.index.holds(HERE, labels(...held))).toBe(true);
+      expect(served.index.holds(ELSEWHERE, labels(...held))).toBe(false);
+    }
+    for (const other of [[2], [2, 3], [1, 3], [1, 2, 5], [1, 2, 3, 4], [1, 2, 3, 4, 5]]) {
+      expect(served.index.holds(HERE, labels(...other))).toBe(false);
+    }
   });
 
   it("keeps anchors apart", () => {

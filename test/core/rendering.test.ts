@@ -44,7 +44,10 @@ const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label,
     fc.array(anyAnnotation, { maxLength: 3 }),
   )
   .map(([blocks, annotations]) => ({
-    injection: { blocks: blocks.map(([block, , replaces]) => ({ label: block, replaces: replaces ?? [] })), annotations },
+    injection: {
+      blocks: blocks.map(([block, , replaces]) => ({ label: block, replaces: replaces ?? [] })),
+      annotations,
+    },
     texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
   }));
 

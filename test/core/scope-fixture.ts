@@ -1,7 +1,7 @@
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/annotations.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
-import type { ConversationId, Digest, MemoryId } from "../../src/core/ids.js";
+import type { ConversationId, Digest, MemoryId, NodeId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
@@ -99,6 +99,12 @@ export class UserScope {
       }
     }
     this.#state.unloadConversations();
+    this.#rows.apply(this.#state.drain());
+  }
+
+  /** The engine evicted the request that ended at this node. */
+  evict(node: NodeId): void {
+    this.#state.index.evict(node);
     this.#rows.apply(this.#state.drain());
   }
 

@@ -52,6 +52,15 @@ describe("a section in a message", () => {
     expect(stripSection(sectionMessage(SECTION), ours)).toBeNull();
   });
 
+  it("comes off where a client made one part of the whole text", () => {
+    const parts = (...texts: string[]): ChatMessage => ({
+      role: "user",
+      content: texts.map((text) => ({ type: "text", text })),
+    });
+    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`, "And why?"), ours)).toEqual(parts("What tea?", "And why?"));
+    expect(stripSection(parts(SECTION), ours)).toBeNull();
+  });
+
   it("is left where memstem did not send it", () => {
     const quoted = user("<memories>\n[1] I wrote this myself.\n</memories>\n\nWhat does it mean?");
     expect(stripSection(quoted, ours)).toBe(quoted);

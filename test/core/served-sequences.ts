@@ -43,7 +43,10 @@ export const anyWanted = fc
 /** A life of an index: mostly serving, sometimes evicting. */
 export const anyEvents: fc.Arbitrary<IndexEvent[]> = fc.array(
   fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant("serve" as const), anchor: anyAnchor, labels: anySequence }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ kind: fc.constant("serve" as const), anchor: anyAnchor, labels: anySequence }),
+    },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), age: fc.nat({ max: 9 }) }) },
   ),
   { maxLength: 25 },

@@ -1,79 +1,21 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
+import { describe, expect, it, vi } from "vitest";
 import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
-import type { MemorySource } from "../../src/memory/memory-source.js";
-import { failureOf, scopeOf } from "./memory-source.suite.js";
+import { ada, embeddedDirectory, never, present, SECRET, search } from "./embedded-directory.js";
+import { failureOf } from "./memory-source.suite.js";
 
-const never = new AbortController().signal;
-const ada = scopeOf("ada");
-const bob = scopeOf("bob");
-
-/** With names and quotes, which Mem0's entity extraction looks for. */
-const SECRET = 'Dr. Quetzalcoatl Zwingli told Ada about "Project Xylophone" in Ouagadougou';
-const WORDS = ["Quetzalcoatl", "Zwingli", "zwingli", "Xylophone", "xylophone", "Ouagadougou", "ouagadougou"];
-
-/** So long that SQLite keeps it on pages of its own, which a deletion frees as they are. */
-const LONG_SECRET = `${SECRET}. `.repeat(100);
-
-const marker = () => join(dataDir, "mem0", "erasure-pending");
-
-let root: string;
-let dataDir: string;
-const opened: MemorySource[] = [];
-function open(options: { threshold?: number; dataDir?: string } = {}): MemorySource {
-  const source = openEmbeddedMem0({ dataDir, ...options });
-  opened.push(source);
-  return source;
-}
-
-beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), "memstem-files-"));
-  dataDir = join(root, "data");
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
-  for (const source of opened.splice(0)) await source.close();
-  await rm(root, { recursive: true });
-});
-
-function search(source: MemorySource, query: string, scope = ada, topK = 10) {
-  return source.search({ scope, query, topK }, never);
-}
-
-/** Every file below a directory, as paths relative to it. */
-function filesIn(directory: string): string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
-    .toSorted();
-}
-
-/** Which words are to be read anywhere in the data directory: in rows, free pages, journals or names. */
-function wordsOnDisk(words: readonly string[]): string[] {
-  const files = filesIn(dataDir);
-  const bytes = Buffer.concat(files.map((name) => readFileSync(join(dataDir, name))));
-  return words.filter((word) => bytes.includes(word) || files.some((name) => name.includes(word)));
-}
-
-function rowsOf(database: string): unknown[] {
-  const handle = new Database(join(dataDir, "mem0", database), { readonly: true });
-  const tables = handle.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").pluck().all() as string[];
-  expect(tables).toContain("vectors");
-  const rows = handle.prepare("SELECT * FROM vectors").all();
-  handle.close();
-  return rows;
-}
+const directory = embeddedDirectory();
 
 describe("what the embedded Mem0 touches", () => {
   it("writes nothing outside its directory and opens no connection", async () => {
-    const [home, temporary, work] = ["home", "tmp", "work"].map((name) => join(root, name)) as [string, string, string];
+    const [home, temporary, work] = ["home", "tmp", "work"].map((name) => join(directory.root, name)) as [
+      string,
+      string,
+      string,
+    ];
     for (const directory of [home, temporary, work]) mkdirSync(directory);
     vi.stubEnv("HOME", home);
     vi.stubEnv("TMPDIR", temporary);
@@ -83,26 +25,33 @@ describe("what the embedded Mem0 touches", () => {
     const fetched = vi.spyOn(globalThis, "fetch");
     const connected = vi.spyOn(Socket.prototype, "connect");
     try {
-      const source = open();
+      const source = directory.open();
       await source.add(ada, [{ text: SECRET }, { text: "Ada drinks green tea" }], never);
       const [first] = await search(source, "What did Dr. Zwingli tell Ada in Ouagadougou?");
-      await source.delete(ada, first?.id ?? fail("no memory"), never);
+      await source.delete(ada, present(first).id, never);
       await source.deleteUser(ada, never);
       await source.close();
     } finally {
       process.chdir(before);
     }
-    expect(filesIn(root)).toEqual(["data/mem0/config.json", "data/mem0/vectors.db", "data/mem0/vectors_entities.db"]);
+    expect(directory.files()).toEqual([
+      "data/mem0/config.json",
+      "data/mem0/vectors.db",
+      "data/mem0/vectors_entities.db",
+    ]);
     expect(fetched).not.toHaveBeenCalled();
     expect(connected).not.toHaveBeenCalled();
   });
 
   it("leaves MEM0_DIR as it was, and two data directories apart", async () => {
     vi.stubEnv("MEM0_DIR", "/somewhere/else");
-    const [one, two] = [open({ dataDir: join(root, "one") }), open({ dataDir: join(root, "two") })];
+    const [one, two] = [
+      directory.open({ dataDir: join(directory.root, "one") }),
+      directory.open({ dataDir: join(directory.root, "two") }),
+    ];
     await Promise.all([one.add(ada, [{ text: "in one" }], never), two.add(ada, [{ text: "in two" }], never)]);
     expect(process.env.MEM0_DIR).toBe("/somewhere/else");
-    expect(filesIn(root).filter((name) => name.endsWith("config.json"))).toEqual([
+    expect(directory.files().filter((name) => name.endsWith("config.json"))).toEqual([
       "one/mem0/config.json",
       "two/mem0/config.json",
     ]);
@@ -111,7 +60,7 @@ describe("what the embedded Mem0 touches", () => {
 
   it("prints nothing on stdout", async () => {
     const printed = (["log", "info", "debug"] as const).map((level) => vi.spyOn(console, level));
-    const source = open();
+    const source = directory.open();
     await source.add(ada, [{ text: SECRET }], never);
     await search(source, "yesterday with Dr. Zwingli", ada, 100);
     await source.deleteUser(ada, never);
@@ -119,113 +68,23 @@ describe("what the embedded Mem0 touches", () => {
   });
 
   it("loads nothing before the first call", async () => {
-    const source = open();
-    expect(filesIn(root)).toEqual([]);
+    const source = directory.open();
+    expect(directory.files()).toEqual([]);
     await source.close();
-    expect(filesIn(root)).toEqual([]);
-  });
-});
-
-describe("what the embedded Mem0 forgets", () => {
-  it("has the text nowhere on disk once a memory is deleted", async () => {
-    const source = open();
-    const [added] = await source.add(ada, [{ text: LONG_SECRET }, { text: "Ada drinks green tea" }], never);
-    await search(source, SECRET);
-    expect(wordsOnDisk(WORDS)).toEqual(WORDS);
-    expect(await source.delete(ada, added?.id ?? fail("no memory"), never)).toBe(true);
-    expect(wordsOnDisk(WORDS)).toEqual([]);
-    expect(wordsOnDisk(["green tea"])).toEqual(["green tea"]);
-  });
-
-  it("has neither rows nor text nor the name of a user that it forgot", async () => {
-    const source = open();
-    const user = scopeOf("Zwingli");
-    for (const scope of [user, scopeOf("Zwingli", "Xylophone"), bob]) {
-      await source.add(
-        scope,
-        Array.from({ length: 40 }, (_, index) => ({ text: `${SECRET} ${index}` })),
-        never,
-      );
-    }
-    await source.deleteUser(user, never);
-    expect(rowsOf("vectors.db")).toHaveLength(40);
-    await source.deleteUser(bob, never);
-    expect(rowsOf("vectors.db")).toEqual([]);
-    expect(wordsOnDisk([...WORDS, "bob"])).toEqual([]);
-  });
-
-  it("puts nothing into the entity store", async () => {
-    const source = open();
-    await source.add(ada, [{ text: SECRET }, { text: 'Ada met "The Quetzalcoatl Society" in Paris' }], never);
-    await search(source, "Who is Dr. Quetzalcoatl Zwingli of Ouagadougou?");
-    expect(rowsOf("vectors_entities.db")).toEqual([]);
-  });
-
-  it("finishes an erasure that a crash cut off", async () => {
-    const source = open();
-    await source.add(ada, [{ text: LONG_SECRET }, { text: "Ada drinks green tea" }], never);
-    await source.close();
-    // What a process leaves that is killed between the deletion and the erasure.
-    writeFileSync(marker(), "");
-    const database = new Database(join(dataDir, "mem0", "vectors.db"));
-    database.prepare("DELETE FROM vectors WHERE payload LIKE '%Zwingli%'").run();
-    database.close();
-    expect(wordsOnDisk(WORDS)).not.toEqual([]);
-    expect(await search(open(), "tea")).toMatchObject([{ text: "Ada drinks green tea" }]);
-    expect(wordsOnDisk(WORDS)).toEqual([]);
-    expect(existsSync(marker())).toBe(false);
-  });
-
-  it("deletes even where it cannot erase now, and erases the next time", async () => {
-    const source = open();
-    const [secret, tea] = await source.add(ada, [{ text: LONG_SECRET }, { text: "Ada drinks green tea" }], never);
-    const sqlite = Database.prototype.exec;
-    const exec = vi.spyOn(Database.prototype, "exec").mockImplementation(function (this: Database.Database, sql) {
-      if (sql === "VACUUM") throw new Error("database or disk is full");
-      return sqlite.call(this, sql);
-    });
-    expect(await source.delete(ada, secret?.id ?? fail("no memory"), never)).toBe(true);
-    exec.mockRestore();
-    expect(await search(source, "Zwingli")).not.toMatchObject([{ text: LONG_SECRET }]);
-    expect(wordsOnDisk(WORDS)).not.toEqual([]);
-    expect(existsSync(marker())).toBe(true);
-    expect(await source.delete(ada, tea?.id ?? fail("no memory"), never)).toBe(true);
-    expect(wordsOnDisk(WORDS)).toEqual([]);
-    expect(existsSync(marker())).toBe(false);
-  });
-
-  it("says to one caller only that it deleted a memory", async () => {
-    const source = open();
-    const [added] = await source.add(ada, [{ text: "Ada drinks green tea" }], never);
-    const id = added?.id ?? fail("no memory");
-    const outcomes = await Promise.all([1, 2, 3].map(() => source.delete(ada, id, never)));
-    expect(outcomes).toEqual([true, false, false]);
-  });
-
-  it("erases once for deletions that wait together", async () => {
-    const source = open();
-    const added = await source.add(
-      ada,
-      Array.from({ length: 10 }, (_, index) => ({ text: `tea ${index}` })),
-      never,
-    );
-    const vacuumed = vi.spyOn(Database.prototype, "exec");
-    await Promise.all(added.map(({ id }) => source.delete(ada, id, never)));
-    expect(vacuumed.mock.calls.filter(([sql]) => sql === "VACUUM").length).toBeLessThanOrEqual(4);
-    expect(await search(source, "tea")).toEqual([]);
+    expect(directory.files()).toEqual([]);
   });
 });
 
 describe("what the embedded Mem0 keeps", () => {
   it("has its memories after it was closed and opened again", async () => {
-    const first = open();
+    const first = directory.open();
     const [added] = await first.add(ada, [{ text: "Ada drinks green tea" }], never);
     await first.close();
-    expect(await search(open(), "What does Ada drink?")).toEqual([added]);
+    expect(await search(directory.open(), "What does Ada drink?")).toEqual([added]);
   });
 
   it("gives back every text as it was given", async () => {
-    const source = open();
+    const source = directory.open();
     const texts = [
       "  spaces around  ",
       "line\nbreaks\r\n",
@@ -239,13 +98,13 @@ describe("what the embedded Mem0 keeps", () => {
       texts.map((text) => ({ text })),
       never,
     );
-    const strict = await search(open({ threshold: 0 }), "spaces, line breaks, quotes", ada, 100);
+    const strict = await search(directory.open({ threshold: 0 }), "spaces, line breaks, quotes", ada, 100);
     expect(strict.every(({ text }) => texts.includes(text))).toBe(true);
-    expect(rowsOf("vectors.db")).toHaveLength(texts.length);
+    expect(directory.rowsOf("vectors.db")).toHaveLength(texts.length);
   });
 
   it("does not remove duplicates, which is the composer's work", async () => {
-    const source = open();
+    const source = directory.open();
     await source.add(ada, [{ text: "Ada drinks tea" }, { text: "Ada drinks tea" }], never);
     expect(await search(source, "tea")).toHaveLength(2);
   });
@@ -253,7 +112,7 @@ describe("what the embedded Mem0 keeps", () => {
 
 describe("how the embedded Mem0 searches", () => {
   it("finds nothing for a blank query, and takes one of any length", async () => {
-    const source = open();
+    const source = directory.open();
     await source.add(ada, [{ text: "Ada drinks green tea" }], never);
     expect(await search(source, " \n")).toEqual([]);
     const start = performance.now();
@@ -262,21 +121,19 @@ describe("how the embedded Mem0 searches", () => {
   });
 
   it("leaves out what is less similar than the threshold", async () => {
-    await open().add(
-      ada,
-      [{ text: "Ada drinks green tea every morning" }, { text: "The bicycle has a flat tyre" }],
-      never,
-    );
+    await directory
+      .open()
+      .add(ada, [{ text: "Ada drinks green tea every morning" }, { text: "The bicycle has a flat tyre" }], never);
     const query = "Ada drinks green tea every morning";
-    expect(await search(open({ threshold: 0.9 }), query)).toMatchObject([{ text: query }]);
+    expect(await search(directory.open({ threshold: 0.9 }), query)).toMatchObject([{ text: query }]);
   });
 
   it.each([-0.1, 1.1, Number.NaN])("refuses a threshold of %d", (threshold) => {
-    expect(() => open({ threshold })).toThrow(TypeError);
+    expect(() => directory.open({ threshold })).toThrow(TypeError);
   });
 
   it("lets other work run while it adds many memories", async () => {
-    const source = open();
+    const source = directory.open();
     await search(source, "warm up");
     let turns = 0;
     const timer = setInterval(() => {
@@ -292,7 +149,7 @@ describe("how the embedded Mem0 searches", () => {
   });
 
   it("stops adding when the signal aborts, and keeps what it had added", async () => {
-    const source = open();
+    const source = directory.open();
     await search(source, "warm up");
     const abort = new AbortController();
     const adding = source.add(
@@ -303,14 +160,14 @@ describe("how the embedded Mem0 searches", () => {
     setTimeout(() => abort.abort(), 30);
     expect(await failureOf(adding)).toEqual({ kind: "aborted" });
     await source.close();
-    expect(rowsOf("vectors.db").length).toBeLessThan(200);
+    expect(directory.rowsOf("vectors.db").length).toBeLessThan(200);
   });
 });
 
 describe("how the embedded Mem0 fails", () => {
   it("says that it could not be opened, and opens when it can", async () => {
-    const source = open();
-    const inTheWay = join(dataDir, "mem0", "vectors.db");
+    const source = directory.open();
+    const inTheWay = join(directory.dataDir, "mem0", "vectors.db");
     mkdirSync(inTheWay);
     vi.spyOn(console, "error").mockImplementation(() => {});
     expect(await failureOf(search(source, "tea"))).toMatchObject({ kind: "unreachable", cause: /unable to open/ });
@@ -320,20 +177,23 @@ describe("how the embedded Mem0 fails", () => {
   });
 
   it("throws at once where the data directory cannot be made", () => {
-    writeFileSync(join(root, "file"), "");
-    expect(() => open({ dataDir: join(root, "file") })).toThrow();
+    writeFileSync(join(directory.root, "file"), "");
+    expect(() => directory.open({ dataDir: join(directory.root, "file") })).toThrow();
   });
 
   it("says that the database is no database", async () => {
-    mkdirSync(join(dataDir, "mem0"), { recursive: true });
-    writeFileSync(join(dataDir, "mem0", "vectors.db"), "not a database, but long enough to be looked at".repeat(50));
+    mkdirSync(join(directory.dataDir, "mem0"), { recursive: true });
+    writeFileSync(
+      join(directory.dataDir, "mem0", "vectors.db"),
+      "not a database, but long enough to be looked at".repeat(50),
+    );
     vi.spyOn(console, "error").mockImplementation(() => {});
     const cause = "SQLITE_NOTADB: file is not a database";
-    expect(await failureOf(search(open(), "tea"))).toEqual({ kind: "unreachable", cause });
+    expect(await failureOf(search(directory.open(), "tea"))).toEqual({ kind: "unreachable", cause });
   });
 
   it("rejects every call once it is closed", async () => {
-    const source = open();
+    const source = directory.open();
     await source.close();
     const closed = { kind: "unreachable", cause: "it is closed" };
     expect(await failureOf(search(source, "tea"))).toEqual(closed);
@@ -342,29 +202,29 @@ describe("how the embedded Mem0 fails", () => {
   });
 
   it("can be closed while it opens", async () => {
-    const source = open();
+    const source = directory.open();
     const failure = failureOf(search(source, "tea"));
     await source.close();
     expect(await failure).toEqual({ kind: "unreachable", cause: "it is closed" });
   });
 
   it("ends the writes under way before it closes", async () => {
-    const source = open();
+    const source = directory.open();
     await search(source, "warm up");
     const adding = source.add(ada, [{ text: "Ada drinks green tea" }], never);
     await new Promise(setImmediate);
     await source.close();
     await adding;
-    expect(rowsOf("vectors.db")).toHaveLength(1);
+    expect(directory.rowsOf("vectors.db")).toHaveLength(1);
   });
 });
 
 describe("the recorded OSS answers", () => {
   it("have the fields that the installed Mem0 gives", async () => {
-    mkdirSync(dataDir);
-    const { memory, close } = await openEmbeddedStore(dataDir);
+    mkdirSync(directory.dataDir);
+    const { memory, close } = await openEmbeddedStore(directory.dataDir);
     const added = await memory.add("Ada lives in Paris", { userId: "ada", agentId: "planner", infer: false });
-    const id = added.results[0]?.id ?? fail("no id");
+    const id = present(added.results[0]).id;
     await memory.update(id, { text: "Ada lives in London" });
     const found = await memory.search("London", { filters: { user_id: "ada" }, topK: 1 });
     close();
@@ -373,7 +233,3 @@ describe("the recorded OSS answers", () => {
     expect(fields(found.results)).toEqual(fields(recorded.results));
   });
 });
-
-function fail(what: string): never {
-  throw new Error(what);
-}

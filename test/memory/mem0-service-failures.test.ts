@@ -6,7 +6,7 @@ import { withDeadline } from "../../src/memory/deadline.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
-import { startPlatformServer, startRestServer, startServer } from "./mem0-wire-server.js";
+import { json, startServer } from "./mem0-wire-server.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
@@ -42,13 +42,6 @@ async function searchAgainst(
 
 function search(source: MemorySource, signal = never) {
   return source.search({ scope: ada, query: "what does Ada drink?", topK: 5 }, signal);
-}
-
-function json(body: unknown, status = 200, headers = {}) {
-  return (_request: IncomingMessage, response: ServerResponse) => {
-    response.writeHead(status, { "content-type": "application/json", ...headers });
-    response.end(JSON.stringify(body));
-  };
 }
 
 const SOURCES: readonly [string, (url: string) => MemorySource][] = [
@@ -213,99 +206,5 @@ describe.each(SOURCES)("%s", (_name, open) => {
     expect(await failureOf(source.add(ada, [{ text: "tea" }], never))).toMatchObject(down);
     expect(await failureOf(source.delete(ada, "x" as MemoryId, never))).toMatchObject(down);
     expect(await failureOf(source.deleteUser(ada, never))).toMatchObject(down);
-  });
-});
-
-describe("settings", () => {
-  const wrong = [
-    { url: "mem0:8000" },
-    { url: "ftp://mem0" },
-    { url: "not a url" },
-    { url: `http://user:${KEY}@mem0` },
-    { url: `http://mem0?key=${KEY}` },
-    { url: "http://mem0", apiKey: `${KEY}\n` },
-    { url: "http://mem0", apiKey: "" },
-    { url: "http://mem0", apiKey: KEY, threshold: 2 },
-  ];
-
-  it.each(wrong)("are refused at once, unquoted, where they cannot work: %#", (settings) => {
-    for (const open of [() => openRestMem0(settings), () => openHostedMem0({ apiKey: KEY, ...settings })]) {
-      expect(open).toThrow(TypeError);
-      expect(open).not.toThrow(KEY);
-    }
-  });
-});
-
-describe("on the wire", () => {
-  const odd = scopeOf("Ada Lovelace", "bot 7/ä");
-
-  it("the REST source sends what Mem0's REST server takes", async () => {
-    const server = await startRestServer(KEY);
-    closing.push(server);
-    const source = openRestMem0({ url: `${server.url}/`, apiKey: KEY, threshold: 0.2 });
-    const [added] = await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never);
-    await source.search({ scope: odd, query: "tea", topK: 7 }, never);
-    await source.delete(odd, added?.id ?? ("" as MemoryId), never);
-    await source.deleteUser(odd, never);
-    const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
-    expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
-      [
-        "POST /memories",
-        { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
-      ],
-      ["POST /search", { query: "tea", filters: names, top_k: 7, threshold: 0.2 }],
-      [`GET /memories/${added?.id}`, undefined],
-      [`DELETE /memories/${added?.id}`, undefined],
-      ["DELETE /memories?user_id=Ada+Lovelace", undefined],
-    ]);
-    expect(server.requests.every(({ headers }) => headers["x-api-key"] === KEY)).toBe(true);
-  });
-
-  it("the REST source sends no key and no threshold where there is none", async () => {
-    const headers: IncomingMessage["headers"][] = [];
-    const server = await startServer((request, response) => {
-      headers.push(request.headers);
-      json({ results: [] })(request, response);
-    });
-    closing.push(server);
-    expect(await search(openRestMem0({ url: server.url }))).toEqual([]);
-    expect(headers).toHaveLength(1);
-    expect(headers[0]).not.toHaveProperty("x-api-key");
-    expect(headers[0]).not.toHaveProperty("authorization");
-  });
-
-  it("the hosted source sends what Mem0's client sends, and neither pings nor reports", async () => {
-    const server = await startPlatformServer(KEY);
-    closing.push(server);
-    const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
-    expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
-    const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
-    await source.delete(odd, found?.id ?? ("" as MemoryId), never);
-    await source.deleteUser(odd, never);
-    const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
-    expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
-      [
-        "POST /v3/memories/add/",
-        { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
-      ],
-      ["POST /v3/memories/search/", { query: "tea", output_format: "v1.1", filters: names, top_k: 7, threshold: 0.2 }],
-      [`GET /v1/memories/${found?.id}/`, undefined],
-      [`DELETE /v1/memories/${found?.id}/`, undefined],
-      ["DELETE /v2/entities/user/Ada%20Lovelace/", undefined],
-    ]);
-    expect(server.requests.every(({ headers }) => headers.authorization === `Token ${KEY}`)).toBe(true);
-  });
-
-  it("several hosted calls at a time stop each for its own signal", async () => {
-    const server = await startServer(
-      (_request, response) => void setTimeout(() => json({ results: [] })(_request, response), 50),
-    );
-    closing.push(server);
-    const source = openHostedMem0({ url: server.url, apiKey: KEY });
-    const abort = new AbortController();
-    const [stopped, kept] = [failureOf(search(source, abort.signal)), search(source)];
-    setTimeout(() => abort.abort(), 10);
-    expect(await stopped).toEqual({ kind: "aborted" });
-    expect(await kept).toEqual([]);
   });
 });

@@ -47,7 +47,15 @@ const addBody = z.object({
   metadata: z.unknown().optional(),
 });
 
-/** Starts a server on a free port of the loopback that answers with `answer`. */
+/** Answers every request with the same JSON. */
+export function json(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) {
+  return (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(body));
+  };
+}
+
+/** Starts a server on a free port of the loopback; `handle` answers every request. */
 export async function startServer(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<{ readonly url: string; close(): Promise<void> }> {

@@ -55,7 +55,7 @@ export function describeMemorySource(name: string, traits: SourceTraits): void {
   const ada = scopeOf("ada");
   const bob = scopeOf("bob");
 
-  describe(name, () => {
+  describe(name, { timeout: 30_000 }, () => {
     let opened: OpenedSource;
     let source: MemorySource;
     beforeEach(async () => {
@@ -198,6 +198,15 @@ export function describeMemorySource(name: string, traits: SourceTraits): void {
         expect(await source.delete(other, id, never)).toBe(false);
       }
       expect(await textsFor(ada)).toEqual(["she drinks green tea"]);
+    });
+
+    behaviour("deletes a user's memory for whoever names the user alone, whatever agent it was kept with", async () => {
+      const withAgent = scopeOf("ada", "planner");
+      await keep(withAgent, "she plans a trip to the coast");
+      const id = await idOf(withAgent, "she plans a trip to the coast");
+      expect(await source.delete(bob, id, never)).toBe(false);
+      expect(await source.delete(ada, id, never)).toBe(true);
+      expect(await textsFor(withAgent)).toEqual([]);
     });
 
     behaviour("deletes nothing for an id that is none", async () => {

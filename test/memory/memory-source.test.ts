@@ -71,6 +71,7 @@ describeMemorySource("recorded memories", {
     "deletes exactly the memory that is named": takesNothingIn,
     "deletes a memory once, however many ask at a time": takesNothingIn,
     "deletes no memory of another user or agent": takesNothingIn,
+    "deletes a user's memory for whoever names the user alone, whatever agent it was kept with": takesNothingIn,
     "deletes nothing for an id that is none": takesNothingIn,
     "forgets a user in all agents, and nobody else": takesNothingIn,
     "keeps no text that could not be in a prompt": takesNothingIn,

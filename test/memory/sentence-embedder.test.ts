@@ -7,7 +7,7 @@ function cosine(a: readonly number[], b: readonly number[]): number {
   return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);
 }
 
-describe("sentenceEmbedder", () => {
+describe("sentenceEmbedder", { timeout: 30_000 }, () => {
   it("gives vectors of 512 numbers and length 1", async () => {
     const vector = await embedder.embedQuery("Ada drinks green tea");
     expect(vector).toHaveLength(EMBEDDING_DIMENSIONS);

@@ -1,0 +1,102 @@
+/**
+ * `npm run bench`: composing in-process, durable commit included, for users with 150 earlier requests.
+ *
+ * Floor, written down before measuring: a compose at k = 20 has to write one turn, one request (about 90 bytes per memory), one to three
+ * index nodes and the counters, in one transaction without fsync: four to six row writes, some 20 µs each through drizzle, plus one
+ * WAL append. At k = 100 the request row alone is some 9 KiB of JSON, made and written. The in-memory variant shows what the file costs.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { countO200k } from "../src/cli/o200k.js";
+import { type ConversationId, type MemoryId, prefixExact, type RequestId, type UserId } from "../src/core/index.js";
+import { composeRequest } from "../src/service/compose-request.js";
+import { Memstem } from "../src/service/memstem.js";
+import { openDatabase } from "../src/store/open-database.js";
+import { SqliteStore } from "../src/store/sqlite-store.js";
+
+const EARLIER = 150;
+const MEASURED = 50;
+const USERS = 12;
+const KNOWN_MEMORIES = 400;
+
+/** A small seeded generator (mulberry32), so that every run asks for the same. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+const memories = Array.from({ length: KNOWN_MEMORIES }, (_, n) => ({
+  id: `memory-${n.toString().padStart(30, "0")}` as MemoryId,
+  text: `Fact ${n}: on day ${n % 31} the user told a friend that ${n * 7} small things had changed since spring, and why that was so.`,
+}));
+
+/** k distinct memories, popular ones more often (Zipf, exponent 0.8). */
+function retrieve(k: number, random: () => number) {
+  const drawn = memories.map((memory, rank) => ({ memory, key: random() ** ((rank + 1) ** 0.8) }));
+  return drawn
+    .sort((a, b) => b.key - a.key)
+    .slice(0, k)
+    .map(({ memory }) => memory);
+}
+
+async function measure(file: string, k: number, layout: "single" | "conversation"): Promise<number[]> {
+  let requests = 0;
+  const memstem = new Memstem({
+    store: new SqliteStore(openDatabase(file)),
+    source: null,
+    policies: { "prefix-exact": prefixExact },
+    countTokens: countO200k,
+    newRequestId: () => `request-${++requests}` as RequestId,
+    now: Date.now,
+  });
+  const random = seeded(k);
+  const times: number[] = [];
+  for (let user = 0; user < USERS; user++) {
+    const history: { role: "user" | "assistant"; content: string }[] = [];
+    for (let turn = 0; turn < EARLIER + MEASURED; turn++) {
+      const question = { role: "user" as const, content: `Question ${turn}: what changed on day ${turn % 31}?` };
+      const request = composeRequest({
+        userId: `user-${user}` as UserId,
+        conversationId: layout === "conversation" ? ("conversation" as ConversationId) : null,
+        messages: layout === "conversation" ? [...history, question] : [question],
+        memories: retrieve(k, random),
+        system: "Answer from what you remember about the user.",
+      });
+      const start = performance.now();
+      await memstem.compose(request);
+      if (turn >= EARLIER) times.push(performance.now() - start);
+      history.push(question, { role: "assistant", content: `Answer ${turn}.` });
+    }
+  }
+  await memstem.close();
+  return times.sort((a, b) => a - b);
+}
+
+const quantile = (sorted: readonly number[], q: number) =>
+  (sorted[Math.floor(sorted.length * q)] ?? Number.NaN).toFixed(2);
+
+const directory = mkdtempSync(join(tmpdir(), "memstem-bench-"));
+try {
+  console.log(`compose in-process, ms; users with ${EARLIER} earlier requests; ${USERS * MEASURED} composes per row`);
+  console.log("| layout       |   k | store     |  p50 |  p99 |");
+  console.log("| ------------ | --: | --------- | ---: | ---: |");
+  await measure(":memory:", 20, "single");
+  for (const layout of ["single", "conversation"] as const) {
+    for (const k of [20, 100]) {
+      for (const store of ["file", "in memory"]) {
+        const times = await measure(store === "file" ? join(directory, `${layout}-${k}.db`) : ":memory:", k, layout);
+        console.log(
+          `| ${layout.padEnd(12)} | ${k.toString().padStart(3)} | ${store.padEnd(9)} | ${quantile(times, 0.5)} | ${quantile(times, 0.99)} |`,
+        );
+      }
+    }
+  }
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}

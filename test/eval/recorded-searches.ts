@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { countO200k } from "../../src/cli/o200k.js";
+import { ContextIndex, type Digest, type Label, prefixExact, renderBlock } from "../../src/core/index.js";
+
+/** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
+export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;
+
+const trace = z.object({
+  memories: z.array(z.object({ memory: z.string() })),
+  questions: z.array(z.object({ question: z.string(), retrieved: z.array(z.int()) })),
+});
+const peer = z.object({ orders: z.object({ k20: z.array(z.array(z.int())), k100: z.array(z.array(z.int())) }) });
+
+/** A recorded conversation: memories by index, searches best first, and the orders that ContextPilot 0.4.1 made of them. */
+export interface Recording {
+  readonly memories: readonly string[];
+  readonly questions: readonly { readonly question: string; readonly retrieved: readonly number[] }[];
+  readonly peerOrders: z.infer<typeof peer>["orders"];
+}
+
+/** Reads a recording from the shared data folder. */
+export function readRecording(data: string, conversation: (typeof RECORDED_CONVERSATIONS)[number]): Recording {
+  const read = (folder: string) => JSON.parse(readFileSync(join(data, folder, `${conversation}.json`), "utf8"));
+  const { memories, questions } = trace.parse(read("traces"));
+  return {
+    memories: memories.map(({ memory }) => memory),
+    questions,
+    peerOrders: peer.parse(read("peers")).orders,
+  };
+}
+
+/** Share of retrieved memory tokens that an endless prefix cache held already, by who ordered the blocks. */
+export interface MemoryHits {
+  readonly retrieval: number;
+  readonly contextPilot: number;
+  readonly prefixExact: number;
+}
+
+/** Replays a recording's questions as single requests, block-exact. */
+export function memoryHits({ memories, questions, peerOrders }: Recording, k: 20 | 100): MemoryHits {
+  const weights = memories.map((text, index) =>
+    countO200k(renderBlock({ label: (index + 1) as Label, replaces: [] }, text)),
+  );
+  const retrieved = questions.map((question) => question.retrieved.slice(0, k));
+  const index = new ContextIndex([], 1, 1_000_000);
+  const anchor = "recording" as Digest;
+  const ours = retrieved.map((blocks, turn) => {
+    const weighted = blocks.map((block) => ({ label: (block + 1) as Label, tokens: weights[block] ?? 0 }));
+    const { labels } = prefixExact.order({ anchor, retrieved: weighted }, index);
+    index.insert(anchor, labels, turn);
+    return labels.map((label) => label - 1);
+  });
+  return {
+    retrieval: hitShare(retrieved, weights),
+    contextPilot: hitShare(peerOrders[`k${k}`], weights),
+    prefixExact: hitShare(ours, weights),
+  };
+}
+
+interface Served {
+  readonly next: Map<number, Served>;
+}
+
+/** Independent of the index under test: a plain trie of whole sequences. */
+function hitShare(orders: readonly (readonly number[])[], weights: readonly number[]): number {
+  const root: Served = { next: new Map() };
+  let hit = 0;
+  let total = 0;
+  for (const order of orders) {
+    let at = root;
+    let isHitting = true;
+    for (const block of order) {
+      const weight = weights[block] ?? 0;
+      total += weight;
+      const known = at.next.get(block);
+      isHitting &&= known !== undefined;
+      if (isHitting) hit += weight;
+      const step: Served = known ?? { next: new Map() };
+      at.next.set(block, step);
+      at = step;
+    }
+  }
+  return hit / total;
+}

@@ -1,0 +1,94 @@
+import { expect } from "vitest";
+import { z } from "zod";
+import type { Exchange, ServedApp } from "./served-app.js";
+
+type Json = Record<string, unknown>;
+
+const content = z.record(z.string(), z.object({ schema: z.record(z.string(), z.unknown()) }));
+const operation = z.looseObject({
+  requestBody: z.object({ required: z.boolean(), content }).optional(),
+  responses: z.record(z.string(), z.object({ description: z.string(), content })),
+});
+const document = z.looseObject({
+  openapi: z.literal("3.1.0"),
+  info: z.object({ title: z.string(), version: z.string(), description: z.string() }),
+  components: z.looseObject({ schemas: z.record(z.string(), z.record(z.string(), z.unknown())) }),
+  paths: z.record(z.string(), z.record(z.enum(["get", "post", "delete"]), operation.optional())),
+});
+
+/** The document that a service serves about itself. */
+export class OpenApiDocument {
+  readonly #document: z.output<typeof document>;
+
+  constructor(json: unknown) {
+    this.#document = document.parse(json);
+  }
+
+  static async of(app: ServedApp): Promise<OpenApiDocument> {
+    return new OpenApiDocument(JSON.parse((await app.send("GET", "/openapi.json")).text));
+  }
+
+  /** Every operation, as `POST /compose`. */
+  get operations(): string[] {
+    return Object.entries(this.#document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+  }
+
+  /** Every `$ref` anywhere in it. */
+  get references(): string[] {
+    return [...new Set(referencesIn(this.#document))];
+  }
+
+  /** Whether a `$ref` points at something in the document. */
+  resolves(reference: string): boolean {
+    let at: unknown = this.#document;
+    for (const name of reference.replace(/^#\//, "").split("/")) {
+      at = typeof at === "object" && at !== null ? Reflect.get(at, name) : undefined;
+    }
+    return typeof at === "object" && at !== null;
+  }
+
+  component(name: string): Json {
+    return this.#document.components.schemas[name] ?? {};
+  }
+
+  /** Whether a value is what a component says. */
+  accepts(component: string, value: unknown): boolean {
+    return this.#validator({ $ref: `#/components/schemas/${component}` }).safeParse(value).success;
+  }
+
+  /** Checks an answer against what the document says of the operation: its media type, its shape, and that it names every field. */
+  expectDocumented(method: "get" | "post" | "delete", path: string, { status, contentType, text }: Exchange): void {
+    const responses = this.#document.paths[path]?.[method]?.responses ?? {};
+    const response = responses[String(status)] ?? responses["default"];
+    const schema = response?.content[contentType ?? ""]?.schema;
+    if (schema === undefined) throw new Error(`${method} ${path}: ${status} ${contentType} is not documented`);
+    const read = this.#validator(schema).safeParse(JSON.parse(text));
+    expect(read.error?.issues ?? [], `${method} ${path}: ${text}`).toEqual([]);
+  }
+
+  #validator(schema: Json): z.ZodType {
+    const definitions = closed(this.#document.components.schemas);
+    return z.fromJSONSchema({ ...(closed(schema) as Json), $defs: definitions } as Parameters<
+      typeof z.fromJSONSchema
+    >[0]);
+  }
+}
+
+/** The same schemas with references that resolve by themselves, and no fields but those they name (where they say nothing else). */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]));
+  if (typeof copy["$ref"] === "string") copy["$ref"] = copy["$ref"].replace("#/components/schemas/", "#/$defs/");
+  if (copy["type"] === "object" && typeof copy["properties"] === "object") copy["additionalProperties"] ??= false;
+  return copy;
+}
+
+function referencesIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    name === "$ref" && typeof inner === "string" ? [inner] : referencesIn(inner),
+  );
+}

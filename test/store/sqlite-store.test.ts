@@ -1,0 +1,80 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, describe, expect, it } from "vitest";
+import { DatabaseOpenError, openDatabase } from "../../src/store/open-database.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { describeStore } from "./store.suite.js";
+import { composeInto, id, recordFor, scopeOf } from "./stored-compose.js";
+
+const directory = mkdtempSync(join(tmpdir(), "memstem-store-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+let files = 0;
+const newFile = () => join(directory, `store-${++files}.db`);
+const TEA = { requestId: "r1", question: "What does she drink?", memories: { m1: "Ana likes tea." } };
+
+describeStore("SQLite, file", () => new SqliteStore(openDatabase(newFile())));
+describeStore("SQLite, in memory", () => new SqliteStore(openDatabase(":memory:")));
+
+describe("SQLite database file", () => {
+  it("is in WAL mode, and holds what was committed when it is opened again", () => {
+    const file = newFile();
+    const first = new SqliteStore(openDatabase(file));
+    composeInto(first, scopeOf("ana"), TEA);
+    const stored = first.loadScope(scopeOf("ana"));
+    first.close();
+    const { sqlite } = openDatabase(file);
+    expect(sqlite.pragma("journal_mode", { simple: true })).toBe("wal");
+    sqlite.close();
+    const second = new SqliteStore(openDatabase(file));
+    expect(second.loadScope(scopeOf("ana"))).toEqual(stored);
+    second.close();
+  });
+
+  it("is seen by a second process's connection right after a commit, and a stale one is refused", () => {
+    const file = newFile();
+    const [one, two] = [new SqliteStore(openDatabase(file)), new SqliteStore(openDatabase(file))];
+    const behind = recordFor(two, scopeOf("ana"), { ...TEA, requestId: "r2" });
+    composeInto(one, scopeOf("ana"), TEA);
+    expect(two.findRequest(scopeOf("ana"), id("r1"))).not.toBeNull();
+    expect(() => two.commitCompose(scopeOf("ana"), behind.version, behind.record)).toThrow("another process");
+    one.close();
+    two.close();
+  });
+
+  it("changes nothing where a commit fails half way", () => {
+    const file = newFile();
+    const store = new SqliteStore(openDatabase(file));
+    composeInto(store, scopeOf("ana"), TEA);
+    const before = store.loadScope(scopeOf("ana"));
+    const { version, record } = recordFor(store, scopeOf("ana"), {
+      ...TEA,
+      requestId: "r2",
+      memories: { m2: "More." },
+    });
+    // The turn's id is taken: the insert fails after blocks, nodes and counters were written.
+    const broken = { ...record, turn: { ...record.turn, id: 1 as never } };
+    expect(() => store.commitCompose(scopeOf("ana"), version, broken)).toThrow("UNIQUE");
+    expect(store.loadScope(scopeOf("ana"))).toEqual(before);
+    store.close();
+  });
+
+  it("says clearly that a file is no database, and leaves it as it is", () => {
+    const file = newFile();
+    writeFileSync(file, "this is not a database, but it is somebody's file".repeat(50));
+    const before = readFileSync(file);
+    expect(() => openDatabase(file)).toThrow(DatabaseOpenError);
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it("refuses a file that a newer version wrote", () => {
+    const file = newFile();
+    new SqliteStore(openDatabase(file)).close();
+    const sqlite = new Database(file);
+    sqlite.prepare("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)").run();
+    sqlite.close();
+    expect(() => openDatabase(file)).toThrow("newer version");
+  });
+});

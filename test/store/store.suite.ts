@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  type ConversationId,
+  type Digest,
+  EMPTY_SCOPE,
+  type MemoryId,
+  ScopeState,
+  type UserId,
+} from "../../src/core/index.js";
+import { StaleScopeError, type Store } from "../../src/store/store.js";
+import { composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
+
+const ana = scopeOf("ana");
+const TEA = {
+  requestId: "r1",
+  question: "What does she drink?",
+  memories: { m1: "Ana likes tea.", m2: "Bo is a dog." },
+};
+
+/** The behaviour of every store. */
+export function describeStore(name: string, open: () => Store): void {
+  describe(`store: ${name}`, () => {
+    let store: Store;
+    beforeEach(() => {
+      store = open();
+    });
+    afterEach(() => store.close());
+
+    it("knows nothing of a scope that was never committed", () => {
+      expect(store.loadScope(ana)).toEqual({ scope: EMPTY_SCOPE, version: null });
+      expect(store.findRequest(ana, id("r1"))).toBeNull();
+      expect(store.loadConversation(ana, "c" as ConversationId)).toEqual([]);
+      expect(store.counts(ana)).toEqual({ conversations: 0, turns: 0, requests: 0 });
+    });
+
+    it("gives back what was committed", () => {
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      const { scope, version } = store.loadScope(ana);
+      expect(version?.commits).toBe(1);
+      expect(scope.counters).toEqual({ nextLabel: 3, nextNode: 3, nextTurn: 2, requests: 1 });
+      expect(scope.register.blocks.map(({ label, text }) => [label, text])).toEqual([
+        [1, "Ana likes tea."],
+        [2, "Bo is a dog."],
+      ]);
+      expect(scope.register.versions).toHaveLength(2);
+      expect(scope.nodes.map(({ run }) => run)).toEqual([[], [1, 2]]);
+      const [turn] = store.loadConversation(ana, "c" as ConversationId);
+      const found = store.findRequest(ana, id("r1"));
+      expect(found?.turns).toEqual([{ turn, given: [{ role: "user", content: TEA.question }] }]);
+      expect(found?.head).toEqual([{ role: "system", content: "Be kind." }]);
+      expect(found?.answer.memories.map(({ memoryId }) => memoryId)).toEqual(["m1", "m2"]);
+      expect(store.counts(ana)).toEqual({ conversations: 1, turns: 1, requests: 1 });
+    });
+
+    it("finds the whole path of turns for a later request of a conversation", () => {
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      const history = [TEA.question, "Tea."];
+      composeInto(store, ana, {
+        requestId: "r2",
+        question: "And?",
+        memories: { m1: "Ana likes tea." },
+        conversationId: "c",
+        history,
+      });
+      const found = store.findRequest(ana, id("r2"));
+      expect(found?.turns.map(({ given }) => given.map(({ content }) => content))).toEqual([
+        [TEA.question],
+        ["Tea.", "And?"],
+      ]);
+      expect(store.loadConversation(ana, "c" as ConversationId).map(({ id: turn, parent }) => [turn, parent])).toEqual([
+        [1, null],
+        [2, 1],
+      ]);
+    });
+
+    it("refuses a commit on a version that is not the stored one, and changes nothing", () => {
+      const first = recordFor(store, ana, TEA);
+      const rival = recordFor(store, ana, { ...TEA, requestId: "r2", memories: { m9: "Something else." } });
+      store.commitCompose(ana, first.version, first.record);
+      const before = store.loadScope(ana);
+      expect(() => store.commitCompose(ana, rival.version, rival.record)).toThrow(StaleScopeError);
+      expect(store.loadScope(ana)).toEqual(before);
+      expect(store.findRequest(ana, id("r2"))).toBeNull();
+      expect(() =>
+        store.commitEviction(ana, { ...(before.version ?? neverHere()), commits: 0 }, rival.record.changes, []),
+      ).toThrow(StaleScopeError);
+    });
+
+    it("does not take a user who came back for the one that was deleted", () => {
+      const version = composeInto(store, ana, TEA);
+      store.deleteUser("default", "ana" as UserId);
+      const again = composeInto(store, ana, TEA);
+      expect(again.scopeId).not.toBe(version.scopeId);
+      const { record } = recordFor(store, ana, { ...TEA, requestId: "r2" });
+      expect(() => store.commitCompose(ana, version, record)).toThrow(StaleScopeError);
+    });
+
+    it("keeps scopes apart: tenant, user and agent", () => {
+      const scopes = [ana, scopeOf("bo"), scopeOf("ana", "acme"), { ...ana, agentId: "coach" as never }];
+      for (const [n, scope] of scopes.entries()) composeInto(store, scope, { ...TEA, memories: { m1: `Text ${n}.` } });
+      for (const [n, scope] of scopes.entries()) {
+        expect(store.loadScope(scope).scope.register.blocks.map(({ text }) => text)).toEqual([`Text ${n}.`]);
+        expect(store.counts(scope).requests).toBe(1);
+      }
+      expect(store.scopesOf("default", "ana" as UserId)).toHaveLength(2);
+      expect(store.deleteUser("default", "ana" as UserId)).toBe(2);
+      expect(store.loadScope(ana).version).toBeNull();
+      expect(store.loadScope(scopes[1] ?? ana).version).not.toBeNull();
+      expect(store.loadScope(scopes[2] ?? ana).version).not.toBeNull();
+    });
+
+    it("names live requests by id across users of a tenant, until they are evicted", () => {
+      composeInto(store, ana, TEA);
+      composeInto(store, scopeOf("bo"), TEA);
+      composeInto(store, scopeOf("ana", "acme"), TEA);
+      const live = store.findLiveRequests("default", [id("r1"), id("r1"), id("nope")]);
+      expect(live.map(({ scope }) => scope.userId)).toEqual(["ana", "bo"]);
+      const { scope, version } = store.loadScope(ana);
+      const state = new ScopeState(scope, countTokens);
+      expect(state.index.evict(live[0]?.leaf ?? (0 as never))).toBe(true);
+      store.commitEviction(ana, version, state.drain(), [id("r1")]);
+      expect(store.findLiveRequests("default", [id("r1")]).map((found) => found.scope.userId)).toEqual(["bo"]);
+      expect(store.loadScope(ana).scope.nodes).toEqual([]);
+      expect(store.liveRequests(ana, 10)).toEqual([]);
+      expect(store.liveRequests(scopeOf("bo"), 10)).toHaveLength(1);
+    });
+
+    it("keeps what an engine reported", () => {
+      composeInto(store, ana, TEA);
+      expect(store.recordObservation(ana, id("r1"), { cachedTokens: 3 })?.totalTokens).toBeGreaterThan(0);
+      expect(store.recordObservation(ana, id("r2"), { cachedTokens: 3 })).toBeNull();
+      expect(store.recordObservation(scopeOf("bo"), id("r1"), { cachedTokens: 3 })).toBeNull();
+    });
+
+    it("forgets a memory in blocks, turns and answers, and remembers only its id", () => {
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      const { scope, version } = store.loadScope(ana);
+      const state = new ScopeState(scope, countTokens);
+      const gone = state.register.forget("m1" as MemoryId);
+      state.index.forget(gone);
+      const section = "after forgetting" as Digest;
+      const forgetting = {
+        memoryId: "m1" as MemoryId,
+        gone,
+        texts: ["Ana likes tea."],
+        sectionOf: () => section,
+        at: 1,
+      };
+      store.commitForgetting(ana, version, { ...forgetting, changes: state.drain() });
+      const after = store.loadScope(ana);
+      expect(after.scope.register.blocks.map(({ text }) => text)).toEqual(["Bo is a dog."]);
+      expect(after.scope.register.forgotten).toEqual(["m1"]);
+      expect(after.scope.counters.nextLabel).toBe(3);
+      expect(store.loadConversation(ana, "c" as ConversationId)[0]?.injection.blocks.map(({ label }) => label)).toEqual(
+        [2],
+      );
+      expect(store.findRequest(ana, id("r1"))?.answer.memories.map(({ memoryId }) => memoryId)).toEqual(["m2"]);
+      expect(store.knowsSection(ana, section)).toBe(true);
+    });
+
+    it("erases what the application said where it quotes a forgotten text, and then has no answer to repeat", () => {
+      composeInto(store, ana, { ...TEA, question: 'Is it true: "Ana likes tea."?' });
+      const { scope, version } = store.loadScope(ana);
+      const state = new ScopeState(scope, countTokens);
+      const gone = state.register.forget("m1" as MemoryId);
+      state.index.forget(gone);
+      store.commitForgetting(ana, version, {
+        changes: state.drain(),
+        memoryId: "m1" as MemoryId,
+        gone,
+        texts: ["Ana likes tea."],
+        sectionOf: () => null,
+        at: 1,
+      });
+      expect(store.findRequest(ana, id("r1"))).toBeNull();
+      composeInto(store, ana, { ...TEA, memories: { m2: "Bo is a dog." } });
+      expect(store.findRequest(ana, id("r1"))).not.toBeNull();
+    });
+  });
+}
+
+function neverHere(): never {
+  throw new Error("nothing was stored");
+}
