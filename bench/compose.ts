@@ -1,9 +1,9 @@
 /**
  * `npm run bench`: composing in-process, durable commit included, for users with 150 earlier requests.
  *
- * Floor, written down before measuring: a compose at k = 20 has to write one turn, one request (about 90 bytes per memory), one to three
+ * Floor, written down before measuring: a compose at k = 20 has to write one turn, one request (some 50 bytes per memory), one to three
  * index nodes and the counters, in one transaction without fsync: four to six row writes, some 20 µs each through drizzle, plus one
- * WAL append. At k = 100 the request row alone is some 9 KiB of JSON, made and written. The in-memory variant shows what the file costs.
+ * WAL append. At k = 100 the request row alone is some 5 KiB of JSON, made and written. The in-memory variant shows what the file costs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,15 +1,16 @@
 import { assemble } from "./cli/assemble.js";
 import { readSettings } from "./cli/settings.js";
-import type { MemoryId } from "./core/index.js";
+import type { ChatMessage, MemoryId } from "./core/index.js";
 import type { ComposeAnswer } from "./service/compose-answer.js";
-import { type ComposeOptions, readComposeOptions } from "./service/compose-request.js";
+import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose-request.js";
 import { InvalidRequestError } from "./service/errors.js";
 import { fieldIssues } from "./service/field-issues.js";
 import * as field from "./service/fields.js";
 import type { Eviction, Feedback, Forgetting } from "./service/memstem.js";
 
+export type { ChatMessage } from "./core/index.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
-export type { ComposeOptions } from "./service/compose-request.js";
+export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
 export { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "./service/errors.js";
 export type { Eviction, Feedback, Forgetting } from "./service/memstem.js";
 export { DatabaseOpenError } from "./store/open-database.js";
@@ -28,10 +29,18 @@ export interface MemstemOptions {
   readonly searchTimeoutMs?: number;
 }
 
+/** An answer whose messages have the caller's own message type. */
+export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAnswer, "messages"> & {
+  readonly messages: M[];
+};
+
 /** memstem in-process: the same behaviour as the service, without HTTP. */
 export interface MemstemClient {
-  /** Composes a prompt. Rejects with {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning. */
-  compose(options: ComposeOptions): Promise<ComposeAnswer>;
+  /**
+   * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client. Rejects with
+   * {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning.
+   */
+  compose<M extends MessageLike = ChatMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   /** Adds texts to the memory source, as they are. Rejects with `MemorySourceError`. */
   add(userId: string, texts: readonly string[]): Promise<readonly { readonly id: string; readonly memory: string }[]>;
   /** The engine dropped these requests' cache. */
@@ -65,7 +74,11 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
     }),
   );
   return {
-    compose: async (request) => memstem.compose(readComposeOptions(request)),
+    compose: async <M extends MessageLike>(request: ComposeOptions<M>) => {
+      const answer = await memstem.compose(readComposeOptions(request));
+      // Given messages come back with text added; what memstem adds itself is a plain system or user message, which every type has.
+      return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
+    },
     add: async (userId, texts) => {
       const checked = read("texts", field.memoryTexts, texts).map((text) => ({ text }));
       const kept = await memstem.addMemories(read("userId", field.userId, userId), null, checked);

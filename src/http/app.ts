@@ -1,6 +1,7 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
 import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
@@ -70,6 +71,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     }),
   );
   app.use(requireJson);
+  app.use(prettyJSON({ space: 2 }));
   app.onError((error) => {
     const value = problemOf(error);
     if (value.status === 500) parts.onFault(error);
@@ -194,6 +196,9 @@ function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, st
   };
 }
 
+/** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
 /** A body that is there must say that it is JSON, and be it; the validator would else skip it. */
 async function requireJson(c: Context, next: () => Promise<void>): Promise<Response | undefined> {
   if (c.req.method === "POST") {
@@ -206,7 +211,7 @@ async function requireJson(c: Context, next: () => Promise<void>): Promise<Respo
       );
     }
     try {
-      await c.req.json();
+      JSON.parse(UTF_8.decode(await c.req.arrayBuffer()));
     } catch {
       return problemResponse(problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]));
     }

@@ -24,15 +24,18 @@ const memoriesInAnyShape = field.memories.meta({
 });
 
 const annotationsWanted = z
-  .union([
-    field.annotationSwitch,
-    z.strictObject({
-      order: field.annotationSwitch.optional(),
-      location: field.annotationSwitch.optional(),
-      top_n: field.annotationTopN.optional(),
-      wording: field.wording.optional(),
-    }),
-  ])
+  .union(
+    [
+      field.annotationSwitch,
+      z.strictObject({
+        order: field.annotationSwitch.optional(),
+        location: field.annotationSwitch.optional(),
+        top_n: field.annotationTopN.optional(),
+        wording: field.wording.optional(),
+      }),
+    ],
+    field.ANNOTATIONS_WANTED,
+  )
   .meta({ description: "Which annotations to give, how many labels each may name, and in which words." });
 
 export const composeBody = z
@@ -122,7 +125,7 @@ export const addBody = z
       .min(1, "must not be empty")
       .max(field.MAX_MEMORIES, `must have at most ${field.MAX_MEMORIES} texts`)
       .meta({ description: "One text each; kept as they are." }),
-    metadata: z.record(z.string(), z.unknown()).optional(),
+    metadata: field.memoryMetadata.optional(),
   })
   .meta({ id: "AddRequest" });
 

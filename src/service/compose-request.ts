@@ -39,15 +39,18 @@ export interface ComposeRequest {
 /** Memories asked for where a request does not say; Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
 
-const annotations = z.union([
-  field.annotationSwitch,
-  z.strictObject({
-    order: field.annotationSwitch.optional(),
-    location: field.annotationSwitch.optional(),
-    topN: field.annotationTopN.optional(),
-    wording: field.wording.optional(),
-  }),
-]);
+const annotations = z.union(
+  [
+    field.annotationSwitch,
+    z.strictObject({
+      order: field.annotationSwitch.optional(),
+      location: field.annotationSwitch.optional(),
+      topN: field.annotationTopN.optional(),
+      wording: field.wording.optional(),
+    }),
+  ],
+  field.ANNOTATIONS_WANTED,
+);
 
 const composeOptions = z.strictObject({
   userId: field.userId,
@@ -68,7 +71,19 @@ const composeOptions = z.strictObject({
 });
 
 /** What the library's `compose` takes: the same fields as `POST /compose`, in camelCase. `null` counts as absent. */
-export type ComposeOptions = z.input<typeof composeOptions>;
+export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = Omit<
+  z.input<typeof composeOptions>,
+  "messages" | "memories"
+> & {
+  readonly messages?: readonly M[] | null | undefined;
+  /** Mem0's answer as it is, in any of its shapes; absent: the configured source is searched. */
+  readonly memories?: unknown;
+};
+/** What the message types of OpenAI's client, the AI SDK and others have in common; checked when it arrives. */
+export interface MessageLike {
+  readonly role: string;
+  readonly content?: unknown;
+}
 /** The fields after each was checked by itself. */
 export type ComposeFields = Omit<z.output<typeof composeOptions>, "engine" | "retention">;
 

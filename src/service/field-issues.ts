@@ -3,14 +3,20 @@ import type { FieldIssue } from "./errors.js";
 
 /** Names the field of every issue: `messages[2].content`; an unknown field by its own name. */
 export function fieldIssues(error: z.ZodError): FieldIssue[] {
-  return error.issues.flatMap((issue): FieldIssue[] => {
-    const field = fieldName(issue.path);
-    if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({ field: fieldName([...issue.path, key]), message: "is not a known field" }));
-    }
-    const named = issue.code === "custom" ? issue.params?.["field"] : undefined;
-    return [{ field: typeof named === "string" ? named : field, message: issue.message }];
-  });
+  return error.issues.flatMap((issue) => issuesOf(issue, issue.path));
+}
+
+function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldIssue[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
+  }
+  if (issue.code === "invalid_union") {
+    // The alternative of which something fits is the one that was meant.
+    const meant = issue.errors.find((issues) => issues.some((inner) => inner.path.length > 0));
+    if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, [...path, ...inner.path]));
+  }
+  const named = issue.code === "custom" ? issue.params?.["field"] : undefined;
+  return [{ field: typeof named === "string" ? named : fieldName(path), message: issue.message }];
 }
 
 function fieldName(path: readonly PropertyKey[]): string {

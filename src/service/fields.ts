@@ -21,6 +21,8 @@ export const MAX_MEMORIES = 1_000;
 export const MAX_MESSAGES = 10_000;
 /** Most characters of one query or one message's text. */
 export const MAX_TEXT_CHARACTERS = 1_000_000;
+/** Deepest nesting of what a request passes through unread: code that walks it by recursion must come to its end before the stack does. */
+export const MAX_NESTING = 100;
 /** Most request ids in one eviction. */
 export const MAX_EVICTED_IDS = 10_000;
 
@@ -55,13 +57,26 @@ const text = z
 export const query = text.refine((value) => value.trim() !== "", "must not be empty");
 export const system = text;
 
+/** Why JSON that is passed through unread cannot be kept; null where it can. */
+function unkeepable(value: unknown): string | null {
+  if (isNestedDeeper(value, MAX_NESTING)) return `must not be nested more than ${MAX_NESTING} levels deep`;
+  return unstorableWithin(value);
+}
+
+function isNestedDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
+}
+
 const contentPart = z.looseObject({ type: z.string() });
 const message = z
   .looseObject({
     role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
-    content: z.union([z.string(), z.array(contentPart), z.null()]).optional(),
+    content: z
+      .union([z.string(), z.array(contentPart), z.null()], "must be a text, an array of parts, or null")
+      .optional(),
   })
-  .superRefine(storable(unstorableWithin))
+  .superRefine(storable(unkeepable))
   .transform((value): ChatMessage => value);
 
 export const messages = z
@@ -93,17 +108,21 @@ export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
 export const policy = z.enum(POLICY_NAMES);
 /** `keep`: what was injected stays, so a prompt only ever grows. Others come later and are refused. */
-export const retention = z.literal("keep", 'only "keep" is supported');
-export const engine = z.literal("generic", 'only "generic" is supported');
+export const retention = z.enum(["keep"], 'only "keep" is supported');
+export const engine = z.enum(["generic"], 'only "generic" is supported');
 
 const template = z.string().superRefine(storable(wordingProblem));
 export const annotationSwitch = z.boolean();
+/** Said where annotations are neither. */
+export const ANNOTATIONS_WANTED = "must be true, false, or an object";
 export const annotationTopN = z.int().min(1).max(100);
 export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
 
 export const requestIds = z.array(requestId).max(MAX_EVICTED_IDS, `must have at most ${MAX_EVICTED_IDS} ids`);
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
+/** What Mem0 keeps beside a memory's text. */
+export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 export const memoryTexts = z.array(
   z
     .string()

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readAnswer, readInjection } from "./rows.js";
+import { readAnswer, readInjection, writeAnswer, writeInjection } from "./rows.js";
 import { heads, requests, turns } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { ForgetRecord, StoredAnswer } from "./store.js";
@@ -32,7 +32,7 @@ export function eraseFromTurns(
     if (section !== null) statements.keepSection.run({ scopeId, digest: section });
     orm
       .update(turns)
-      .set({ injection: JSON.stringify(kept), given: isQuoted ? null : row.given })
+      .set({ injection: writeInjection(kept), given: isQuoted ? null : row.given })
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
       .run();
   }
@@ -45,12 +45,11 @@ export function eraseFromTurns(
       .run();
   }
   for (const row of orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all()) {
-    const answer = readAnswer(row.answer);
-    const kept = withoutMemory(answer, record.memoryId, gone);
-    if (JSON.stringify(kept) === row.answer) continue;
+    const kept = writeAnswer(withoutMemory(readAnswer(row.answer), record.memoryId, gone));
+    if (kept === row.answer) continue;
     orm
       .update(requests)
-      .set({ answer: JSON.stringify(kept) })
+      .set({ answer: kept })
       .where(and(eq(requests.scopeId, scopeId), eq(requests.requestId, row.requestId)))
       .run();
   }

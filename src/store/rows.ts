@@ -1,30 +1,86 @@
 import { z } from "zod";
 import type {
   AgentId,
+  Annotation,
   ChatMessage,
   ConversationId,
   Digest,
   IndexNode,
   Injection,
   Label,
+  MemoryId,
   NodeId,
+  PlacedMemory,
+  Placement,
+  Plan,
   Scope,
   StoredBlock,
   Turn,
   TurnId,
   UserId,
+  Warning,
 } from "../core/index.js";
 import type { blocks, indexNodes, turns, users } from "./schema.js";
 import type { StoredAnswer } from "./store.js";
 
 /*
- * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape only:
- * enough to fail clearly on a damaged file.
+ * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
+ * clearly on a damaged file. Injections and answers are written as short arrays: at k = 100 they are most of what a compose writes.
  */
 
 const jsonArray = z.array(z.unknown());
-const jsonInjection = z.object({ blocks: jsonArray, annotations: jsonArray });
-const jsonAnswer = z.object({ memories: jsonArray, plan: z.looseObject({}), warnings: jsonArray });
+const labels = z.array(z.int());
+const packedInjection = z.object({
+  /** A label, or a label and those it replaces. */
+  b: z.array(z.union([z.int(), z.tuple([z.int(), labels])])),
+  a: jsonArray,
+});
+const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int(), labels.optional()]);
+const packedAnswer = z.object({ m: z.array(packedMemory), plan: z.looseObject({}), warnings: jsonArray });
+
+/** Placements by their number in stored answers; only ever appended to. */
+const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn"];
+
+export function writeInjection({ blocks, annotations }: Injection): string {
+  const packed = blocks.map(({ label, replaces }) => (replaces.length === 0 ? label : [label, replaces]));
+  return JSON.stringify({ b: packed, a: annotations });
+}
+
+export function readInjection(json: string): Injection {
+  const { b, a } = packedInjection.parse(JSON.parse(json));
+  const blocks = b.map((block) => {
+    const [label, replaces] = typeof block === "number" ? [block, []] : block;
+    return { label: label as Label, replaces: replaces as Label[] };
+  });
+  return { blocks, annotations: a as Annotation[] };
+}
+
+export function writeAnswer({ memories, plan, warnings }: StoredAnswer): string {
+  const packed = memories.map(({ label, memoryId, placement, rank, replaces }) => [
+    label,
+    memoryId,
+    PLACEMENTS.indexOf(placement),
+    rank,
+    ...(replaces.length === 0 ? [] : [replaces]),
+  ]);
+  return JSON.stringify({ m: packed, plan, warnings });
+}
+
+export function readAnswer(json: string): StoredAnswer {
+  const { m, plan, warnings } = packedAnswer.parse(JSON.parse(json));
+  const memories = m.map(([label, memoryId, placement, rank, replaces = []]): PlacedMemory => {
+    const placed = PLACEMENTS[placement];
+    if (placed === undefined) throw new Error(`stored answer with an unknown placement ${placement}`);
+    return {
+      label: label as Label,
+      memoryId: memoryId as MemoryId,
+      placement: placed,
+      rank,
+      replaces: replaces as Label[],
+    };
+  });
+  return { memories, plan: plan as unknown as Plan, warnings: warnings as Warning[] };
+}
 
 export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
@@ -32,14 +88,6 @@ export function readLabels(json: string): readonly Label[] {
 
 export function readMessages(json: string): readonly ChatMessage[] {
   return jsonArray.parse(JSON.parse(json)) as ChatMessage[];
-}
-
-export function readInjection(json: string): Injection {
-  return jsonInjection.parse(JSON.parse(json)) as unknown as Injection;
-}
-
-export function readAnswer(json: string): StoredAnswer {
-  return jsonAnswer.parse(JSON.parse(json)) as unknown as StoredAnswer;
 }
 
 export function readScope(row: typeof users.$inferSelect): Scope {

@@ -16,7 +16,16 @@ import type {
 import { EMPTY_SCOPE } from "../core/index.js";
 import { eraseFromTurns } from "./erasure.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readAnswer, readBlock, readMessages, readNode, readScope, readTurn } from "./rows.js";
+import {
+  readAnswer,
+  readBlock,
+  readMessages,
+  readNode,
+  readScope,
+  readTurn,
+  writeAnswer,
+  writeInjection,
+} from "./rows.js";
 import * as tables from "./schema.js";
 import { prepareStatements, type Statements } from "./statements.js";
 import {
@@ -89,7 +98,7 @@ export class SqliteStore implements Store {
         givenDigests: JSON.stringify(turn.given),
         given: JSON.stringify(record.given),
         placement: turn.placement,
-        injection: JSON.stringify(turn.injection),
+        injection: writeInjection(turn.injection),
         head: turn.head,
         prompt: turn.prompt,
         anchor: turn.anchor,
@@ -102,7 +111,7 @@ export class SqliteStore implements Store {
         turn: turn.id,
         leaf: request.leaf,
         body: request.body,
-        answer: JSON.stringify(request.answer),
+        answer: writeAnswer(request.answer),
         at,
       });
     });

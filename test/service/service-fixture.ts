@@ -1,0 +1,63 @@
+import {
+  type MemoryId,
+  prefixExact,
+  type RequestId,
+  type RetrievedMemory,
+  type ScopeBounds,
+  type UserId,
+} from "../../src/core/index.js";
+import type { MemorySource } from "../../src/memory/memory-source.js";
+import { type ComposeOptions, readComposeOptions } from "../../src/service/compose-request.js";
+import { Memstem } from "../../src/service/memstem.js";
+import { openDatabase } from "../../src/store/open-database.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+
+/** What a test may choose of a service. */
+export interface ServiceOptions {
+  readonly file?: string;
+  readonly source?: MemorySource | null;
+  readonly maxWorkingBytes?: number;
+  readonly scopeBounds?: ScopeBounds;
+}
+
+/** A service on real SQLite with request ids that count up. */
+export function openService({ file = ":memory:", source = null, ...bounds }: ServiceOptions = {}): Memstem {
+  let requests = 0;
+  return new Memstem({
+    store: new SqliteStore(openDatabase(file)),
+    source,
+    policies: { "prefix-exact": prefixExact },
+    countTokens: (text) => Math.ceil(text.length / 4),
+    newRequestId: () => `generated-${++requests}` as RequestId,
+    now: () => 1_700_000_000_000,
+    ...bounds,
+  });
+}
+
+export const ana = "ana" as UserId;
+
+/** Composes through the library's reader, as callers do. */
+export function composeWith(service: Memstem, options: ComposeOptions) {
+  return service.compose(readComposeOptions(options));
+}
+
+export function memories(texts: Readonly<Record<string, string>>) {
+  return Object.entries(texts).map(([id, memory]) => ({ id, memory }));
+}
+
+export function found(texts: Readonly<Record<string, string>>): RetrievedMemory[] {
+  return Object.entries(texts).map(([id, text]) => ({ id: id as MemoryId, text }));
+}
+
+/** A source whose searches do what the test says; it keeps nothing. */
+export function searchingSource(search: MemorySource["search"], owned = false): MemorySource {
+  return {
+    name: "test",
+    owned,
+    search,
+    add: async () => [],
+    delete: async () => true,
+    deleteUser: async () => {},
+    close: async () => {},
+  };
+}
