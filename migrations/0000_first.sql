@@ -20,10 +20,10 @@ CREATE TABLE `conversations` (
 );
 --> statement-breakpoint
 CREATE TABLE `forgotten_memories` (
-	`scope_id` integer NOT NULL,
+	`tenant` text NOT NULL,
+	`user_id` text NOT NULL,
 	`memory_id` text NOT NULL,
-	PRIMARY KEY(`scope_id`, `memory_id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	PRIMARY KEY(`tenant`, `user_id`, `memory_id`)
 );
 --> statement-breakpoint
 CREATE TABLE `heads` (

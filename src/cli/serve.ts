@@ -7,6 +7,8 @@ import { sourceOf } from "./settings.js";
 
 /** Connections that are still open this long after a stop was asked for are closed. */
 const SHUTDOWN_MS = 10_000;
+/** While stopping, connections without a request under way are closed this often. */
+const SWEEP_MS = 20;
 
 /** A running service. */
 export interface RunningService {
@@ -39,11 +41,11 @@ export async function startService(settings: Settings): Promise<RunningService> 
     stopping ??= (async () => {
       log.info("stopping");
       const cut = setTimeout(() => "closeAllConnections" in server && server.closeAllConnections(), SHUTDOWN_MS);
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        if ("closeIdleConnections" in server) server.closeIdleConnections();
-      });
+      // A kept connection that had a request under way would else stay open, and take more, until its own timeout.
+      const sweep = setInterval(() => "closeIdleConnections" in server && server.closeIdleConnections(), SWEEP_MS);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
       clearTimeout(cut);
+      clearInterval(sweep);
       await memstem.close();
     })();
     return stopping;

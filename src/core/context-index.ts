@@ -1,51 +1,5 @@
 import type { Digest, Label, NodeId } from "./ids.js";
-
-/**
- * A node of the context index, as it is stored. The index is a radix tree over *served sequences*: a node stands for the blocks on
- * the way to it, in the order in which an engine has seen them, after the prompt beginning that its anchor names.
- */
-export interface IndexNode {
-  readonly id: NodeId;
-  readonly parent: NodeId | null;
-  /** Set on the root of an anchor only: digest of everything that stood before the blocks. */
-  readonly anchor: Digest | null;
-  /** Blocks between the parent and this node; empty on an anchor's root only. */
-  run: readonly Label[];
-  /** Child position under the parent, never given twice; search paths are made of these. */
-  position: number;
-  /** Position that the next child gets. */
-  nextPosition: number;
-  /** Requests that passed through or ended here. */
-  uses: number;
-  /** Requests that ended here and were not evicted. */
-  live: number;
-  /** The scope's request counter when this node was last used: a logical clock. */
-  lastUsed: number;
-}
-
-/** The longest sequence of wanted blocks that an engine should hold behind an anchor. */
-export interface PrefixMatch {
-  readonly labels: readonly Label[];
-  readonly tokens: number;
-  /** Child positions from the anchor's root to the node where the match ends. */
-  readonly searchPath: readonly number[];
-}
-
-/** What changed since the last drain, to be stored in one transaction. */
-export interface IndexChanges {
-  readonly upserted: readonly IndexNode[];
-  readonly removed: readonly NodeId[];
-}
-
-/** A node with its search path, for people. */
-export interface IndexEntry {
-  readonly id: NodeId;
-  readonly searchPath: readonly number[];
-  readonly labels: readonly Label[];
-  readonly uses: number;
-  readonly live: number;
-  readonly lastUsed: number;
-}
+import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch } from "./index-node.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 

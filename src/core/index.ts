@@ -10,6 +10,7 @@ export * from "./context-index.js";
 export * from "./conversation.js";
 export * from "./digest.js";
 export * from "./ids.js";
+export * from "./index-node.js";
 export * from "./injection.js";
 export * from "./message.js";
 export * from "./ordering.js";

@@ -71,8 +71,7 @@ export function renderAnnotation(annotation: Annotation): string {
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
-  // A function, so that `$` in a caller's template is just a character.
-  return annotation.template.replace("{labels}", () => renderLabels(annotation.labels));
+  return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty where nothing was injected. */

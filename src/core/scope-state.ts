@@ -1,7 +1,8 @@
 import { BlockRegister, type RegisterChanges } from "./block-register.js";
-import { ContextIndex, type IndexChanges } from "./context-index.js";
+import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
 import type { ConversationId, TurnId } from "./ids.js";
+import type { IndexChanges } from "./index-node.js";
 import type { TokenCounter } from "./token-counter.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */

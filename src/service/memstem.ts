@@ -195,6 +195,8 @@ export class Memstem {
         for (const label of this.#scopes.use(scope, (working) => this.#forgetIn(working, scope, memoryId)))
           labels.add(label);
       }
+      // An agent's scope that was looked at but never stored would else go on without knowing.
+      this.#scopes.dropUser(TENANT, userId);
       const { source } = this.parts;
       const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#signal()) : null;
       return { memoryId, labels: [...labels], deletedFromSource };

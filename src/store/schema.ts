@@ -1,7 +1,7 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table belongs to a scope and goes with it. Memory text stands
+ * One row of `users` is a scope: (tenant, user, agent). Every other table but one belongs to a scope and goes with it. Memory text stands
  * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
  */
 
@@ -55,11 +55,14 @@ export const memoryVersions = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.memoryId, table.label] })],
 );
 
-/** Memories forgotten on request; only the id stays, so that they are never sent again. */
+/**
+ * Memories forgotten on request; only the id stays, so that they are never sent again. A user's, whatever the agent: an agent that comes
+ * later must not bring them back.
+ */
 export const forgottenMemories = sqliteTable(
   "forgotten_memories",
-  { scopeId: ofScope(), memoryId: text("memory_id").notNull() },
-  (table) => [primaryKey({ columns: [table.scopeId, table.memoryId] })],
+  { tenant: text("tenant").notNull(), userId: text("user_id").notNull(), memoryId: text("memory_id").notNull() },
+  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
 );
 
 export const indexNodes = sqliteTable(

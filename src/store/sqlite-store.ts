@@ -39,6 +39,7 @@ import {
   type Store,
   type StoredVersion,
 } from "./store.js";
+import { keyOf, writeChanges } from "./write-changes.js";
 
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
@@ -54,7 +55,10 @@ export class SqliteStore implements Store {
   loadScope(scope: Scope): LoadedScope {
     return this.database.sqlite.transaction((): LoadedScope => {
       const user = this.#statements.user.get(keyOf(scope));
-      if (user === undefined) return { scope: EMPTY_SCOPE, version: null };
+      const forgotten = this.#statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
+      if (user === undefined) {
+        return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
+      }
       const of = { scopeId: user.scopeId };
       const stored: StoredScope = {
         counters: {
@@ -70,7 +74,7 @@ export class SqliteStore implements Store {
             label: row.label as Label,
             current: row.current,
           })),
-          forgotten: this.#statements.forgotten.all(of).map((row) => row.memoryId as MemoryId),
+          forgotten,
         },
         nodes: this.#statements.nodes.all(of).map(readNode),
       };
@@ -237,13 +241,20 @@ export class SqliteStore implements Store {
   }
 
   deleteUser(tenant: string, userId: UserId): number {
-    const { users } = tables;
-    const { changes } = this.database.orm
-      .delete(users)
-      .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-      .run();
-    if (changes > 0) this.#truncateLog();
-    return changes;
+    const { forgottenMemories, users } = tables;
+    const scopes = this.database.sqlite.transaction(() => {
+      const { orm } = this.database;
+      orm
+        .delete(forgottenMemories)
+        .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
+        .run();
+      return orm
+        .delete(users)
+        .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+        .run().changes;
+    })();
+    this.#truncateLog();
+    return scopes;
   }
 
   ping(): void {
@@ -267,23 +278,8 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     const transaction = this.database.sqlite.transaction((): StoredVersion => {
       const stored = this.#claim(scope, version, changes, at);
-      const { scopeId } = stored;
-      const s = this.#statements;
-      for (const label of changes.register.removedBlocks) {
-        s.removeBlock.run({ scopeId, label });
-        s.removeVersionsOf.run({ scopeId, label });
-      }
-      for (const memoryId of changes.register.forgotten) {
-        s.removeVersionsBy.run({ scopeId, memoryId });
-        s.keepForgotten.run({ scopeId, memoryId });
-      }
-      for (const block of changes.register.blocks) s.keepBlock.run({ scopeId, ...block });
-      for (const { memoryId, label, current } of changes.register.versions) {
-        s.keepVersion.run({ scopeId, memoryId, label, current });
-      }
-      for (const id of changes.index.removed) s.removeNode.run({ scopeId, id });
-      for (const node of changes.index.upserted) s.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
-      more(scopeId);
+      writeChanges(this.#statements, keyOf(scope), stored.scopeId, changes);
+      more(stored.scopeId);
       return stored;
     });
     return transaction.immediate();
@@ -305,8 +301,4 @@ export class SqliteStore implements Store {
   #truncateLog(): void {
     this.database.sqlite.pragma("wal_checkpoint(TRUNCATE)");
   }
-}
-
-function keyOf(scope: Scope) {
-  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
 }

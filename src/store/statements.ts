@@ -110,11 +110,11 @@ export function prepareStatements(orm: OpenDatabase["orm"]) {
     forgotten: orm
       .select()
       .from(forgottenMemories)
-      .where(eq(forgottenMemories.scopeId, p("scopeId")))
+      .where(and(eq(forgottenMemories.tenant, p("tenant")), eq(forgottenMemories.userId, p("userId"))))
       .prepare(),
     keepForgotten: orm
       .insert(forgottenMemories)
-      .values({ scopeId: p("scopeId"), memoryId: p("memoryId") })
+      .values({ tenant: p("tenant"), userId: p("userId"), memoryId: p("memoryId") })
       .onConflictDoNothing()
       .prepare(),
 

@@ -138,6 +138,13 @@ describe("block register, stored as rows", () => {
     expect(register.drain()).toEqual({ blocks: [], versions: [], removedBlocks: [1, 2], forgotten: ["a"] });
   });
 
+  it("hands over nothing of a text that came and went in between, but that its memory was forgotten", () => {
+    const { register } = new StoredRegister();
+    register.resolve([memory("a", "Rome")]);
+    register.forget("a" as MemoryId);
+    expect(register.drain()).toEqual({ blocks: [], versions: [], removedBlocks: [1], forgotten: ["a"] });
+  });
+
   it("never gives a label again after everything was forgotten and loaded anew", () => {
     const stored = new StoredRegister();
     stored.take({ kind: "resolve", memories: [memory("a", "Rome")] });

@@ -85,6 +85,13 @@ describe("a memory whose text changed", () => {
     expect(third?.annotations).toEqual(["Also relevant, given earlier: [2]."]);
   });
 
+  it("is current again where the text that had taken its place stays, as another memory's", () => {
+    const town = memory("town", oslo.text);
+    const [, , third, fourth] = asked([rome], [oslo, town], [rome, town], [rome]);
+    expect(third?.annotations[0]).toBe("Current again: [1].");
+    expect(fourth?.annotations).toEqual(["Also relevant, given earlier: [1]."]);
+  });
+
   it("replaces nothing while another memory still has the old text", () => {
     const [, second] = asked([rome, memory("office", rome.text)], [oslo]);
     expect(second?.memories[0]).toMatchObject({ label: 2, replaces: [] });

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ContextIndex, type IndexChanges, type IndexNode } from "../../src/core/context-index.js";
+import { ContextIndex } from "../../src/core/context-index.js";
 import type { Digest, Label, NodeId } from "../../src/core/ids.js";
+import type { IndexChanges, IndexNode } from "../../src/core/index-node.js";
 import { anyAnchor, anySequence, anyWanted, ELSEWHERE, HERE, label, labels } from "./served-sequences.js";
 
 type Step =

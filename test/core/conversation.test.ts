@@ -67,7 +67,7 @@ describe("a conversation", () => {
     const conversation = fc.property(anyConversation, (turns) => {
       play(turns, (composition, turn) => expectPromises(composition, turn.memories));
     });
-    fc.assert(conversation, { numRuns: 500 });
+    fc.assert(conversation, { numRuns: 250 });
   });
 
   it("should find each prompt but its new end in the cache", () => {

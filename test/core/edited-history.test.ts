@@ -227,6 +227,6 @@ describe("whatever a client does to its history", () => {
         chat.answer(`Answer ${n % 2}`);
       }
     });
-    fc.assert(life, { numRuns: 500 });
+    fc.assert(life, { numRuns: 250 });
   });
 });

@@ -102,7 +102,7 @@ Also relevant, given earlier: [7].
         annotations: injection.annotations.map(renderAnnotation),
       });
     });
-    fc.assert(roundTrip, { numRuns: 2_000 });
+    fc.assert(roundTrip, { numRuns: 1_000 });
   });
 
   it("holds no label, tag or template token but its own, whatever the texts are", () => {
@@ -114,7 +114,7 @@ Also relevant, given earlier: [7].
       const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
       expect(blockLines).toHaveLength(injection.blocks.length + 2);
     });
-    fc.assert(sections, { numRuns: 2_000 });
+    fc.assert(sections, { numRuns: 1_000 });
   });
 
   it("is the concatenation of its blocks' lines, so that blocks in the same order give the same bytes", () => {
@@ -133,7 +133,7 @@ describe("escaping", () => {
       fc.property(fc.oneof(hostileText, fc.string({ unit: "binary" })), (text) => {
         expect(unescapeText(escapeText(text))).toBe(text);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     );
   });
 
@@ -204,6 +204,6 @@ describe("the wording of annotations", () => {
       });
       expect(labelsNamed(section)).toEqual([1, ...named]);
     });
-    fc.assert(accepted, { numRuns: 2_000, ignoreEqualValues: true });
+    fc.assert(accepted, { numRuns: 1_000, ignoreEqualValues: true });
   });
 });

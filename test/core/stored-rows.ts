@@ -1,6 +1,6 @@
 import type { MemoryVersion, StoredBlock } from "../../src/core/block-register.js";
-import type { IndexNode } from "../../src/core/context-index.js";
 import type { Label, MemoryId, NodeId } from "../../src/core/ids.js";
+import type { IndexNode } from "../../src/core/index-node.js";
 import { FIRST_COUNTERS, type ScopeChanges, type ScopeCounters, type StoredScope } from "../../src/core/scope-state.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */

@@ -13,7 +13,7 @@ const document = z.looseObject({
   openapi: z.literal("3.1.0"),
   info: z.object({ title: z.string(), version: z.string(), description: z.string() }),
   components: z.looseObject({ schemas: z.record(z.string(), z.record(z.string(), z.unknown())) }),
-  paths: z.record(z.string(), z.record(z.enum(["get", "post", "delete"]), operation.optional())),
+  paths: z.record(z.string(), z.record(z.string(), operation)),
 });
 
 /** The document that a service serves about itself. */
@@ -55,7 +55,8 @@ export class OpenApiDocument {
 
   /** Whether a value is what a component says. */
   accepts(component: string, value: unknown): boolean {
-    return this.#validator({ $ref: `#/components/schemas/${component}` }).safeParse(value).success;
+    const schemas = withLocalReferences(this.#document.components.schemas, false);
+    return validator({ $ref: `#/$defs/${component}`, $defs: schemas }).safeParse(value).success;
   }
 
   /** Checks an answer against what the document says of the operation: its media type, its shape, and that it names every field. */
@@ -64,26 +65,29 @@ export class OpenApiDocument {
     const response = responses[String(status)] ?? responses["default"];
     const schema = response?.content[contentType ?? ""]?.schema;
     if (schema === undefined) throw new Error(`${method} ${path}: ${status} ${contentType} is not documented`);
-    const read = this.#validator(schema).safeParse(JSON.parse(text));
+    const $defs = withLocalReferences(this.#document.components.schemas, true);
+    const read = validator({ ...withLocalReferences(schema, true), $defs }).safeParse(JSON.parse(text));
     expect(read.error?.issues ?? [], `${method} ${path}: ${text}`).toEqual([]);
-  }
-
-  #validator(schema: Json): z.ZodType {
-    const definitions = closed(this.#document.components.schemas);
-    return z.fromJSONSchema({ ...(closed(schema) as Json), $defs: definitions } as Parameters<
-      typeof z.fromJSONSchema
-    >[0]);
   }
 }
 
-/** The same schemas with references that resolve by themselves, and no fields but those they name (where they say nothing else). */
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]));
-  if (typeof copy["$ref"] === "string") copy["$ref"] = copy["$ref"].replace("#/components/schemas/", "#/$defs/");
-  if (copy["type"] === "object" && typeof copy["properties"] === "object") copy["additionalProperties"] ??= false;
-  return copy;
+function validator(schema: Json): z.ZodType {
+  return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+}
+
+/** The same schemas with references to `$defs`; `closed`: objects have no fields but those they name, where they say nothing else. */
+function withLocalReferences(schemas: Json, closed: boolean): Json {
+  const copy = (schema: unknown): unknown => {
+    if (Array.isArray(schema)) return schema.map(copy);
+    return typeof schema === "object" && schema !== null ? withLocalReferences(schema as Json, closed) : schema;
+  };
+  const copied = Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, copy(schema)]));
+  const reference = copied["$ref"];
+  if (typeof reference === "string") copied["$ref"] = reference.replace("#/components/schemas/", "#/$defs/");
+  if (closed && copied["type"] === "object" && typeof copied["properties"] === "object") {
+    copied["additionalProperties"] ??= false;
+  }
+  return copied;
 }
 
 function referencesIn(value: unknown): string[] {

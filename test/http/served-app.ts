@@ -81,7 +81,7 @@ export function servedApp(serving: Serving = {}): ServedApp {
   const send: ServedApp["send"] = async (method, path, body, contentType = "application/json") => {
     const answer = await fetch(base + path, {
       method,
-      body: body === undefined ? null : bytesOf(body),
+      ...(body === undefined ? {} : { body: bytesOf(body), duplex: "half" }),
       headers: { connection: "close", ...(contentType === null ? {} : { "content-type": contentType }) },
     });
     return { status: answer.status, contentType: answer.headers.get("content-type"), text: await answer.text() };
@@ -127,7 +127,8 @@ export function problemOf({ status, contentType, text }: Exchange): Problem {
 }
 
 /** Bytes have no content type of their own, so that what a test names is all that is sent. */
-function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
+function bytesOf(body: unknown): Uint8Array<ArrayBuffer> | ReadableStream {
+  if (body instanceof ReadableStream) return body;
   if (body instanceof Uint8Array) return new Uint8Array(body);
   return new TextEncoder().encode(typeof body === "string" ? body : JSON.stringify(body));
 }

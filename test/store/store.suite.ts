@@ -158,6 +158,22 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.knowsSection(ana, section)).toBe(true);
     });
 
+    it("remembers a forgotten memory for every agent of the user, and for nobody else, until the user is deleted", () => {
+      composeInto(store, ana, TEA);
+      const { scope, version } = store.loadScope(ana);
+      const state = new ScopeState(scope, countTokens);
+      const gone = state.register.forget("m1" as MemoryId);
+      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionOf: () => null, at: 1 };
+      state.index.forget(gone);
+      store.commitForgetting(ana, version, { ...record, changes: state.drain() });
+      const forgottenBy = (of: typeof ana) => store.loadScope(of).scope.register.forgotten;
+      expect(forgottenBy({ ...ana, agentId: "new agent" as never })).toEqual(["m1"]);
+      expect(forgottenBy(scopeOf("bo"))).toEqual([]);
+      expect(forgottenBy(scopeOf("ana", "acme"))).toEqual([]);
+      store.deleteUser("default", "ana" as UserId);
+      expect(forgottenBy(ana)).toEqual([]);
+    });
+
     it("erases what the application said where it quotes a forgotten text, and then has no answer to repeat", () => {
       composeInto(store, ana, { ...TEA, question: 'Is it true: "Ana likes tea."?' });
       const { scope, version } = store.loadScope(ana);

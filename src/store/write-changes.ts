@@ -1,0 +1,33 @@
+import type { Scope, ScopeChanges } from "../core/index.js";
+import type { Statements } from "./statements.js";
+
+/** What names a scope in the `users` table. */
+export type ScopeKey = {
+  readonly tenant: string;
+  readonly userId: string;
+  /** Empty: no agent. */
+  readonly agentId: string;
+};
+
+export function keyOf(scope: Scope): ScopeKey {
+  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
+}
+
+/** Writes what composes, evictions or forgetting changed in a scope. Runs inside the caller's transaction. */
+export function writeChanges(statements: Statements, user: ScopeKey, scopeId: number, changes: ScopeChanges): void {
+  for (const label of changes.register.removedBlocks) {
+    statements.removeBlock.run({ scopeId, label });
+    statements.removeVersionsOf.run({ scopeId, label });
+  }
+  for (const memoryId of changes.register.forgotten) {
+    statements.removeVersionsBy.run({ scopeId, memoryId });
+    statements.keepForgotten.run({ ...user, memoryId });
+  }
+  for (const block of changes.register.blocks) statements.keepBlock.run({ scopeId, ...block });
+  for (const { memoryId, label, current } of changes.register.versions) {
+    statements.keepVersion.run({ scopeId, memoryId, label, current });
+  }
+  for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
+  for (const node of changes.index.upserted)
+    statements.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
+}

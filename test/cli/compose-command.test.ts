@@ -1,0 +1,56 @@
+import { existsSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { composeResult } from "../../src/http/contracts.js";
+import { commands } from "./memstem-process.js";
+
+const SECRET = "Ada hides the key under the third flower pot";
+const good = { user_id: "ada", query: "Where?", request_id: "r-1", memories: [{ id: "m-1", memory: SECRET }] };
+const environment = { MEMSTEM_SOURCE: "none" };
+
+describe("memstem compose", () => {
+  const memstem = commands();
+
+  it("reads a request from standard input and prints the answer, the same for the same request_id", async () => {
+    const first = await memstem.run(["compose"], { input: JSON.stringify(good), environment });
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+    const answer = composeResult.parse(JSON.parse(first.stdout));
+    expect(answer).toEqual(JSON.parse(first.stdout));
+    expect(answer.messages).toEqual([{ role: "user", content: `<memories>\n[1] ${SECRET}\n</memories>\n\nWhere?` }]);
+    expect(await memstem.run(["compose"], { input: JSON.stringify(good), environment })).toEqual(first);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it("composes beside a service on the same data", async () => {
+    const service = await memstem.serve();
+    const send = async () => {
+      const body = JSON.stringify({ ...good, request_id: null });
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(`${service.address}/compose`, { method: "POST", body, headers });
+      return composeResult.parse(await answer.json());
+    };
+    await send();
+    const other = JSON.stringify({ ...good, memories: [{ id: "m-2", memory: "Ada drinks tea" }, ...good.memories] });
+    const printed = await memstem.run(["compose"], { input: other, environment });
+    expect(composeResult.parse(JSON.parse(printed.stdout)).blocks).toMatchObject([
+      { label: 1, memory_id: "m-1", placement: "cached_prefix" },
+      { label: 2, memory_id: "m-2", placement: "new" },
+    ]);
+    expect((await send()).plan.expected_cached_tokens).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["what is no JSON", "{", ["standard input"]],
+    ["nothing", "", ["standard input"]],
+    ["a request without user", JSON.stringify({ ...good, user_id: undefined }), ["user_id"]],
+    ["a request without question", JSON.stringify({ user_id: "ada" }), ["query"]],
+    ["several mistakes", JSON.stringify({ ...good, memories: [{ id: "m-1" }], k: 3 }), ["memories[0].memory", "k"]],
+  ])("refuses %s, names what is wrong and writes nothing", async (_what, input, fields) => {
+    const { code, stdout, stderr } = await memstem.run(["compose"], { input, environment });
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect([...stderr.matchAll(/^memstem: (.+?): /gm)].map(([, field]) => field)).toEqual(fields);
+    expect(stderr).not.toContain(SECRET);
+    expect(stderr).not.toContain("    at ");
+    expect(existsSync(memstem.dataDir)).toBe(false);
+  });
+});

@@ -1,0 +1,57 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { commands } from "./memstem-process.js";
+
+describe("memstem demo", () => {
+  const memstem = commands();
+
+  it("prints what each way of building prompts costs, and leaves nothing behind", async () => {
+    const { code, stdout } = await memstem.run(["demo", "--limit", "3"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^sample-1: \d+ memories in Mem0, 3 questions, k = 20, search p50 \d+ ms; /);
+    const rows = stdout.split("\n").filter((line) => line.startsWith("|"));
+    const cells = rows.map((row) =>
+      row
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+    expect(cells[0]).toEqual(["layout", "prompt built by", "prompt tokens", "to prefill", ""]);
+    expect(cells.slice(2).map(([layout, builder]) => [layout, builder])).toEqual([
+      ["conversation", "Mem0's README"],
+      ["conversation", "memstem"],
+      ["single", "Mem0's README"],
+      ["single", "memstem"],
+    ]);
+    for (const [, , prompt, prefill] of cells.slice(2)) {
+      expect(Number(prefill?.replaceAll(",", ""))).toBeGreaterThan(0);
+      expect(Number(prefill?.replaceAll(",", ""))).toBeLessThanOrEqual(Number(prompt?.replaceAll(",", "")));
+    }
+    expect(cells[3]?.[4]).toMatch(/^\d+\.\d× fewer$/);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it.each([
+    ["a file that is not there", "missing.json", undefined, [], /cannot read .*missing\.json/],
+    ["a file that is no JSON", "bad.json", "{", [], /cannot read .*bad\.json/],
+    ["a file in another format", "other.json", '[{"id": 1}]', [], /not a LoCoMo file/],
+    ["a file without conversations", "empty.json", "[]", [], /has no conversation/],
+    [
+      "a conversation that the sample does not have",
+      undefined,
+      undefined,
+      ["--conversation", "conv-0"],
+      /no conversation conv-0; there are: sample-1/,
+    ],
+  ])("refuses %s in one line", async (_what, name, content, args, says) => {
+    const data = name === undefined ? [] : ["--data", join(memstem.root, name)];
+    if (name !== undefined && content !== undefined) writeFileSync(join(memstem.root, name), content);
+    const { code, stdout, stderr } = await memstem.run(["demo", ...data, ...args]);
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(says);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+});

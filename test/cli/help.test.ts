@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { commands } from "./memstem-process.js";
+
+const SETTINGS = [
+  "MEMSTEM_HOST",
+  "MEMSTEM_PORT",
+  "MEMSTEM_DATA_DIR",
+  "MEMSTEM_SOURCE",
+  "MEMSTEM_MEM0_URL",
+  "MEMSTEM_MEM0_API_KEY",
+  "MEMSTEM_MEM0_THRESHOLD",
+  "MEMSTEM_SEARCH_TIMEOUT_MS",
+  "MEMSTEM_WRITE_TIMEOUT_MS",
+  "MEMSTEM_MAX_BODY_BYTES",
+  "MEMSTEM_MAX_WORKING_MB",
+  "MEMSTEM_MAX_INDEX_NODES",
+  "MEMSTEM_LOG_LEVEL",
+];
+
+describe("memstem --help", () => {
+  const memstem = commands();
+
+  it("names the commands; --version the version; without a command both are an error", async () => {
+    const help = await memstem.run(["--help"]);
+    expect(help.code).toBe(0);
+    for (const command of ["serve", "compose", "demo"])
+      expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
+    expect(await memstem.run(["--version"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
+    expect(await memstem.run([])).toMatchObject({ code: 1, stdout: "" });
+  });
+
+  it("lists every setting with its default for serve", async () => {
+    const { code, stdout } = await memstem.run(["serve", "--help"]);
+    expect(code).toBe(0);
+    expect([...stdout.matchAll(/^ {2}(MEMSTEM_\w+)/gm)].map(([, name]) => name)).toEqual(SETTINGS);
+    expect(stdout).toMatch(/MEMSTEM_HOST .*\(127\.0\.0\.1\)/);
+    expect(stdout).toMatch(/MEMSTEM_PORT .*\(4600\)/);
+  });
+
+  it.each([
+    [["nope"], /unknown command 'nope'/],
+    [["serve", "--nope"], /unknown option '--nope'/],
+    [["serve", "nope"], /too many arguments/],
+    [["compose", "--nope"], /unknown option '--nope'/],
+    [["demo", "--k", "0"], /must be 1 to 1000/],
+    [["demo", "--limit", "many"], /must be 1 to 1000/],
+    [["demo", "--data"], /argument missing/],
+  ])("refuses memstem %j", async (args, says) => {
+    const { code, stdout, stderr } = await memstem.run(args);
+    expect(code).not.toBe(0);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(says);
+  });
+});

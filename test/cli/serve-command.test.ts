@@ -1,0 +1,154 @@
+import { readdirSync } from "node:fs";
+import { createServer } from "node:net";
+import { describe, expect, it } from "vitest";
+import { composeResult } from "../../src/http/contracts.js";
+import { commands, type Listening } from "./memstem-process.js";
+import { slowMem0 } from "./slow-mem0.js";
+
+const SECRET = "Ada hides the key under the third flower pot";
+const QUESTION = "Where on earth did she put it?";
+const ANSWER = "I would rather not say";
+
+function post(service: Listening, path: string, body: unknown): Promise<Response> {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return fetch(service.address + path, { method: "POST", body: text, headers: { "content-type": "application/json" } });
+}
+
+describe("memstem serve", () => {
+  const memstem = commands();
+
+  it("listens on the loopback, keeps its files in the data directory and nothing elsewhere", async () => {
+    const service = await memstem.serve();
+    expect(service.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(await (await fetch(`${service.address}/healthz`)).json()).toEqual({
+      status: "ok",
+      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      source: null,
+    });
+    expect(readdirSync(memstem.dataDir).every((name) => name.startsWith("memstem.db"))).toBe(true);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it("searches embedded Mem0 unless told otherwise", async () => {
+    const service = await memstem.serve({ MEMSTEM_SOURCE: "" });
+    expect(await (await fetch(`${service.address}/healthz`)).json()).toMatchObject({ source: "embedded" });
+    expect((await post(service, "/memories", { user_id: "ada", memories: [SECRET] })).status).toBe(201);
+    const answer = await post(service, "/compose", { user_id: "ada", query: "Where does Ada hide the key?" });
+    expect(composeResult.parse(await answer.json()).messages[0]?.["content"]).toContain(SECRET);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it("says in one line that its port is taken, and ends with 1", async () => {
+    const taken = createServer();
+    const port = await new Promise<number>((resolve) => {
+      taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
+    });
+    const environment = { MEMSTEM_PORT: String(port), MEMSTEM_SOURCE: "none" };
+    const { code, stdout, stderr } = await memstem.run(["serve"], { environment });
+    await new Promise((resolve) => taken.close(resolve));
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(new RegExp(`^memstem: .*address already in use.*:${port}\\n$`));
+  });
+
+  it("logs JSON lines on standard error that hold no memory text, question or answer", async () => {
+    const service = await memstem.serve({ MEMSTEM_LOG_LEVEL: "debug" });
+    const at = { user_id: "ada", conversation_id: "c", memories: [{ id: "m-1", memory: SECRET }] };
+    const asked = [{ role: "user", content: QUESTION }];
+    const history = [...asked, { role: "assistant", content: ANSWER }, ...asked];
+    await post(service, "/compose", { ...at, request_id: "r-1", messages: asked });
+    await post(service, "/compose", { ...at, messages: history });
+    await post(service, "/compose", { ...at, messages: history, policy: SECRET });
+    await post(service, "/compose", `{ "${SECRET}": ${QUESTION}`);
+    await post(service, "/memories", { user_id: "ada", memories: [SECRET] });
+    await fetch(`${service.address}/${encodeURIComponent(SECRET)}`);
+    service.kill("SIGTERM");
+    const { code, stderr } = await service.ended;
+    expect(code).toBe(0);
+    const lines = stderr
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      "listening",
+      ...Array.from({ length: 6 }, () => "request"),
+      "stopping",
+    ]);
+    expect(lines[1]).toMatchObject({ method: "POST", route: "/compose", status: 200, requestId: "r-1" });
+    const texts = [SECRET, "flower", QUESTION, ANSWER].flatMap((text) => [text, encodeURIComponent(text)]);
+    expect(texts.filter((text) => stderr.includes(text))).toEqual([]);
+  });
+
+  it("takes up where the process before it stopped", async () => {
+    const at = { user_id: "ada", conversation_id: "c" };
+    const asked = { role: "user", content: QUESTION };
+    const first = await memstem.serve();
+    const given = await post(first, "/compose", {
+      ...at,
+      messages: [asked],
+      memories: [{ id: "m-1", memory: SECRET }],
+    });
+    const { messages } = composeResult.parse(await given.json());
+    first.kill("SIGINT");
+    expect(await first.ended).toMatchObject({ code: 0, signal: null });
+    const second = await memstem.serve();
+    const history = [asked, { role: "assistant", content: ANSWER }, asked];
+    const next = await post(second, "/compose", {
+      ...at,
+      messages: history,
+      memories: [{ id: "m-1", memory: SECRET }],
+    });
+    expect(composeResult.parse(await next.json()).messages.slice(0, 1)).toEqual(messages);
+  });
+});
+
+describe("memstem serve, told to stop", () => {
+  const memstem = commands();
+  const mem0 = slowMem0([{ id: "m-1", memory: SECRET }]);
+
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "finishes what is under way at %s, takes nothing more and ends with 0",
+    async (signal) => {
+      mem0.delayMs = 700;
+      const service = await memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+      // A connection that is kept open must not keep the process.
+      await (await fetch(`${service.address}/healthz`)).text();
+      const searching = mem0.asked();
+      const request = post(service, "/compose", { user_id: "ada", query: QUESTION });
+      await searching;
+      service.kill(signal);
+      const stopped = performance.now();
+      await expect
+        .poll(() =>
+          fetch(`${service.address}/healthz`).then(
+            () => "answers",
+            () => "refuses",
+          ),
+        )
+        .toBe("refuses");
+      const answer = await request;
+      expect(answer.status).toBe(200);
+      expect(composeResult.parse(await answer.json())).toMatchObject({
+        blocks: [{ memory_id: "m-1" }],
+        warnings: [],
+      });
+      expect(await service.ended).toMatchObject({ code: 0, signal: null });
+      expect(performance.now() - stopped).toBeLessThan(2_500);
+    },
+  );
+
+  it("does not wait for a source that hangs longer than its deadline", async () => {
+    mem0.delayMs = 60_000;
+    const environment = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_SEARCH_TIMEOUT_MS: "300" };
+    const service = await memstem.serve(environment);
+    const searching = mem0.asked();
+    const start = performance.now();
+    const request = post(service, "/compose", { user_id: "ada", query: QUESTION });
+    await searching;
+    service.kill("SIGTERM");
+    const answer = composeResult.parse(await (await request).json());
+    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(answer.warnings).toMatchObject([{ code: "memory_source_failed" }]);
+    expect(await service.ended).toMatchObject({ code: 0 });
+  });
+});

@@ -1,0 +1,94 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { readSettings, sourceOf } from "../../src/cli/settings.js";
+import { InvalidRequestError } from "../../src/service/errors.js";
+import { commands } from "./memstem-process.js";
+
+/** The variables that are named as wrong. */
+function wrongIn(environment: Readonly<Record<string, string>>): string[] {
+  try {
+    readSettings(environment);
+    return [];
+  } catch (error) {
+    if (error instanceof InvalidRequestError) return error.issues.map(({ field }) => field);
+    throw error;
+  }
+}
+
+describe("the settings", () => {
+  it("have a default for everything, which an empty variable leaves as it is", () => {
+    const settings = readSettings({});
+    expect(settings).toMatchObject({ host: "127.0.0.1", port: 4600, dataDir: "memstem-data", searchTimeoutMs: 2_000 });
+    expect(sourceOf(settings)).toBe("embedded");
+    expect(readSettings({ MEMSTEM_PORT: "", MEMSTEM_SOURCE: "", PATH: "/bin" })).toEqual(settings);
+  });
+
+  it.each([
+    [{ MEMSTEM_MEM0_URL: "http://127.0.0.1:8000" }, "rest"],
+    [{ MEMSTEM_MEM0_API_KEY: "key" }, "hosted"],
+    [{ MEMSTEM_MEM0_URL: "http://127.0.0.1:8000", MEMSTEM_MEM0_API_KEY: "key" }, "rest"],
+    [{ MEMSTEM_MEM0_URL: "http://127.0.0.1:8000", MEMSTEM_MEM0_API_KEY: "key", MEMSTEM_SOURCE: "hosted" }, "hosted"],
+    [{ MEMSTEM_MEM0_API_KEY: "key", MEMSTEM_SOURCE: "none" }, "none"],
+  ])("choose the memory source by what is given: %j", (environment, source) => {
+    expect(sourceOf(readSettings(environment))).toBe(source);
+  });
+
+  it.each([
+    ["MEMSTEM_PORT", "eighty"],
+    ["MEMSTEM_PORT", "65536"],
+    ["MEMSTEM_PORT", "-1"],
+    ["MEMSTEM_SOURCE", "mem0"],
+    ["MEMSTEM_MEM0_URL", "ftp://127.0.0.1"],
+    ["MEMSTEM_MEM0_URL", "127.0.0.1:8000"],
+    ["MEMSTEM_MEM0_THRESHOLD", "2"],
+    ["MEMSTEM_MEM0_THRESHOLD", "high"],
+    ["MEMSTEM_SEARCH_TIMEOUT_MS", "0"],
+    ["MEMSTEM_SEARCH_TIMEOUT_MS", "1.5"],
+    ["MEMSTEM_WRITE_TIMEOUT_MS", "1e3"],
+    ["MEMSTEM_MAX_BODY_BYTES", "-1"],
+    ["MEMSTEM_MAX_WORKING_MB", "0"],
+    ["MEMSTEM_MAX_INDEX_NODES", "9"],
+    ["MEMSTEM_LOG_LEVEL", "loud"],
+    ["MEMSTEM_UNKNOWN", "1"],
+    ["MEMSTEM_", ""],
+  ])("refuse %s=%j by name", (variable, value) => {
+    expect(wrongIn({ [variable]: value })).toEqual([variable]);
+  });
+
+  it.each([
+    ["rest", "MEMSTEM_MEM0_URL"],
+    ["hosted", "MEMSTEM_MEM0_API_KEY"],
+  ])("name what the source %s needs", (source, variable) => {
+    expect(wrongIn({ MEMSTEM_SOURCE: source })).toEqual([variable]);
+  });
+
+  it("name everything that is wrong at once", () => {
+    const environment = { MEMSTEM_PORT: "x", MEMSTEM_SOURCE: "rest", MEMSTEM_PROT: "1" };
+    expect(wrongIn(environment).toSorted()).toEqual(["MEMSTEM_MEM0_URL", "MEMSTEM_PORT", "MEMSTEM_PROT"]);
+  });
+});
+
+describe.each(["serve", "compose"])("memstem %s", (command) => {
+  const memstem = commands();
+  const input = JSON.stringify({ user_id: "ada", query: "Tea?" });
+
+  it.each([
+    ["MEMSTEM_PORT", "eighty"],
+    ["MEMSTEM_UNKNOWN", "1"],
+  ])("names %s=%s and ends with 1 before it touches anything", async (variable, value) => {
+    const { code, stdout, stderr } = await memstem.run([command], { input, environment: { [variable]: value } });
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(new RegExp(`^memstem: ${variable}: .+\\n$`));
+    expect(existsSync(memstem.dataDir)).toBe(false);
+  });
+
+  it("says in one line that the data directory cannot be used", async () => {
+    writeFileSync(join(memstem.root, "file"), "");
+    const environment = { MEMSTEM_DATA_DIR: join(memstem.root, "file", "data"), MEMSTEM_SOURCE: "none" };
+    const { code, stderr } = await memstem.run([command], { input, environment });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^memstem: cannot open the database .*\n$/);
+  });
+});

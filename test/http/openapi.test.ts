@@ -1,0 +1,87 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { OpenApiDocument } from "./openapi-document.js";
+import { servedApp } from "./served-app.js";
+
+describe("GET /openapi.json", () => {
+  const app = servedApp();
+  let document: OpenApiDocument;
+  beforeEach(async () => {
+    document = await OpenApiDocument.of(app);
+  });
+
+  it("lists every route, and no other", () => {
+    expect(document.operations.toSorted()).toEqual([
+      "DELETE /users/{user_id}",
+      "DELETE /users/{user_id}/memories/{memory_id}",
+      "GET /healthz",
+      "GET /users/{user_id}/index",
+      "POST /compose",
+      "POST /evict",
+      "POST /feedback",
+      "POST /memories",
+    ]);
+  });
+
+  it("has something at the end of every reference", () => {
+    expect(document.references.length).toBeGreaterThan(10);
+    expect(document.references.filter((reference) => !document.resolves(reference))).toEqual([]);
+  });
+
+  it.each(["ComposeRequest", "AddRequest", "EvictRequest", "FeedbackRequest"])(
+    "lets %s have no unknown field",
+    (name) => {
+      expect(document.component(name)).toMatchObject({ type: "object", additionalProperties: false });
+    },
+  );
+
+  it("requires user_id of a compose, and nothing else", () => {
+    expect(document.component("ComposeRequest")["required"]).toEqual(["user_id"]);
+  });
+
+  it.each([
+    ["the least there can be", { user_id: "ada", query: "Tea?" }],
+    ["memories in an array", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "tea", score: 0.5 }] }],
+    [
+      "memories as Mem0 gives them",
+      { user_id: "ada", memories: { results: [{ id: "m-1", memory: "tea" }], relations: [] } },
+    ],
+    ["annotations as a switch", { user_id: "ada", query: "Tea?", annotations: false }],
+    [
+      "annotations one by one",
+      { user_id: "ada", annotations: { order: true, top_n: 3, wording: { order: "{labels}:" } } },
+    ],
+    [
+      "null for every field that may be absent",
+      {
+        user_id: "ada",
+        agent_id: null,
+        conversation_id: null,
+        request_id: null,
+        query: "Tea?",
+        messages: null,
+        system: null,
+        top_k: null,
+        memory_budget_tokens: null,
+        policy: null,
+        retention: null,
+        annotations: null,
+        engine: null,
+        prompt: null,
+      },
+    ],
+  ])("accepts, as the service does, %s", (_what, body) => {
+    expect(document.accepts("ComposeRequest", body)).toBe(true);
+  });
+
+  it.each([
+    ["no user_id", { query: "Tea?" }],
+    ["an unknown field", { user_id: "ada", query: "Tea?", k: 3 }],
+    ["an unknown field in annotations", { user_id: "ada", query: "Tea?", annotations: { topN: 3 } }],
+    ["memories that are a text", { user_id: "ada", query: "Tea?", memories: "tea" }],
+    ["a memory without text", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1" }] }],
+    ["a retention that comes later", { user_id: "ada", query: "Tea?", retention: "ephemeral" }],
+    ["a negative budget", { user_id: "ada", query: "Tea?", memory_budget_tokens: -1 }],
+  ])("refuses, as the service does, %s", (_what, body) => {
+    expect(document.accepts("ComposeRequest", body)).toBe(false);
+  });
+});

@@ -1,0 +1,272 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+/** What the files of a room may import besides each other. */
+interface RoomRule {
+  readonly rooms: readonly string[];
+  /** Single files of other rooms: their interfaces. */
+  readonly files?: readonly string[];
+  /** Rooms of which only types may be imported. */
+  readonly typesOf?: readonly string[];
+}
+
+const ROOMS = [
+  "core",
+  "store",
+  "memory",
+  "engines",
+  "service",
+  "http",
+  "client",
+  "integrations",
+  "simulator",
+  "eval",
+  "cli",
+];
+
+/** The table of ARCHITECTURE.md. */
+const RULES: Readonly<Record<string, RoomRule>> = {
+  core: { rooms: [] },
+  store: { rooms: ["core"] },
+  memory: { rooms: ["core"] },
+  engines: { rooms: ["core"] },
+  service: {
+    rooms: ["core", "engines"],
+    files: ["store/store.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
+  },
+  http: { rooms: ["service"], typesOf: ["core"] },
+  client: { rooms: [], files: ["http/contracts.ts"] },
+  integrations: { rooms: ["client"], files: ["http/contracts.ts"] },
+  simulator: { rooms: ["core"] },
+  eval: { rooms: ["service", "simulator", "engines", "core"], files: ["memory/memory-source.ts"] },
+  cli: { rooms: ROOMS },
+  "index.ts": { rooms: ROOMS },
+};
+
+/** `core` is pure: the packages that it may import, and what its code may not so much as mention. */
+const PURE = {
+  room: "core",
+  packages: ["node:crypto"],
+  forbidden: /\b(?:Date\.now|new Date|Math\.random|randomUUID|process\.|console\.|performance\.|setTimeout|fetch\()/,
+};
+
+interface Import {
+  readonly specifier: string;
+  /** Path under `src` for a file of ours; null for a package. */
+  readonly file: string | null;
+  readonly typesOnly: boolean;
+}
+
+type ModuleGraph = ReadonlyMap<string, readonly Import[]>;
+
+const TOKENS =
+  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|(?<=[=(,:;!&|?{}[\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
+
+const IMPORT = /\b(?:import|export)\s+(type\s+)?(?:([\w$*{},\s]+?)\s*\bfrom\s*)?"(\d+)"|\bimport\s*\(\s*"(\d+)"/g;
+
+/** The code of a module without its comments; every quoted text is replaced by its number in `texts`. */
+function codeOf(source: string): { code: string; texts: string[] } {
+  const texts: string[] = [];
+  const code = source.replace(TOKENS, (token) => {
+    if (token.startsWith("//") || token.startsWith("/*")) return " ";
+    if (token.startsWith("/")) return '"regex"';
+    texts.push(token.slice(1, -1));
+    return `"${texts.length - 1}"`;
+  });
+  return { code, texts };
+}
+
+function importsOf(path: string, source: string): Import[] {
+  const { code, texts } = codeOf(source);
+  return [...code.matchAll(IMPORT)].map(([, type, names, from, dynamic]) => {
+    const specifier = texts[Number(from ?? dynamic)] ?? "";
+    const file = specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier).replace(/\.js$/, ".ts") : null;
+    const named = /^\{([^}]*)\}$/.exec(names?.trim() ?? "")?.[1]?.split(",") ?? [];
+    const allTypes = named.length > 0 && named.every((name) => /^\s*(?:type\s|$)/.test(name));
+    return { specifier, file, typesOnly: type !== undefined || allTypes };
+  });
+}
+
+function graphOf(sources: Readonly<Record<string, string>>): ModuleGraph {
+  return new Map(Object.entries(sources).map(([path, source]) => [path, importsOf(path, source)]));
+}
+
+const roomOf = (path: string) => path.split("/")[0] ?? path;
+
+/** Why a module may not import this, or null. */
+function objection(path: string, { file, specifier, typesOnly }: Import, graph: ModuleGraph): string | null {
+  const room = roomOf(path);
+  const rule = RULES[room];
+  if (rule === undefined) return "belongs to no room that has a rule";
+  if (file === null) return room === PURE.room && !PURE.packages.includes(specifier) ? `${room} is pure` : null;
+  if (file.startsWith("../")) return room === PURE.room ? `${room} is pure` : null;
+  if (!graph.has(file)) return "there is no such file";
+  const other = roomOf(file);
+  if (other === room || rule.rooms.includes(other) || rule.files?.includes(file)) return null;
+  if (rule.typesOf?.includes(other)) return typesOnly ? null : `${room} may import types of ${other} only`;
+  return `${room} may not import ${other}`;
+}
+
+/** The shortest way to a module from one that nobody imports. */
+function chainTo(target: string, graph: ModuleGraph): string[] {
+  const importers = new Map<string, string[]>();
+  for (const [path, imports] of graph) {
+    for (const { file } of imports) if (file !== null) importers.set(file, [...(importers.get(file) ?? []), path]);
+  }
+  const seen = new Set([target]);
+  const chains = [[target]];
+  for (let chain = chains.shift(); chain !== undefined; chain = chains.shift()) {
+    const above = importers.get(chain[0] ?? "") ?? [];
+    if (above.length === 0) return chain;
+    for (const importer of above) {
+      if (seen.has(importer)) continue;
+      seen.add(importer);
+      chains.push([importer, ...chain]);
+    }
+  }
+  return [target];
+}
+
+/** Every import that breaks a rule, with the chain that reaches it. */
+function brokenRules(graph: ModuleGraph): string[] {
+  return [...graph].flatMap(([path, imports]) =>
+    imports.flatMap((found) => {
+      const reason = objection(path, found, graph);
+      return reason === null
+        ? []
+        : [`${[...chainTo(path, graph), found.file ?? found.specifier].join(" → ")}: ${reason}`];
+    }),
+  );
+}
+
+/** Every circle of imports, once. */
+function circles(graph: ModuleGraph): string[] {
+  const found = new Set<string>();
+  const done = new Set<string>();
+  const visit = (path: string, chain: readonly string[]) => {
+    const at = chain.indexOf(path);
+    if (at >= 0) found.add([...chain.slice(at), path].join(" → "));
+    if (at >= 0 || done.has(path)) return;
+    for (const { file } of graph.get(path) ?? []) if (file !== null) visit(file, [...chain, path]);
+    done.add(path);
+  };
+  for (const path of graph.keys()) visit(path, []);
+  return [...found];
+}
+
+/** What a pure module's code mentions that it may not. */
+function impurity(source: string): string | null {
+  // Templates hold code too, so only plain quoted text is left out.
+  return PURE.forbidden.exec(codeOf(source.replaceAll("`", " ")).code)?.[0] ?? null;
+}
+
+function sourcesUnder(folder: string): Record<string, string> {
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => path.replaceAll("\\", "/"));
+  const modules = paths.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")).sort();
+  return Object.fromEntries(modules.map((path) => [path, readFileSync(posix.join(folder, path), "utf8")]));
+}
+
+describe("imports", () => {
+  const sources = sourcesUnder(fileURLToPath(new URL("../src", import.meta.url)));
+  const graph = graphOf(sources);
+
+  it("are found", () => {
+    expect(graph.get("core/compose.ts")?.map(({ file }) => file)).toContain("core/conversation.ts");
+  });
+
+  it("go in one direction, from room to room", () => {
+    expect(brokenRules(graph)).toEqual([]);
+  });
+
+  it("make no circle", () => {
+    expect(circles(graph)).toEqual([]);
+  });
+
+  it("leave core without clock, randomness, process and console", () => {
+    const pure = Object.entries(sources).filter(([path]) => roomOf(path) === PURE.room);
+    expect(pure.length).toBeGreaterThan(0);
+    expect(pure.map(([path, source]) => [path, impurity(source)]).filter(([, found]) => found !== null)).toEqual([]);
+  });
+});
+
+describe("the import rules, on made-up modules", () => {
+  const broken = (sources: Readonly<Record<string, string>>) => brokenRules(graphOf(sources));
+
+  it("let through what the table allows", () => {
+    const sources = {
+      "index.ts": 'import { serve } from "./cli/serve.js";',
+      "cli/serve.ts": 'import { app } from "../http/app.js";\nimport sqlite from "better-sqlite3";',
+      "http/app.ts":
+        'import { run } from "../service/run.js";\nimport { type Label, type Digest } from "../core/ids.js";',
+      "service/run.ts": 'import type { Store } from "../store/store.js";\nexport * from "../core/ids.js";',
+      "store/store.ts": 'import type { Label } from "../core/ids.js";',
+      "core/ids.ts": 'import { createHash } from "node:crypto";',
+    };
+    expect(broken(sources)).toEqual([]);
+    expect(circles(graphOf(sources))).toEqual([]);
+  });
+
+  it("catch an import against the direction, and print the chain that reaches it", () => {
+    const sources = {
+      "index.ts": 'import { app } from "./http/app.js";',
+      "http/app.ts": 'import {\n  run,\n} from "../service/run.js";',
+      "service/run.ts": 'export { open } from "../store/sqlite.js";',
+      "store/sqlite.ts": "export const open = 1;",
+    };
+    expect(broken(sources)).toEqual([
+      "index.ts → http/app.ts → service/run.ts → store/sqlite.ts: service may not import store",
+    ]);
+  });
+
+  it.each([
+    ['import "../store/store.js";', "core/a.ts → store/store.ts: core may not import store"],
+    ['export * from "../store/store.js";', "core/a.ts → store/store.ts: core may not import store"],
+    ['const x = await import("../store/store.js");', "core/a.ts → store/store.ts: core may not import store"],
+    ["import type { Store } from '../store/store.js';", "core/a.ts → store/store.ts: core may not import store"],
+    ['import { z } from "zod";', "core/a.ts → zod: core is pure"],
+    ['import { readFileSync } from "node:fs";', "core/a.ts → node:fs: core is pure"],
+    ['import text from "../../package.json" with { type: "json" };', "core/a.ts → ../package.json: core is pure"],
+    ['import { gone } from "./gone.js";', "core/a.ts → core/gone.ts: there is no such file"],
+  ])("catch %s in core", (source, complaint) => {
+    expect(broken({ "core/a.ts": source, "store/store.ts": "" })).toEqual([complaint]);
+  });
+
+  it("catch a value where only types may be imported", () => {
+    const sources = { "http/a.ts": 'import { type Label, digestOf } from "../core/ids.js";', "core/ids.ts": "" };
+    expect(broken(sources)).toEqual(["http/a.ts → core/ids.ts: http may import types of core only"]);
+  });
+
+  it("catch a module outside of every room", () => {
+    const sources = { "helpers.ts": 'import "./core/ids.js";', "core/ids.ts": "" };
+    expect(broken(sources)).toEqual(["helpers.ts → core/ids.ts: belongs to no room that has a rule"]);
+  });
+
+  it("take neither comments, texts nor regular expressions for imports", () => {
+    const source = [
+      '// import "../store/store.js";',
+      '/* export * from "../store/store.js"; */',
+      "const help = 'import { x } from \"../store/store.js\"';",
+      'const page = `\nimport x from "../store/store.js";\n`;',
+      'const quote = /["`]/; const url = "http://x"; // import("../store/store.js")',
+    ].join("\n");
+    expect(broken({ "core/a.ts": source, "store/store.ts": "" })).toEqual([]);
+  });
+
+  it("catch circles, types or not", () => {
+    const sources = {
+      "core/a.ts": 'import { b } from "./b.js";',
+      "core/b.ts": 'import type { C } from "./c.js";',
+      "core/c.ts": 'export { a } from "./a.js";',
+    };
+    expect(circles(graphOf(sources))).toEqual(["core/a.ts → core/b.ts → core/c.ts → core/a.ts"]);
+  });
+
+  it("catch what is not pure, in templates too, but not in comments and texts", () => {
+    expect(impurity("const now = Date.now();")).toBe("Date.now");
+    expect(impurity(`const at = \`at \${new Date().getTime()}\`;`)).toBe("new Date");
+    expect(impurity('log("x"); console.log("y");')).toBe("console.");
+    expect(impurity('// Date.now\nconst text = "process.env";')).toBeNull();
+  });
+});

@@ -1,0 +1,114 @@
+import { execFile, spawn } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll } from "vitest";
+import { z } from "zod";
+
+const PROJECT = resolve(import.meta.dirname, "../..");
+const manifest = z.looseObject({
+  name: z.string(),
+  version: z.string(),
+  dependencies: z.record(z.string(), z.string()),
+  bin: z.record(z.string(), z.string()),
+});
+
+/** How a program ended. */
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A folder in which the packed package is installed, with what it depends on and nothing else. */
+export interface InstalledPackage {
+  readonly folder: string;
+  /** Where the package itself is, below the folder. */
+  readonly root: string;
+  /** Paths of all its files, relative to its root. */
+  readonly files: readonly string[];
+  readonly version: string;
+  /** Runs a program with Node in the folder, without the environment of the tests. */
+  node(args: readonly string[], input?: string): Promise<Ran>;
+  write(name: string, text: string): void;
+}
+
+/**
+ * Packs the built project and unpacks it as npm would install it. Its dependencies are links to the project's own, because compiling
+ * better-sqlite3 takes a minute; development dependencies are not to be found.
+ */
+export function installedPackage(): InstalledPackage {
+  let folder = "";
+  let version = "";
+  const root = () => join(folder, "node_modules", "memstem");
+
+  beforeAll(async () => {
+    folder = realpathSync(mkdtempSync(join(tmpdir(), "memstem-package-")));
+    const packing = ["pack", "--ignore-scripts", "--pack-destination", folder, "--cache", join(folder, "npm")];
+    const run = promisify(execFile);
+    await run("npm", packing, { cwd: PROJECT, env: { ...process.env, npm_config_update_notifier: "false" } });
+    const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
+    mkdirSync(root(), { recursive: true });
+    await run("tar", ["-xzf", join(folder, archive), "-C", root(), "--strip-components=1"]);
+    rmSync(join(folder, "npm"), { recursive: true, force: true });
+    rmSync(join(folder, archive));
+    const read = manifest.parse(JSON.parse(readFileSync(join(root(), "package.json"), "utf8")));
+    version = read.version;
+    for (const name of Object.keys(read.dependencies)) link(join(PROJECT, "node_modules", name), name);
+    for (const [name, path] of Object.entries(read.bin)) link(join(root(), path), `.bin/${name}`);
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const link = (target: string, name: string) => {
+    const path = join(folder, "node_modules", name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(target, path);
+  };
+
+  return {
+    get folder() {
+      return folder;
+    },
+    get root() {
+      return root();
+    },
+    get version() {
+      return version;
+    },
+    get files() {
+      return readdirSync(root(), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name).slice(root().length + 1))
+        .toSorted();
+    },
+    write: (name, text) => writeFileSync(join(folder, name), text),
+    node(args, input = "") {
+      const env = { PATH: process.env["PATH"] ?? "", HOME: folder, MEMSTEM_SOURCE: "none" };
+      const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
+      return new Promise((ended) => {
+        let stdout = "";
+        let stderr = "";
+        child.stdout.setEncoding("utf8").on("data", (text: string) => {
+          stdout += text;
+        });
+        child.stderr.setEncoding("utf8").on("data", (text: string) => {
+          stderr += text;
+        });
+        child.once("close", (code) => ended({ code, stdout, stderr }));
+        child.stdin.on("error", () => {});
+        child.stdin.end(input);
+      });
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { installedPackage } from "./installed-package.js";
+
+const TSC = resolve(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
+
+const options = {
+  module: "nodenext",
+  target: "es2023",
+  lib: ["es2023"],
+  types: [],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  noUnusedLocals: true,
+  skipLibCheck: true,
+  noEmit: true,
+};
+
+/** The few lines that take the place of a list in the system message; Mem0 and OpenAI's client as far as they go there. */
+const SWAP = `
+import { createMemstem } from "memstem";
+
+interface Found { results: { id: string; memory: string; score?: number }[] }
+declare const memory: { search(query: string, options: { filters: { user_id: string }; topK: number }): Promise<Found> };
+
+interface SystemMessage { role: "system"; content: string }
+interface UserMessage { role: "user"; content: string | { type: "text"; text: string }[]; name?: string }
+interface AssistantMessage { role: "assistant"; content?: string | null; tool_calls?: { id: string; type: "function" }[] }
+interface ToolMessage { role: "tool"; content: string; tool_call_id: string }
+type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+declare const openai: { create(body: { messages: Message[] }, options: { headers: Record<string, string> }): Promise<unknown> };
+
+const memstem = createMemstem();
+
+export async function ask(userId: string, conversationId: string, history: Message[], question: string) {
+  const asked: Message[] = [...history, { role: "user", content: question }];
+  const { messages, engine } = await memstem.compose({
+    userId,
+    conversationId,
+    messages: asked,
+    memories: await memory.search(question, { filters: { user_id: userId }, topK: 20 }),
+  });
+  return await openai.create({ messages }, { headers: { ...engine.headers } });
+}
+`;
+
+const SURFACE = `
+import {
+  type ComposeAnswer, type ComposeOptions, createMemstem, DatabaseOpenError, type FieldIssue, InvalidRequestError,
+  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError,
+} from "memstem";
+import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
+
+const options: MemstemOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
+const client: MemstemClient = createMemstem(options);
+const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
+const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
+const label: Label | undefined = answer.blocks[0]?.label;
+const placement: "cached_prefix" | "new" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
+const tokens: number = answer.plan.expectedCachedTokens + answer.plan.uncachedTokens;
+const codes: string[] = answer.warnings.map(({ code }) => code);
+const added: readonly { id: string; memory: string }[] = await client.add("ada", ["in Paris"]);
+const { evicted, unknown } = await client.evict([answer.requestId]);
+const { difference } = await client.feedback("ada", answer.requestId, { cachedTokens: 3 });
+const { deletedFromSource } = await client.forgetMemory("ada", "m-1");
+const issues = (error: unknown): readonly FieldIssue[] => (error instanceof InvalidRequestError ? error.issues : []);
+const count: TokenCounter = (text) => text.length;
+await client.forgetUser("ada");
+await client.close();
+export default [
+  label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,
+  prefixExact, ScopeState, DatabaseOpenError, MemorySourceError, NotFoundError,
+];
+`;
+
+const WRONG = `
+import { createMemstem } from "memstem";
+const memstem = createMemstem();
+// @ts-expect-error a user is always named
+await memstem.compose({ query: "Where?" });
+// @ts-expect-error the library's names are in camelCase
+await memstem.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
+// @ts-expect-error a message has a role
+await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
+// @ts-expect-error other retentions come later
+await memstem.compose({ userId: "ada", query: "Where?", retention: "ephemeral" });
+// @ts-expect-error hosted Mem0 needs a key
+createMemstem({ source: { kind: "hosted" } });
+`;
+
+describe("the types of an installed memstem", () => {
+  const memstem = installedPackage();
+
+  it.each([
+    ["let Mem0's list in the prompt be replaced by a few lines, with OpenAI's message types", SWAP],
+    ["name everything that the library gives", SURFACE],
+    ["refuse what the library refuses", WRONG],
+  ])("%s", async (_what, source) => {
+    memstem.write("consumer.ts", source);
+    memstem.write("tsconfig.json", JSON.stringify({ compilerOptions: options, files: ["consumer.ts"] }));
+    expect(await memstem.node([TSC, "-p", "tsconfig.json"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+});
