@@ -1,18 +1,18 @@
 import { assemble } from "./cli/assemble.js";
 import { readSettings } from "./cli/settings.js";
 import type { ChatMessage, MemoryId } from "./core/index.js";
+import type { Eviction, Feedback, Forgetting } from "./service/answers.js";
 import type { ComposeAnswer } from "./service/compose-answer.js";
 import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose-request.js";
 import { InvalidRequestError } from "./service/errors.js";
 import { fieldIssues } from "./service/field-issues.js";
 import * as field from "./service/fields.js";
-import type { Eviction, Feedback, Forgetting } from "./service/memstem.js";
 
 export type { ChatMessage } from "./core/index.js";
+export type { Eviction, Feedback, Forgetting } from "./service/answers.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
 export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
 export { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "./service/errors.js";
-export type { Eviction, Feedback, Forgetting } from "./service/memstem.js";
 export { DatabaseOpenError } from "./store/open-database.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import type { Eviction, Feedback, Forgetting, IndexDescription } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../service/compose-request.js";
 import * as field from "../service/fields.js";
-import type { Eviction, Feedback, Forgetting, IndexDescription } from "../service/memstem.js";
 
 /*
  * What goes over the wire: snake_case, strict in. The fields themselves are the service's; here they get their names, their words in

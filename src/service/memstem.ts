@@ -5,7 +5,6 @@ import {
   compose,
   DEFAULT_SCOPE_BOUNDS,
   digestOf,
-  type IndexEntry,
   type Label,
   type MemoryId,
   type OrderingPolicy,
@@ -21,7 +20,8 @@ import {
 } from "../core/index.js";
 import type { MemorySource, NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation, ScopeCounts, Store } from "../store/store.js";
+import type { Observation, Store } from "../store/store.js";
+import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
@@ -46,40 +46,6 @@ export interface MemstemParts {
   /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
-}
-
-/** What became of the ids in an eviction. */
-export interface Eviction {
-  readonly evicted: readonly RequestId[];
-  /** Never composed, or evicted before. */
-  readonly unknown: readonly RequestId[];
-}
-
-/** Prediction against what the engine reported. Tokens; null where the engine did not say. */
-export interface Feedback {
-  readonly requestId: RequestId;
-  readonly expectedCachedTokens: number;
-  readonly observedCachedTokens: number | null;
-  /** Observed less expected. */
-  readonly difference: number | null;
-}
-
-/** A scope's context index, for people. */
-export interface IndexDescription {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
-  /** Parents before children; at most the limit asked for. */
-  readonly nodes: readonly (IndexEntry & { readonly requestIds: readonly RequestId[] })[];
-}
-
-/** What forgetting a memory did. */
-export interface Forgetting {
-  readonly memoryId: MemoryId;
-  /** Blocks whose text is gone from everything memstem keeps. */
-  readonly labels: readonly Label[];
-  /** Whether the memory was deleted in the source too; null where another system owns it. */
-  readonly deletedFromSource: boolean | null;
 }
 
 /** Live requests listed with an index; older ones are left out. */

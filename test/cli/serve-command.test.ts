@@ -133,7 +133,7 @@ describe("memstem serve, told to stop", () => {
         warnings: [],
       });
       expect(await service.ended).toMatchObject({ code: 0, signal: null });
-      expect(performance.now() - stopped).toBeLessThan(2_500);
+      expect(performance.now() - stopped).toBeLessThan(3_000);
     },
   );
 
@@ -147,7 +147,7 @@ describe("memstem serve, told to stop", () => {
     await searching;
     service.kill("SIGTERM");
     const answer = composeResult.parse(await (await request).json());
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
     expect(answer.warnings).toMatchObject([{ code: "memory_source_failed" }]);
     expect(await service.ended).toMatchObject({ code: 0 });
   });

@@ -38,7 +38,7 @@ describe.each(failures)("a memory source %s", (_what, end, status, says) => {
     await app.compose({ user_id: "ada", query: "one", memories: [tea, paris] });
     const start = performance.now();
     const answer = await app.compose({ user_id: "ada", query: "Which tea does Ada drink?" });
-    expect(performance.now() - start).toBeLessThan(DEADLINE_MS + 1_000);
+    expect(performance.now() - start).toBeLessThan(DEADLINE_MS + 2_000);
     expect(answer.warnings).toMatchObject([{ code: "memory_source_failed", message: expect.stringMatching(says) }]);
     expect(answer.warnings[0]?.message).not.toContain("secret");
     expect(answer.blocks.map(({ memory_id }) => memory_id)).toContain("m-tea");

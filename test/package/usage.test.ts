@@ -45,13 +45,13 @@ describe("an installed memstem", () => {
     ]);
   });
 
-  it("has a core that composes without any I/O or third party", async () => {
+  it("has a core that composes from what it is given", async () => {
     memstem.write(
       "core.js",
       `
-      import { registerHooks } from "node:module";
-      const before = new Set(process.moduleLoadList ?? []);
-      const { compose, prefixExact, ScopeState, EMPTY_SCOPE, DEFAULT_SCOPE_BOUNDS, DEFAULT_ANNOTATIONS } = await import("memstem/core");
+      import {
+        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, prefixExact, ScopeState,
+      } from "memstem/core";
       const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
       const { messages } = compose(state, {
         conversation: null,
@@ -63,10 +63,7 @@ describe("an installed memstem", () => {
         isOurs: () => false,
       });
       console.log(JSON.stringify(messages));
-      `
-        .split("\n")
-        .filter((line) => !/registerHooks|moduleLoadList/.test(line))
-        .join("\n"),
+      `,
     );
     const { code, stdout } = await memstem.node(["core.js"]);
     expect(code).toBe(0);
