@@ -61,7 +61,7 @@ describe("a user", () => {
     expect(new Set((await Promise.all(others)).map((texts) => texts.join())).size).toBe(1);
   });
 
-  it("does not have their own sections known by another user", async () => {
+  it("sends another user's section as the text that it is to them", async () => {
     const given = await shared.compose({
       user_id: "ada",
       conversation_id: "c",
@@ -70,6 +70,7 @@ describe("a user", () => {
     });
     const history = [...given.messages, answered, question];
     const body = { ...bob, conversation_id: "c", request_id: "r-1", messages: history, memories: ours };
+    for (const app of [shared, alone]) await app.compose({ ...bob, query: "Where is it?", memories: ours });
     const answer = await shared.send("POST", "/compose", body);
     expect(answer).toEqual(await alone.send("POST", "/compose", body));
   });
