@@ -1,19 +1,31 @@
 import { assemble } from "./cli/assemble.js";
-import { readSettings } from "./cli/settings.js";
-import type { ChatMessage, MemoryId } from "./core/index.js";
+import { readSettings, type Settings } from "./cli/settings.js";
+import type { ChatMessage } from "./core/index.js";
 import type { Eviction, Feedback, Forgetting } from "./service/answers.js";
+import {
+  type AddOptions,
+  addOptions,
+  type EvictOptions,
+  evictOptions,
+  type FeedbackOptions,
+  type ForgetMemoryOptions,
+  type ForgetUserOptions,
+  feedbackOptions,
+  forgetMemoryOptions,
+  forgetUserOptions,
+  observationOf,
+} from "./service/companion-options.js";
 import type { ComposeAnswer } from "./service/compose-answer.js";
 import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose-request.js";
 import { InvalidRequestError } from "./service/errors.js";
-import { fieldIssues } from "./service/field-issues.js";
-import * as field from "./service/fields.js";
+import { readOptions } from "./service/read-options.js";
 
 export type { ChatMessage } from "./core/index.js";
 export type { Eviction, Feedback, Forgetting } from "./service/answers.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
 export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
 export { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "./service/errors.js";
-export { DatabaseOpenError } from "./store/open-database.js";
+export { DatabaseOpenError } from "./store/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */
 export interface MemstemOptions {
@@ -42,19 +54,16 @@ export interface MemstemClient {
    */
   compose<M extends MessageLike = ChatMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   /** Adds texts to the memory source, as they are. Rejects with `MemorySourceError`. */
-  add(userId: string, texts: readonly string[]): Promise<readonly { readonly id: string; readonly memory: string }[]>;
+  add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
   /** The engine dropped these requests' cache. */
-  evict(requestIds: readonly string[]): Promise<Eviction>;
-  /** What the engine reported of a request. Token counts. */
-  feedback(
-    userId: string,
-    requestId: string,
-    observed: { cachedTokens?: number; promptTokens?: number; ttftMs?: number },
-  ): Promise<Feedback>;
+  evict(options: EvictOptions): Promise<Eviction>;
+  /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
+  feedback(options: FeedbackOptions): Promise<Feedback>;
   /** Forgets a memory for good. */
-  forgetMemory(userId: string, memoryId: string): Promise<Forgetting>;
+  forgetMemory(options: ForgetMemoryOptions): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
-  forgetUser(userId: string): Promise<void>;
+  forgetUser(options: ForgetUserOptions): Promise<void>;
+  /** Finishes what was accepted, then closes the files. */
   close(): Promise<void>;
 }
 
@@ -63,61 +72,53 @@ export interface MemstemClient {
  * `DatabaseOpenError` where the data directory cannot be used.
  */
 export function createMemstem(options: MemstemOptions = {}): MemstemClient {
-  const { dataDir, source, searchTimeoutMs } = options;
-  const memstem = assemble(
-    readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_SOURCE: source?.kind,
-      MEMSTEM_MEM0_URL: source !== undefined && "url" in source ? source.url : undefined,
-      MEMSTEM_MEM0_API_KEY: source !== undefined && "apiKey" in source ? source.apiKey : undefined,
-      MEMSTEM_SEARCH_TIMEOUT_MS: searchTimeoutMs?.toString(),
-    }),
-  );
+  const memstem = assemble(settingsOf(options));
   return {
     compose: async <M extends MessageLike>(request: ComposeOptions<M>) => {
       const answer = await memstem.compose(readComposeOptions(request));
       // Given messages come back with text added; what memstem adds itself is a plain system or user message, which every type has.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     },
-    add: async (userId, texts) => {
-      const checked = read("texts", field.memoryTexts, texts).map((text) => ({ text }));
-      const kept = await memstem.addMemories(read("userId", field.userId, userId), null, checked);
-      return kept.map(({ id, text }) => ({ id, memory: text }));
+    add: async (given) => {
+      const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
+      const added = memories.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
+      return (await memstem.addMemories(userId, agentId, added)).map(({ id, text }) => ({ id, memory: text }));
     },
-    evict: async (requestIds) => memstem.evict(read("requestIds", field.requestIds, requestIds)),
-    feedback: async (userId, requestId, observed) =>
-      memstem.feedback(
-        read("userId", field.userId, userId),
-        null,
-        read("requestId", field.requestId, requestId),
-        observed,
-      ),
-    forgetMemory: async (userId, memoryId) =>
-      memstem.forgetMemory(
-        read("userId", field.userId, userId),
-        read("memoryId", field.memoryId, memoryId) as MemoryId,
-      ),
-    forgetUser: async (userId) => {
-      await memstem.forgetUser(read("userId", field.userId, userId));
+    evict: async (given) => memstem.evict(readOptions(evictOptions, given).requestIds),
+    feedback: async (given) => {
+      const { userId, agentId = null, requestId, ...reported } = readOptions(feedbackOptions, given);
+      return memstem.feedback(userId, agentId, requestId, observationOf(reported));
+    },
+    forgetMemory: async (given) => {
+      const { userId, memoryId } = readOptions(forgetMemoryOptions, given);
+      return memstem.forgetMemory(userId, memoryId);
+    },
+    forgetUser: async (given) => {
+      await memstem.forgetUser(readOptions(forgetUserOptions, given).userId);
     },
     close: () => memstem.close(),
   };
 }
 
-function read<
-  S extends
-    | typeof field.userId
-    | typeof field.requestId
-    | typeof field.memoryId
-    | typeof field.requestIds
-    | typeof field.memoryTexts,
->(name: string, schema: S, value: unknown): S["_output"] {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data as S["_output"];
-  throw new InvalidRequestError(
-    fieldIssues(parsed.error).map((issue) => ({
-      ...issue,
-      field: issue.field === "body" ? name : `${name}${issue.field}`,
-    })),
-  );
+/** The options as the service's settings; what is wrong with one is said under the option's own name. */
+function settingsOf({ dataDir, source, searchTimeoutMs }: MemstemOptions): Settings {
+  const options = {
+    MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
+    MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
+    MEMSTEM_MEM0_URL: { name: "source.url", value: source !== undefined && "url" in source ? source.url : undefined },
+    MEMSTEM_MEM0_API_KEY: {
+      name: "source.apiKey",
+      value: source !== undefined && "apiKey" in source ? source.apiKey : undefined,
+    },
+    MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
+  } as const;
+  try {
+    return readSettings(Object.fromEntries(Object.entries(options).map(([variable, { value }]) => [variable, value])));
+  } catch (error) {
+    if (!(error instanceof InvalidRequestError)) throw error;
+    const named: Readonly<Record<string, { readonly name: string }>> = options;
+    throw new InvalidRequestError(
+      error.issues.map(({ field, message }) => ({ field: named[field]?.name ?? field, message })),
+    );
+  }
 }

@@ -6,8 +6,8 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { composeBodyWithNulls, readCompose, writeCompose } from "../http/contracts.js";
 import { InvalidRequestError } from "../service/errors.js";
-import { fieldIssues } from "../service/field-issues.js";
-import { DatabaseOpenError } from "../store/open-database.js";
+import { readOptions } from "../service/read-options.js";
+import { DatabaseOpenError } from "../store/database-open-error.js";
 import { assemble, VERSION } from "./assemble.js";
 import { type DemoOptions, runDemo } from "./demo.js";
 import { startService } from "./serve.js";
@@ -38,9 +38,7 @@ program
   .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
   .addHelpText("after", settingsHelp)
   .action(async () => {
-    const parsed = composeBodyWithNulls.safeParse(readJson(await text(process.stdin)));
-    if (!parsed.success) throw new InvalidRequestError(fieldIssues(parsed.error));
-    const request = readCompose(parsed.data);
+    const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(process.stdin))));
     const memstem = assemble(readSettings(process.env));
     try {
       process.stdout.write(`${JSON.stringify(writeCompose(await memstem.compose(request)), null, 2)}\n`);

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
+import { observationOf } from "../service/companion-options.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
@@ -70,7 +71,6 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       },
     }),
   );
-  app.use(requireJson);
   app.use(prettyJSON({ space: 2 }));
   app.onError((error) => {
     const value = problemOf(error);
@@ -101,11 +101,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   );
   app.openapi(post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult), (c) => {
     const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
-    const observation = {
-      ...(prompt_tokens == null ? {} : { promptTokens: prompt_tokens }),
-      ...(cached_tokens == null ? {} : { cachedTokens: cached_tokens }),
-      ...(ttft_ms == null ? {} : { ttftMs: ttft_ms }),
-    };
+    const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
     return c.json(wire.writeFeedback(memstem.feedback(user_id, agent_id, request_id, observation)), 200);
   });
   app.openapi(
@@ -182,6 +178,7 @@ function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 20
     method: "post",
     path,
     summary,
+    middleware: requireJson,
     request: { body: { required: true, content: { "application/json": { schema: body } } } },
     responses: responses(result, status),
   });
@@ -199,22 +196,17 @@ function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, st
 /** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
-/** A body that is there must say that it is JSON, and be it; the validator would else skip it. */
+/** A body must say that it is JSON, and be it; the validator would skip one that says something else. */
 async function requireJson(c: Context, next: () => Promise<void>): Promise<Response | undefined> {
-  if (c.req.method === "POST") {
-    const type = c.req.header("content-type") ?? "";
-    if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
-      return problemResponse(
-        problem(415, "content-type: must be application/json", [
-          { field: "content-type", message: "must be application/json" },
-        ]),
-      );
-    }
-    try {
-      JSON.parse(UTF_8.decode(await c.req.arrayBuffer()));
-    } catch {
-      return problemResponse(problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]));
-    }
+  const type = c.req.header("content-type") ?? "";
+  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
+    const message = "must be application/json";
+    return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
+  }
+  try {
+    JSON.parse(UTF_8.decode(await c.req.arrayBuffer()));
+  } catch {
+    return problemResponse(problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]));
   }
   await next();
   return undefined;

@@ -121,10 +121,7 @@ export const addBody = z
   .strictObject({
     user_id: field.userId,
     agent_id: field.agentId.nullish(),
-    memories: field.memoryTexts
-      .min(1, "must not be empty")
-      .max(field.MAX_MEMORIES, `must have at most ${field.MAX_MEMORIES} texts`)
-      .meta({ description: "One text each; kept as they are." }),
+    memories: field.memoryTexts.meta({ description: "One text each; kept as they are." }),
     metadata: field.memoryMetadata.optional(),
   })
   .meta({ id: "AddRequest" });

@@ -20,7 +20,6 @@ export type Problem = z.infer<typeof problemSchema>;
 const TITLES: Readonly<Record<number, string>> = {
   400: "Malformed request",
   404: "Not found",
-  405: "Method not allowed",
   413: "Request too large",
   415: "Unsupported media type",
   422: "Invalid request",

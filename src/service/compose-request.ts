@@ -11,8 +11,8 @@ import {
   type UserId,
 } from "../core/index.js";
 import { InvalidRequestError } from "./errors.js";
-import { fieldIssues } from "./field-issues.js";
 import * as field from "./fields.js";
+import { readOptions } from "./read-options.js";
 
 /** One compose, checked. */
 export interface ComposeRequest {
@@ -89,9 +89,7 @@ export type ComposeFields = Omit<z.output<typeof composeOptions>, "engine" | "re
 
 /** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
-  const parsed = composeOptions.safeParse(withoutAbsentMemories(options));
-  if (!parsed.success) throw new InvalidRequestError(fieldIssues(parsed.error));
-  return composeRequest(parsed.data);
+  return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
 }
 
 /** `memories: null` is absent like every other null; `undefined` inside a union with `unknown` would else reach Mem0's reader. */

@@ -36,12 +36,15 @@ const identifier = z
   .min(1, "must not be empty")
   .max(256, "must have at most 256 characters")
   .superRefine(storable(unstorable))
-  .refine((id) => id.trim() !== "", "must contain something other than white space");
+  .refine((id) => id === "" || id.trim() !== "", "must contain something other than white space");
 
 export const userId = identifier.transform((id) => id as UserId);
 export const agentId = identifier.transform((id) => id as AgentId);
 export const conversationId = identifier.transform((id) => id as ConversationId);
-export const requestId = identifier.transform((id) => id as RequestId);
+/** Goes into a header for the engine, so it is of printable ASCII. */
+export const requestId = identifier
+  .regex(/^[\x20-\x7e]*$/, "must be printable ASCII")
+  .transform((id) => id as RequestId);
 export const memoryId = z
   .string()
   .min(1, "must not be empty")
@@ -123,10 +126,13 @@ export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 /** What Mem0 keeps beside a memory's text. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
-export const memoryTexts = z.array(
-  z
-    .string()
-    .max(100_000)
-    .superRefine(storable(unstorable))
-    .refine((value) => value.trim() !== "", "must contain something other than white space"),
-);
+export const memoryTexts = z
+  .array(
+    z
+      .string()
+      .max(100_000, "must have at most 100000 characters")
+      .superRefine(storable(unstorable))
+      .refine((value) => value.trim() !== "", "must contain something other than white space"),
+  )
+  .min(1, "must not be empty")
+  .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`);

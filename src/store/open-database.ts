@@ -5,24 +5,13 @@ import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
+import { DatabaseOpenError } from "./database-open-error.js";
 import * as schema from "./schema.js";
 
 /** An open, migrated database. */
 export interface OpenDatabase {
   readonly sqlite: Database.Database;
   readonly orm: BetterSQLite3Database<typeof schema>;
-}
-
-/** The database file could not be opened or brought up to date; nothing in it was changed by the attempt. */
-export class DatabaseOpenError extends Error {
-  override readonly name = "DatabaseOpenError";
-  constructor(
-    readonly file: string,
-    readonly reason: string,
-    options?: ErrorOptions,
-  ) {
-    super(`cannot open the database ${file}: ${reason}`, options);
-  }
 }
 
 // Equally deep in `src` and `dist`.

@@ -60,13 +60,13 @@ const label: Label | undefined = answer.blocks[0]?.label;
 const placement: "cached_prefix" | "new" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
 const tokens: number = answer.plan.expectedCachedTokens + answer.plan.uncachedTokens;
 const codes: string[] = answer.warnings.map(({ code }) => code);
-const added: readonly { id: string; memory: string }[] = await client.add("ada", ["in Paris"]);
-const { evicted, unknown } = await client.evict([answer.requestId]);
-const { difference } = await client.feedback("ada", answer.requestId, { cachedTokens: 3 });
-const { deletedFromSource } = await client.forgetMemory("ada", "m-1");
+const added: readonly { id: string; memory: string }[] = await client.add({ userId: "ada", memories: ["in Paris"] });
+const { evicted, unknown } = await client.evict({ requestIds: [answer.requestId] });
+const { difference } = await client.feedback({ userId: "ada", requestId: answer.requestId, cachedTokens: 3 });
+const { deletedFromSource } = await client.forgetMemory({ userId: "ada", memoryId: "m-1" });
 const issues = (error: unknown): readonly FieldIssue[] => (error instanceof InvalidRequestError ? error.issues : []);
 const count: TokenCounter = (text) => text.length;
-await client.forgetUser("ada");
+await client.forgetUser({ userId: "ada" });
 await client.close();
 export default [
   label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createMemstem, InvalidRequestError, type MemstemClient, NotFoundError } from "../src/index.js";
+
+const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
+
+describe("the library", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "memstem-library-"));
+  let memstem: MemstemClient;
+  beforeAll(() => {
+    memstem = createMemstem({ dataDir, source: { kind: "none" } });
+  });
+  afterAll(async () => {
+    await memstem.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const fieldsOf = (attempt: Promise<unknown>) =>
+    attempt.then(
+      () => [],
+      (error: unknown) =>
+        error instanceof InvalidRequestError ? error.issues.map(({ field }) => field) : [String(error)],
+    );
+
+  it("composes from Mem0's answer as it is, and gives the caller's messages back with text added", async () => {
+    const messages = [{ role: "user" as const, content: "Tea?", name: "ana" }];
+    const answer = await memstem.compose({ userId: "ana", messages, memories: { results: TEA, relations: [] } });
+    expect(answer.messages).toEqual([
+      { ...messages[0], content: expect.stringMatching(/^<memories>\n\[1\] Ana likes/) },
+    ]);
+  });
+
+  it("keeps agents apart, and takes feedback on an agent's request", async () => {
+    const of = { userId: "bo", agentId: "coach" };
+    const { requestId } = await memstem.compose({ ...of, query: "Tea?", memories: TEA });
+    expect(await memstem.feedback({ ...of, requestId, cachedTokens: 0 })).toMatchObject({ observedCachedTokens: 0 });
+    await expect(memstem.feedback({ userId: "bo", requestId, cachedTokens: 0 })).rejects.toThrow(NotFoundError);
+  });
+
+  it("names each field that is wrong, in its own words", async () => {
+    const wrong = { userId: "", topK: 0, memories: [{ id: "m1" }], user_id: "x" } as never;
+    expect(await fieldsOf(memstem.compose(wrong))).toEqual(["userId", "memories[0].memory", "topK", "user_id"]);
+    expect(await fieldsOf(memstem.compose({ userId: "ana" }))).toEqual(["query"]);
+    expect(await fieldsOf(memstem.compose({ userId: "ana", query: "x", requestId: "line\nbreak" }))).toEqual([
+      "requestId",
+    ]);
+    expect(await fieldsOf(memstem.feedback({ userId: "ana", requestId: "r", cachedTokens: -1 }))).toEqual([
+      "cachedTokens",
+    ]);
+    expect(await fieldsOf(memstem.add({ userId: "ana", memories: [] }))).toEqual(["memories"]);
+    expect(await fieldsOf(memstem.evict({ requestIds: [1] } as never))).toEqual(["requestIds[0]"]);
+  });
+
+  it("names wrong set-up options as they were given", () => {
+    const fieldOf = (options: Parameters<typeof createMemstem>[0]) => {
+      try {
+        createMemstem(options);
+      } catch (error) {
+        return error instanceof InvalidRequestError ? error.issues[0]?.field : String(error);
+      }
+      return "nothing was wrong";
+    };
+    expect(fieldOf({ dataDir, searchTimeoutMs: -1 })).toBe("searchTimeoutMs");
+    expect(fieldOf({ dataDir, source: { kind: "rest", url: "not an address" } })).toBe("source.url");
+    expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
+  });
+
+  it("cannot add memories where it has no source", async () => {
+    await expect(memstem.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
+  });
+});
