@@ -1,13 +1,13 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { Resolution } from "./block-register.js";
+import type { RequestedMemory, Resolution } from "./block-register.js";
 import { Conversation, recallHistory, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
-import type { ConversationId, Digest, NodeId } from "./ids.js";
+import type { ConversationId, Digest, Label, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Injection } from "./injection.js";
 import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
 import type { Ordering, OrderingPolicy } from "./ordering.js";
-import type { PlacedMemory, Plan } from "./plan.js";
+import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
 import { replayTurns } from "./replay.js";
@@ -148,15 +148,26 @@ function instructionsAtHead(messages: readonly ChatMessage[]): number {
 }
 
 function placeMemories(resolution: Resolution, ordering: Ordering, injection: Injection): PlacedMemory[] {
-  const place = new Map(ordering.labels.map((label, at) => [label, at]));
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
-  const after = ordering.labels.length;
-  return resolution.memories
-    .map((memory): PlacedMemory => {
-      const at = place.get(memory.label);
-      const placement = at === undefined ? "earlier_turn" : at < ordering.cachedBlocks ? "cached_prefix" : "new";
-      return { ...memory, placement, replaces: replaces.get(memory.label) ?? [] };
-    })
-    .sort((a, b) => (place.get(a.label) ?? after) - (place.get(b.label) ?? after) || a.rank - b.rank);
+  const unplaced = new Map<Label, RequestedMemory[]>();
+  for (const memory of resolution.memories) {
+    const sharing = unplaced.get(memory.label);
+    if (sharing === undefined) unplaced.set(memory.label, [memory]);
+    else sharing.push(memory);
+  }
+  const placed: PlacedMemory[] = [];
+  const place = (label: Label, placement: Placement) => {
+    for (const { memoryId, rank } of unplaced.get(label) ?? []) {
+      placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? [] });
+    }
+    unplaced.delete(label);
+  };
+  for (const [at, label] of ordering.labels.entries())
+    place(label, at < ordering.cachedBlocks ? "cached_prefix" : "new");
+  const earlier = [...unplaced.values()].flat().sort((a, b) => a.rank - b.rank);
+  for (const { label, memoryId, rank } of earlier) {
+    placed.push({ label, memoryId, placement: "earlier_turn", rank, replaces: replaces.get(label) ?? [] });
+  }
+  return placed;
 }
