@@ -97,24 +97,13 @@ export class Memstem {
 
   /** The engine dropped these requests' cache: what only they had is no longer expected to hit. */
   async evict(ids: readonly RequestId[]): Promise<Eviction> {
-    const live = this.parts.store.findLiveRequests(TENANT, [...new Set(ids)]);
+    const named = this.parts.store.findLiveRequests(TENANT, [...new Set(ids)]);
     const evicted = new Set<RequestId>();
-    for (const [userId, requests] of groupBy(live, ({ scope }) => scope.userId)) {
+    for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
       await this.#queues.run(userId, () => {
-        for (const ofScope of groupBy(requests, ({ scope }) => scope.agentId).values()) {
-          const [first] = ofScope;
-          if (first === undefined) continue;
-          this.#scopes.use(first.scope, (working) => {
-            for (const { leaf } of ofScope) working.state.index.evict(leaf);
-            const names = ofScope.map(({ requestId }) => requestId);
-            working.version = this.parts.store.commitEviction(
-              first.scope,
-              working.version,
-              working.state.drain(),
-              names,
-            );
-            for (const name of names) evicted.add(name);
-          });
+        for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
+          const names = ofScope.map(({ requestId }) => requestId);
+          for (const name of this.#evictIn(scopeOf(userId, agentId), names)) evicted.add(name);
         }
       });
     }
@@ -241,6 +230,22 @@ export class Memstem {
       at: this.parts.now(),
     });
     return composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+  }
+
+  #evictIn(scope: Scope, ids: readonly RequestId[]): readonly RequestId[] {
+    const { store } = this.parts;
+    return this.#scopes.use(scope, (working) => {
+      // Asked again here: another eviction may have named the same requests while this one waited for its turn.
+      const live = store
+        .findLiveRequests(scope.tenant, ids)
+        .filter((request) => request.scope.userId === scope.userId && request.scope.agentId === scope.agentId);
+      for (const { leaf } of live) working.state.index.evict(leaf);
+      const names = live.map(({ requestId }) => requestId);
+      if (names.length > 0) {
+        working.version = store.commitEviction(scope, working.version, working.state.drain(), names);
+      }
+      return names;
+    });
   }
 
   #forgetIn(working: WorkingScope, scope: Scope, memoryId: MemoryId): ReadonlySet<Label> {

@@ -41,6 +41,17 @@ describe("eviction", () => {
     await service.close();
   });
 
+  it("said twice at once counts once: what another request served stays expected", async () => {
+    const service = openService();
+    for (const requestId of ["r1", "r2"])
+      await composeWith(service, { userId: "ana", requestId, query: "x", memories: FACTS });
+    const answers = await Promise.all([service.evict([id("r1")]), service.evict([id("r1")])]);
+    expect(answers.map(({ evicted }) => evicted)).toEqual([["r1"], []]);
+    const { plan } = await composeWith(service, { userId: "ana", query: "y", memories: FACTS });
+    expect(plan.expectedCachedTokens).toBeGreaterThan(0);
+    await service.close();
+  });
+
   it("of everything leaves an empty index that works on", async () => {
     const service = openService();
     const ids = ["r1", "r2", "r3"];
