@@ -67,6 +67,25 @@ describe("the library", () => {
     expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
   });
 
+  it("answers a client that sends nothing but memstem's own section back", async () => {
+    const of = { userId: "cy", conversationId: "tools" };
+    const call = {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "t", type: "function", function: { name: "f", arguments: "" } }],
+    };
+    const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
+    const first = await memstem.compose({ ...of, messages, memories: TEA });
+    const section = first.messages.at(-1);
+    expect(section).toEqual({ role: "user", content: "<memories>\n[1] Ana likes green tea.\n</memories>" });
+    const echoed = await memstem.compose({
+      ...of,
+      messages: first.messages.slice(-1),
+      memories: [],
+    });
+    expect(echoed.messages).toEqual([section]);
+  });
+
   it("cannot add memories where it has no source", async () => {
     await expect(memstem.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
   });

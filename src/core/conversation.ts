@@ -54,11 +54,13 @@ export function recallHistory(
   isOurs: (section: Digest) => boolean,
 ): RecalledHistory {
   let stripped = 0;
-  const plain = messages.flatMap((message): ChatMessage[] => {
+  const bared = messages.flatMap((message): ChatMessage[] => {
     const bare = stripSection(message, (section) => isOurs(digestOf(section)));
     if (bare !== message) stripped++;
     return bare === null ? [] : [bare];
   });
+  // A prompt needs a last message, if it is only one of ours sent back alone.
+  const plain = bared.length > 0 ? bared : messages.slice(-1);
   const digests = plain.map(messageDigest);
   const turns: { turn: Turn; messages: readonly ChatMessage[] }[] = [];
   let at = 0;
