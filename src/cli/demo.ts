@@ -1,13 +1,13 @@
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Presets, SingleBar } from "cli-progress";
-import type { RetrievedMemory, Scope, UserId } from "../core/index.js";
+import type { Scope, UserId } from "../core/index.js";
 import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo-data.js";
 import { type AskedQuestion, comparePrefill, prefillTable } from "../eval/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
-import type { MemorySource } from "../memory/memory-source.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
 import { readSettings } from "./settings.js";
@@ -33,6 +33,11 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
   const conversation = await readConversation(options);
   const questions = conversation.questions.slice(0, options.limit);
   const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
+  const interrupt = () => {
+    rmSync(dataDir, { recursive: true, force: true });
+    process.exit(130);
+  };
+  process.once("SIGINT", interrupt);
   const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
   const source = openEmbeddedMem0({ dataDir, threshold: 0 });
   try {
@@ -49,7 +54,7 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
       const found: AskedQuestion[] = [];
       for (const { question, answer } of questions) {
         const start = performance.now();
-        const memories = await search(source, scope, question, options.k, signal);
+        const memories = await source.search({ scope, query: question, topK: options.k }, signal);
         searchMs.push(performance.now() - start);
         found.push({ question, answer: answer ?? NO_ANSWER, memories });
         step();
@@ -69,6 +74,7 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
     await source.close();
     await memstem.close();
     await rm(dataDir, { recursive: true, force: true });
+    process.off("SIGINT", interrupt);
   }
 }
 
@@ -84,16 +90,6 @@ async function readConversation({ data = SAMPLE, conversation }: DemoOptions): P
     throw new LocomoDataError(`conversation ${picked.id} has no observations or no questions`);
   }
   return picked;
-}
-
-function search(
-  source: MemorySource,
-  scope: Scope,
-  query: string,
-  topK: number,
-  signal: AbortSignal,
-): Promise<readonly RetrievedMemory[]> {
-  return source.search({ scope, query, topK }, signal);
 }
 
 async function withProgress<T>(title: string, total: number, work: (step: () => void) => Promise<T>): Promise<T> {

@@ -61,7 +61,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, messages } = input;
   const head = messages.slice(0, instructionsAtHead(messages));
-  const history = recallHistory(conversation?.turns ?? new Conversation([]), messages.slice(head.length), input.isOurs);
+  const turns = conversation?.turns ?? new Conversation([]);
+  const history = recallHistory(turns, messages.slice(head.length), input.isOurs);
   const { rest } = history;
   const final = rest.messages.at(-1);
   if (final === undefined) throw new Error("compose needs a message that is no instruction");
@@ -69,6 +70,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const standing = standingOf(history.turns.map(({ turn }) => turn.injection));
 
   const replay = replayTurns(
+    turns,
     { messages: head, digests: head.map(messageDigest) },
     history,
     index,
@@ -117,7 +119,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     anchor,
     promptTokens: totalTokens,
   };
-  conversation?.turns.add(turn);
+  turns.add(turn);
   return {
     messages: prompt.messages,
     memories: placeMemories(resolution, ordering, injection),

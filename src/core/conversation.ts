@@ -6,8 +6,19 @@ import type { DigestedMessages } from "./prompt.js";
 import { stripSection } from "./rendering.js";
 import type { Turn } from "./turn.js";
 
+/** What a turn added to a prompt when it was replayed: the same again behind the same beginning, because texts behind labels never change. */
+export interface ReplayedTurn {
+  /** Rolling digest of the prompt before the turn. */
+  readonly before: Digest;
+  readonly section: string;
+  /** Rolling digest of the prompt after it. */
+  readonly after: Digest;
+}
+
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
+  readonly #replayed = new Map<TurnId, ReplayedTurn>();
+  #sectionLength = 0;
   readonly #turns = new Map<TurnId, Turn>();
   readonly #children = new Map<TurnId | null, Turn[]>();
 
@@ -15,8 +26,19 @@ export class Conversation {
     for (const turn of turns) this.add(turn);
   }
 
-  get size(): number {
-    return this.#turns.size;
+  /** Bytes of memory, roughly. */
+  get weight(): number {
+    return 1_000 * this.#turns.size + 2 * this.#sectionLength;
+  }
+
+  /** How a turn was last replayed. */
+  replayOf(id: TurnId): ReplayedTurn | undefined {
+    return this.#replayed.get(id);
+  }
+
+  rememberReplay(id: TurnId, replayed: ReplayedTurn): void {
+    this.#sectionLength += replayed.section.length - (this.#replayed.get(id)?.section.length ?? 0);
+    this.#replayed.set(id, replayed);
   }
 
   add(turn: Turn): void {

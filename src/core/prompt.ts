@@ -41,6 +41,12 @@ export class Prompt {
     if (!inQuestion && section !== "") this.#roll(EMPTY_PROMPT, section);
   }
 
+  /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
+  pushAgain(messages: readonly ChatMessage[], placement: Turn["placement"], section: string, after: Digest): void {
+    this.messages.push(...turnMessages(messages, placement, section));
+    this.#digest = after;
+  }
+
   #roll(digest: Digest, section = ""): void {
     this.#digest = digestOf(`${this.#digest}${digest}${section}`);
   }

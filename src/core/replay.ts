@@ -1,5 +1,5 @@
 import type { ContextIndex } from "./context-index.js";
-import type { RecalledHistory } from "./conversation.js";
+import type { Conversation, RecalledHistory } from "./conversation.js";
 import type { Digest } from "./ids.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, type TextOf } from "./rendering.js";
@@ -22,6 +22,7 @@ export interface Replay {
  * digest of what is built now is compared with that of what was sent then, so other instructions or a forgotten memory show.
  */
 export function replayTurns(
+  conversation: Conversation,
   head: DigestedMessages,
   history: RecalledHistory,
   index: ContextIndex,
@@ -34,8 +35,15 @@ export function replayTurns(
   let stable = { messages: 0, tokens: 0 };
   let cachedTokens = 0;
   for (const { turn, messages } of history.turns) {
-    const section = renderSection(turn.injection, textOf);
-    prompt.pushTurn({ messages, digests: turn.given }, turn.placement, section);
+    const before = prompt.digest;
+    const known = conversation.replayOf(turn.id);
+    if (known?.before === before) {
+      prompt.pushAgain(messages, turn.placement, known.section, known.after);
+    } else {
+      const section = renderSection(turn.injection, textOf);
+      prompt.pushTurn({ messages, digests: turn.given }, turn.placement, section);
+      conversation.rememberReplay(turn.id, { before, section, after: prompt.digest });
+    }
     if (prompt.digest !== turn.prompt) continue;
     stable = { messages: prompt.messages.length, tokens: turn.promptTokens };
     const served = turn.injection.blocks.map(({ label }) => label);

@@ -97,9 +97,9 @@ export class ScopeState {
 
   /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
   get weight(): number {
-    let turns = 0;
-    for (const conversation of this.#conversations.values()) turns += conversation.size;
-    return 2 * this.register.textLength + 600 * this.register.size + 400 * this.index.size + 1_000 * turns + 2_000;
+    let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 400 * this.index.size;
+    for (const conversation of this.#conversations.values()) weight += conversation.weight;
+    return weight;
   }
 
   /** Hands over what changed since the last call. */
