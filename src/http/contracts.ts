@@ -114,7 +114,7 @@ export const composeResult = z
   .meta({ id: "ComposeAnswer" });
 
 export const memoryItem = z
-  .looseObject({ id: z.string(), memory: z.string() })
+  .looseObject({ id: z.union([z.string(), z.int()]), memory: z.string() })
   .meta({ id: "Memory", description: "A memory as Mem0 gives it." });
 
 export const addBody = z
