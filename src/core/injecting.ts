@@ -2,7 +2,13 @@ import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "./
 import type { BlockRegister, StoredBlock } from "./block-register.js";
 import type { Standing } from "./conversation.js";
 import type { Label } from "./ids.js";
-import type { Annotation, InjectedBlock, Injection } from "./injection.js";
+import {
+  type Annotation,
+  type InjectedBlock,
+  type Injection,
+  isEmptyInjection,
+  NOTHING_INJECTED,
+} from "./injection.js";
 import { renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
 import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
@@ -37,7 +43,7 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
     .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
   // After a tool's result the section is a message of its own: worth it for new text, not for a mere reference.
   if (request.placement === "after-tool-result" && blocks.length === 0 && restored.length === 0) {
-    return { blocks: [], annotations: [] };
+    return NOTHING_INJECTED;
   }
   const annotations = [
     ...restored,
@@ -67,7 +73,7 @@ export function injectionTokens(
   register: BlockRegister,
   countTokens: TokenCounter,
 ): number {
-  if (injection.blocks.length === 0 && injection.annotations.length === 0) return 0;
+  if (isEmptyInjection(injection)) return 0;
   let tokens = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
   if (placement === "after-tool-result") tokens += TOKENS_PER_MESSAGE;
   for (const block of injection.blocks) {

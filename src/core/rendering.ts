@@ -1,5 +1,5 @@
 import type { Label } from "./ids.js";
-import type { Annotation, InjectedBlock, Injection } from "./injection.js";
+import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { ChatMessage } from "./message.js";
 
 /*
@@ -76,7 +76,7 @@ export function renderAnnotation(annotation: Annotation): string {
 
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty where nothing was injected. */
 export function renderSection(injection: Injection, textOf: TextOf): string {
-  if (injection.blocks.length === 0 && injection.annotations.length === 0) return "";
+  if (isEmptyInjection(injection)) return "";
   let section = OPEN;
   for (const block of injection.blocks) section += renderBlock(block, textOf(block.label));
   for (const annotation of injection.annotations) section += `${renderAnnotation(annotation)}\n`;
