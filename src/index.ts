@@ -13,6 +13,8 @@ import {
   feedbackOptions,
   forgetMemoryOptions,
   forgetUserOptions,
+  mem0Items,
+  newMemories,
   observationOf,
 } from "./service/companion-options.js";
 import type { ComposeAnswer } from "./service/compose-answer.js";
@@ -81,8 +83,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
     },
     add: async (given) => {
       const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
-      const added = memories.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
-      return (await memstem.addMemories(userId, agentId, added)).map(({ id, text }) => ({ id, memory: text }));
+      return mem0Items(await memstem.addMemories(userId, agentId, newMemories(memories, metadata)));
     },
     evict: async (given) => memstem.evict(readOptions(evictOptions, given).requestIds),
     feedback: async (given) => {

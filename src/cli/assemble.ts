@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, prefixExact, type RequestId } from "../core/index.js";
 import { withDeadline } from "../memory/deadline.js";
@@ -12,9 +11,6 @@ import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 import { type Settings, sourceOf } from "./settings.js";
-
-/** Version of the package, from its own `package.json`; equally deep in `src` and `dist`. */
-export const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {

@@ -4,18 +4,17 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { LocomoDataError } from "../eval/locomo-data.js";
-import { composeBodyWithNulls, readCompose, writeCompose } from "../http/contracts.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
-import { assemble, VERSION } from "./assemble.js";
-import { type DemoOptions, runDemo } from "./demo.js";
-import { startService } from "./serve.js";
+import type { DemoOptions } from "./demo.js";
 import { readSettings, settingsHelp } from "./settings.js";
+import { VERSION } from "./version.js";
 
 // Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
+// A command's own code loads with it: what only prints help or a mistake should not wait for databases and tokenizers.
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
   .version(VERSION)
@@ -27,6 +26,7 @@ program
   .description("run the HTTP service")
   .addHelpText("after", settingsHelp)
   .action(async () => {
+    const { startService } = await import("./serve.js");
     const service = await startService(readSettings(process.env));
     process.stdout.write(`memstem ${VERSION} listens on ${service.address}\n`);
     for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -38,6 +38,8 @@ program
   .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
   .addHelpText("after", settingsHelp)
   .action(async () => {
+    const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts.js");
+    const { assemble } = await import("./assemble.js");
     const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(process.stdin))));
     const memstem = assemble(readSettings(process.env));
     try {
@@ -55,6 +57,7 @@ program
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .option("--limit <number>", "first so many questions only", wholeNumber)
   .action(async (options: DemoOptions) => {
+    const { runDemo } = await import("./demo.js");
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
   });
 

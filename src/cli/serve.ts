@@ -1,9 +1,10 @@
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
 import { createApp } from "../http/app.js";
-import { assemble, VERSION } from "./assemble.js";
+import { assemble } from "./assemble.js";
 import type { Settings } from "./settings.js";
 import { sourceOf } from "./settings.js";
+import { VERSION } from "./version.js";
 
 /** Connections that are still open this long after a stop was asked for are closed. */
 const SHUTDOWN_MS = 10_000;

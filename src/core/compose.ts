@@ -2,7 +2,8 @@ import type { AnnotationSettings } from "./annotations.js";
 import type { RequestedMemory, Resolution } from "./block-register.js";
 import { Conversation, recallHistory, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
-import type { ConversationId, Digest, Label, NodeId } from "./ids.js";
+import { groupBy } from "./group-by.js";
+import type { ConversationId, Digest, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Injection } from "./injection.js";
 import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
@@ -152,24 +153,18 @@ function instructionsAtHead(messages: readonly ChatMessage[]): number {
 function placeMemories(resolution: Resolution, ordering: Ordering, injection: Injection): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
-  const unplaced = new Map<Label, RequestedMemory[]>();
-  for (const memory of resolution.memories) {
-    const sharing = unplaced.get(memory.label);
-    if (sharing === undefined) unplaced.set(memory.label, [memory]);
-    else sharing.push(memory);
-  }
-  const placed: PlacedMemory[] = [];
-  const place = (label: Label, placement: Placement) => {
-    for (const { memoryId, rank } of unplaced.get(label) ?? []) {
-      placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? [] });
-    }
-    unplaced.delete(label);
-  };
-  for (const [at, label] of ordering.labels.entries())
-    place(label, at < ordering.cachedBlocks ? "cached_prefix" : "new");
-  const earlier = [...unplaced.values()].flat().sort((a, b) => a.rank - b.rank);
-  for (const { label, memoryId, rank } of earlier) {
-    placed.push({ label, memoryId, placement: "earlier_turn", rank, replaces: replaces.get(label) ?? [] });
-  }
-  return placed;
+  const byLabel = groupBy(resolution.memories, ({ label }) => label);
+  const placeAs = ({ label, memoryId, rank }: RequestedMemory, placement: Placement): PlacedMemory => ({
+    label,
+    memoryId,
+    placement,
+    rank,
+    replaces: replaces.get(label) ?? [],
+  });
+  const inThisTurn = ordering.labels.flatMap((label, at) =>
+    (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < ordering.cachedBlocks ? "cached_prefix" : "new")),
+  );
+  const placed = new Set(ordering.labels);
+  const earlier = resolution.memories.filter(({ label }) => !placed.has(label));
+  return [...inThisTurn, ...earlier.map((memory) => placeAs(memory, "earlier_turn"))];
 }

@@ -1,4 +1,5 @@
 import type { Digest, Label } from "./ids.js";
+import { wellFormed } from "./storable-text.js";
 
 /**
  * One unit of external context: one memory at one version of its text (ALGORITHMS.md §1). Two memories with the same text share
@@ -16,13 +17,10 @@ export interface ContextBlock {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
 const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
 
-/** Halves of a surrogate pair without the other: no UTF-8 has them, so a store or an engine would make them something else. */
-const LONE_SURROGATES = /\p{Surrogate}/gu;
-
 /**
  * The one form of a memory's text that is compared, stored and rendered: every kind of line break becomes `\n`, what is no Unicode
  * becomes U+FFFD, and white space at the ends goes. Nothing else is changed.
  */
 export function canonicalText(text: string): string {
-  return text.replace(LINE_BREAKS, "\n").replace(LONE_SURROGATES, "\ufffd").trim();
+  return wellFormed(text.replace(LINE_BREAKS, "\n")).trim();
 }

@@ -1,6 +1,7 @@
 import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "./annotations.js";
 import type { BlockRegister, StoredBlock } from "./block-register.js";
 import type { Standing } from "./conversation.js";
+import { groupBy } from "./group-by.js";
 import type { Label } from "./ids.js";
 import {
   type Annotation,
@@ -55,15 +56,12 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
 
 /** Labels in the prompt whose text is superseded, by the label that took their place. */
 function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
-  const replacing = new Map<Label, Label[]>();
-  for (const old of standing.given) {
+  const superseded = [...standing.given].flatMap((old) => {
     const successor = register.successor(old);
-    if (successor === null) continue;
-    const labels = replacing.get(successor);
-    if (labels === undefined) replacing.set(successor, [old]);
-    else labels.push(old);
-  }
-  return replacing;
+    return successor === null ? [] : [{ old, successor }];
+  });
+  const replacing = groupBy(superseded, ({ successor }) => successor);
+  return new Map([...replacing].map(([label, replaced]) => [label, replaced.map(({ old }) => old)]));
 }
 
 /** Tokens that an injection adds to the prompt, estimated line by line; what it comes to with the message's own text is not more. */

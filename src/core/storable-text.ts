@@ -13,6 +13,13 @@ export function unstorable(text: string): string | null {
   return null;
 }
 
+const LONE_SURROGATES = new RegExp(LONE_SURROGATE, "gu");
+
+/** The text with U+FFFD in place of every half of a surrogate pair, as UTF-8 encoders would have it. */
+export function wellFormed(text: string): string {
+  return text.replace(LONE_SURROGATES, "\ufffd");
+}
+
 /** The first reason why a JSON value holds a string that is {@link unstorable}, at any depth and in names too; null where none does. */
 export function unstorableWithin(value: unknown): string | null {
   if (typeof value === "string") return unstorable(value);

@@ -3,12 +3,12 @@ import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
-import { observationOf } from "../service/companion-options.js";
+import { mem0Items, newMemories, observationOf } from "../service/companion-options.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
 import * as wire from "./contracts.js";
-import { notFound, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
+import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
 export interface RequestLog {
@@ -91,9 +91,8 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   });
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
-    const added = memories.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
-    const kept = await memstem.addMemories(user_id, agent_id, added, c.req.raw.signal);
-    return c.json({ results: kept.map(({ id, text }) => ({ id, memory: text })) }, 201);
+    const added = newMemories(memories, metadata);
+    return c.json({ results: mem0Items(await memstem.addMemories(user_id, agent_id, added, c.req.raw.signal)) }, 201);
   });
   app.openapi(
     post("/evict", "Say that the engine dropped requests' cache", wire.evictBody, wire.evictResult),
@@ -196,7 +195,7 @@ function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, st
 /** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
-/** A body must say that it is JSON, and be it; the validator would skip one that says something else. */
+/** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
 async function requireJson(c: Context, next: () => Promise<void>): Promise<Response | undefined> {
   const type = c.req.header("content-type") ?? "";
   if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
@@ -204,9 +203,9 @@ async function requireJson(c: Context, next: () => Promise<void>): Promise<Respo
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
   try {
-    JSON.parse(UTF_8.decode(await c.req.arrayBuffer()));
+    UTF_8.decode(await c.req.arrayBuffer());
   } catch {
-    return problemResponse(problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]));
+    return problemResponse(notJson());
   }
   await next();
   return undefined;

@@ -20,6 +20,7 @@ const memoriesInAnyShape = field.memories.meta({
       required: ["results"],
       properties: { results: { type: "array", items: { $ref: "#/components/schemas/Memory" } } },
     },
+    { type: "null" },
   ],
 });
 

@@ -56,8 +56,14 @@ export function problemOf(error: unknown): Problem {
     return problem(404, error.message, [{ field: error.field, message: error.message }]);
   }
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
-  if (error instanceof HTTPException) return problem(error.status, error.message);
+  // The only 400 of the framework here is the validator's, for a body that it cannot parse.
+  if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
   return problem(500, "the request could not be served; the log says why");
+}
+
+/** For a body that is no JSON. */
+export function notJson(): Problem {
+  return problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]);
 }
 
 function sourceStatus({ failure }: MemorySourceError): number {

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { MemoryId } from "../core/ids.js";
+import { memoryTextProblem } from "../core/memory-text.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
 import { unstorable } from "../core/storable-text.js";
-import { memoryTextProblem } from "./memory-text.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {

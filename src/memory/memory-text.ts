@@ -1,18 +1,5 @@
-import { unstorable } from "../core/storable-text.js";
+import { memoryTextProblem } from "../core/memory-text.js";
 import { MemorySourceError } from "./memory-source.js";
-
-/** Most characters (UTF-16 units) that one memory's text may have. */
-export const MAX_MEMORY_CHARACTERS = 100_000;
-
-/**
- * Why a text cannot be a memory, as the end of a sentence that starts with its name ("must …"); null where it can. Never quotes the
- * text.
- */
-export function memoryTextProblem(text: string): string | null {
-  if (text.length > MAX_MEMORY_CHARACTERS) return `must have at most ${MAX_MEMORY_CHARACTERS} characters`;
-  if (text.trim() === "") return "must contain something other than white space";
-  return unstorable(text);
-}
 
 /** Throws {@link MemorySourceError} `unsupported` for a text that cannot be a memory. */
 export function checkMemoryText(source: string, text: string): void {

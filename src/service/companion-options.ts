@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { RetrievedMemory } from "../core/index.js";
+import type { NewMemory } from "../memory/memory-source.js";
 import type { Observation } from "../store/store.js";
 import * as field from "./fields.js";
 
@@ -41,4 +43,17 @@ export function observationOf(reported: Partial<Record<keyof Observation, number
     ...(cachedTokens == null ? {} : { cachedTokens }),
     ...(ttftMs == null ? {} : { ttftMs }),
   };
+}
+
+/** Texts that share their metadata, as memories to be kept. */
+export function newMemories(
+  texts: readonly string[],
+  metadata: Readonly<Record<string, unknown>> | undefined,
+): NewMemory[] {
+  return texts.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
+}
+
+/** Memories as Mem0 spells them. */
+export function mem0Items(memories: readonly RetrievedMemory[]): { id: string; memory: string }[] {
+  return memories.map(({ id, text }) => ({ id, memory: text }));
 }

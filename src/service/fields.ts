@@ -8,7 +8,7 @@ import type {
   RetrievedMemory,
   UserId,
 } from "../core/index.js";
-import { POLICY_NAMES, unstorable, unstorableWithin, wordingProblem } from "../core/index.js";
+import { memoryTextProblem, POLICY_NAMES, unstorable, unstorableWithin, wordingProblem } from "../core/index.js";
 import { readMem0Answer } from "../memory/mem0-answer.js";
 
 /*
@@ -127,12 +127,6 @@ export const milliseconds = z.number().min(0);
 /** What Mem0 keeps beside a memory's text. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 export const memoryTexts = z
-  .array(
-    z
-      .string()
-      .max(100_000, "must have at most 100000 characters")
-      .superRefine(storable(unstorable))
-      .refine((value) => value.trim() !== "", "must contain something other than white space"),
-  )
+  .array(z.string().superRefine(storable(memoryTextProblem)))
   .min(1, "must not be empty")
   .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`);

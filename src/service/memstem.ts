@@ -5,6 +5,7 @@ import {
   compose,
   DEFAULT_SCOPE_BOUNDS,
   digestOf,
+  groupBy,
   type Label,
   type MemoryId,
   type OrderingPolicy,
@@ -25,7 +26,6 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
-import { groupBy } from "./group-by.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { UserQueues } from "./user-queues.js";
 import { type WorkingScope, WorkingScopes } from "./working-scopes.js";

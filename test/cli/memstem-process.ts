@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { afterEach, beforeEach } from "vitest";
+import { childOutput } from "../child-output.js";
 
 /** The built command line; `pretest` builds it. */
 const MAIN = resolve(import.meta.dirname, "../../dist/cli/main.js");
@@ -105,25 +106,18 @@ function launch(args: readonly string[], env: Environment) {
     env,
     stdio: ["pipe", "pipe", "pipe"],
   });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
+  const output = childOutput(child);
   const ended = new Promise<Ended>((done) => {
-    child.once("close", (code, signal) => done({ code, signal, stdout, stderr }));
+    child.once("close", (code, signal) => done({ code, signal, ...output }));
   });
   const printed = (pattern: RegExp) =>
     new Promise<string>((found) => {
       const look = () => {
-        const [, text] = pattern.exec(stdout) ?? [];
+        const [, text] = pattern.exec(output.stdout) ?? [];
         if (text !== undefined) found(text);
       };
       child.stdout.on("data", look);
       look();
     });
-  return { child, ended, printed, stderr: () => stderr };
+  return { child, ended, printed, stderr: () => output.stderr };
 }

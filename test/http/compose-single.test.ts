@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { recordedMemories } from "../../src/memory/recorded-memories.js";
+import { ABSENT_AS_NULL } from "./absent-as-null.js";
 import { servedApp } from "./served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
@@ -80,20 +81,8 @@ describe("POST /compose without a conversation", () => {
   it("takes null for absent in every field that may be absent", async () => {
     const answer = await app.compose({
       user_id: "ada",
-      agent_id: null,
-      conversation_id: null,
-      request_id: null,
+      ...ABSENT_AS_NULL,
       query: "Tea?",
-      messages: null,
-      memories: null,
-      system: null,
-      top_k: null,
-      memory_budget_tokens: null,
-      policy: null,
-      retention: null,
-      annotations: null,
-      engine: null,
-      prompt: null,
     });
     expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
   });

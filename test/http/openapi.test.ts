@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { ABSENT_AS_NULL } from "./absent-as-null.js";
 import { OpenApiDocument } from "./openapi-document.js";
 import { servedApp } from "./served-app.js";
 
@@ -54,19 +55,8 @@ describe("GET /openapi.json", () => {
       "null for every field that may be absent",
       {
         user_id: "ada",
-        agent_id: null,
-        conversation_id: null,
-        request_id: null,
+        ...ABSENT_AS_NULL,
         query: "Tea?",
-        messages: null,
-        system: null,
-        top_k: null,
-        memory_budget_tokens: null,
-        policy: null,
-        retention: null,
-        annotations: null,
-        engine: null,
-        prompt: null,
       },
     ],
   ])("accepts, as the service does, %s", (_what, body) => {

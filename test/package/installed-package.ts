@@ -14,6 +14,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
 import { z } from "zod";
+import { childOutput } from "../child-output.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
 const manifest = z.looseObject({
@@ -97,15 +98,8 @@ export function installedPackage(): InstalledPackage {
       const env = { PATH: process.env["PATH"] ?? "", HOME: folder, MEMSTEM_SOURCE: "none" };
       const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
       return new Promise((ended) => {
-        let stdout = "";
-        let stderr = "";
-        child.stdout.setEncoding("utf8").on("data", (text: string) => {
-          stdout += text;
-        });
-        child.stderr.setEncoding("utf8").on("data", (text: string) => {
-          stderr += text;
-        });
-        child.once("close", (code) => ended({ code, stdout, stderr }));
+        const output = childOutput(child);
+        child.once("close", (code) => ended({ code, ...output }));
         child.stdin.on("error", () => {});
         child.stdin.end(input);
       });
