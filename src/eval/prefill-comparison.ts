@@ -60,7 +60,7 @@ export async function comparePrefill(
             : (await memstem.compose(memstemRequest(userFor(layout), layout, messages, memories))).messages;
         const tokens = tokenize(prompt);
         promptTokens += tokens.length;
-        prefillTokens += tokens.length - cache.serve(tokens);
+        prefillTokens += tokens.length - cache.serve({ tokens }, 0).cachedTokens;
         history.push(asked, { role: "assistant", content: answer });
         onTurn();
       }

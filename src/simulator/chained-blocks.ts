@@ -1,0 +1,84 @@
+import { type CacheLimits, limitOf } from "./prefix-cache.js";
+import { type InUseOrder, UseOrder } from "./use-order.js";
+
+interface Block extends InUseOrder<Block> {
+  readonly id: number;
+  readonly key: string;
+}
+
+/**
+ * Full blocks of prompts, each known by its own tokens and the block before it. The least recently used go first; of blocks used by
+ * the same prompt its last one does, so no block ever stays without those before it.
+ */
+export class ChainedBlocks {
+  readonly #blocks = new Map<string, Block>();
+  readonly #order = new UseOrder<Block>();
+  readonly #capacity: number;
+  readonly #ttlMs: number;
+  /** 0 stands for the beginning of every prompt. Ids are not used twice. */
+  #lastId = 0;
+
+  constructor(
+    readonly blockTokens: number,
+    limits: CacheLimits,
+  ) {
+    this.#capacity = Math.floor(limitOf(limits, "capacityTokens") / blockTokens);
+    this.#ttlMs = limitOf(limits, "ttlMs");
+  }
+
+  get heldTokens(): number {
+    return this.#blocks.size * this.blockTokens;
+  }
+
+  /**
+   * Takes in a prompt's full blocks; returns how many of its tokens, from the beginning, were there already. Never evicts a block of
+   * this prompt: one that is larger than the capacity keeps its beginning.
+   */
+  take(tokens: readonly number[], now: number): number {
+    for (const block of this.#order.removeUntil(now - this.#ttlMs)) this.#blocks.delete(block.key);
+    const full = Math.floor(tokens.length / this.blockTokens);
+    const path: Block[] = [];
+    while (path.length < full) {
+      const block = this.#blocks.get(this.#keyBehind(path, tokens));
+      if (block === undefined) break;
+      path.push(block);
+    }
+    const found = path.length;
+    this.#use(path, now);
+    while (path.length < full && this.#makeRoom(path[found - 1])) path.push(this.#add(path, tokens));
+    this.#use(path, now);
+    return found * this.blockTokens;
+  }
+
+  clear(): void {
+    this.#blocks.clear();
+    this.#order.clear();
+  }
+
+  #add(path: readonly Block[], tokens: readonly number[]): Block {
+    const key = this.#keyBehind(path, tokens);
+    const block: Block = { id: ++this.#lastId, key, usedAt: 0, older: null, newer: null };
+    this.#blocks.set(key, block);
+    return block;
+  }
+
+  #keyBehind(path: readonly Block[], tokens: readonly number[]): string {
+    const from = path.length * this.blockTokens;
+    return `${path.at(-1)?.id ?? 0}:${tokens.slice(from, from + this.blockTokens).join(",")}`;
+  }
+
+  /** Last block first, as if it had been used before those in front of it. */
+  #use(path: readonly Block[], now: number): void {
+    for (let at = path.length - 1; at >= 0; at--) this.#order.use(path[at] as Block, now);
+  }
+
+  /** Room for one more block; false when only blocks in use are left. Of those `firstInUse` comes first in the order of use. */
+  #makeRoom(firstInUse: Block | undefined): boolean {
+    if (this.#blocks.size < this.#capacity) return true;
+    const { oldest } = this.#order;
+    if (oldest === null || oldest === firstInUse) return false;
+    this.#order.remove(oldest);
+    this.#blocks.delete(oldest.key);
+    return true;
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  type CacheLimits,
+  type CacheOutcome,
+  limitOf,
+  type PrefixCache,
+  type SimulatedPrompt,
+} from "./prefix-cache.js";
+import { type TokenNode, TokenTree } from "./token-tree.js";
+import { UseOrder } from "./use-order.js";
+
+/**
+ * A prefix cache as SGLang keeps it (`sglang/srt/mem_cache/radix_cache.py`, page size 1): a radix tree of tokens, exact to the token.
+ * A prompt hits what it shares with the tree, but never its last token, which is computed for its logits (`schedule_batch.py`, the
+ * longest prefix is one less than the input). Room is made by whole leaves, least recently used first, none of them on the path of the
+ * request that runs. As in SGLang, a leaf that a prompt leaves in its middle counts as used from end to end. Simulated is one request
+ * at a time, without its answer. SGLang itself forgets nothing by time.
+ */
+export class RadixCache implements PrefixCache {
+  readonly name = "radix";
+  readonly #tree = new TokenTree();
+  /** Everything in the tree; below each other, the deeper first: so the oldest is always a leaf. */
+  readonly #order = new UseOrder<TokenNode>();
+  readonly #capacityTokens: number;
+  readonly #ttlMs: number;
+
+  constructor(limits: CacheLimits = {}) {
+    this.#capacityTokens = limitOf(limits, "capacityTokens");
+    this.#ttlMs = limitOf(limits, "ttlMs");
+  }
+
+  get heldTokens(): number {
+    return this.#tree.heldTokens;
+  }
+
+  serve({ tokens }: SimulatedPrompt, now: number): CacheOutcome {
+    for (const leaf of this.#order.removeUntil(now - this.#ttlMs)) this.#tree.remove(leaf);
+    const found = this.#use(tokens, tokens.length - 1, now);
+    const room = this.#makeRoom(tokens.length - found.end, found);
+    // A prompt larger than the capacity keeps its beginning.
+    const end = Math.min(tokens.length, found.end + room);
+    const held = this.#use(tokens, end, now);
+    if (held.end < end) {
+      this.#order.use(this.#tree.append(held, tokens, end), now);
+      this.#usePath(held, now);
+    }
+    return { cachedTokens: found.end, writtenTokens: null };
+  }
+
+  clear(): void {
+    this.#tree.clear();
+    this.#order.clear();
+  }
+
+  /** Marks what the prompt's first `end` tokens share with the tree as used; returns the node where that ends. */
+  #use(tokens: readonly number[], end: number, now: number): TokenNode {
+    const { node, rest } = this.#tree.descend(tokens, end);
+    if (rest !== null) this.#order.use(rest, now);
+    this.#usePath(node, now);
+    return node;
+  }
+
+  #usePath(deepest: TokenNode, now: number): void {
+    for (let node = deepest; node.parent !== null; node = node.parent) this.#order.use(node, now);
+  }
+
+  /** Tries to make room for `tokens`; returns how much there is. Of the nodes in use `firstInUse` comes first in the order of use. */
+  #makeRoom(tokens: number, firstInUse: TokenNode): number {
+    for (let { oldest } = this.#order; oldest !== null && oldest !== firstInUse; { oldest } = this.#order) {
+      if (this.#capacityTokens - this.heldTokens >= tokens) break;
+      this.#order.remove(oldest);
+      this.#tree.remove(oldest);
+    }
+    return this.#capacityTokens - this.heldTokens;
+  }
+}

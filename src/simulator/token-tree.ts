@@ -1,0 +1,101 @@
+import type { InUseOrder } from "./use-order.js";
+
+/** A stretch of tokens that follows its parent's. What came before it is the same for everything below. */
+export class TokenNode implements InUseOrder<TokenNode> {
+  /** By the first token of their run. */
+  readonly children = new Map<number, TokenNode>();
+  usedAt = 0;
+  older: TokenNode | null = null;
+  newer: TokenNode | null = null;
+
+  constructor(
+    /** Null only for the root. */
+    public parent: TokenNode | null,
+    public run: Int32Array,
+    /** Offset of the run's end from the beginning of a prompt, in tokens. */
+    readonly end: number,
+  ) {}
+}
+
+/** Where a prompt leaves the tree. */
+export interface Descent {
+  /** The node that ends where prompt and tree stop being the same. */
+  readonly node: TokenNode;
+  /** The rest of a run that was split there. */
+  readonly rest: TokenNode | null;
+}
+
+/** Prompts as a radix tree: every prefix that prompts share is held once. Copies the tokens that it takes in. */
+export class TokenTree {
+  #root = new TokenNode(null, new Int32Array(), 0);
+  #heldTokens = 0;
+
+  get heldTokens(): number {
+    return this.#heldTokens;
+  }
+
+  /** The nodes whose whole run the prompt has, from the beginning on. */
+  *along(tokens: readonly number[]): Generator<TokenNode, void, undefined> {
+    let node = this.#root;
+    for (;;) {
+      const child = childOf(node, tokens, tokens.length);
+      if (child === undefined || sameTokens(child, tokens, tokens.length) < child.run.length) return;
+      yield child;
+      node = child;
+    }
+  }
+
+  /** Follows the prompt's first `end` tokens as far as they are held; splits the run that they leave in its middle. */
+  descend(tokens: readonly number[], end: number): Descent {
+    let node = this.#root;
+    for (;;) {
+      const child = childOf(node, tokens, end);
+      if (child === undefined) return { node, rest: null };
+      const same = sameTokens(child, tokens, end);
+      if (same < child.run.length) return { node: this.#split(child, same), rest: child };
+      node = child;
+    }
+  }
+
+  /** Hangs the prompt's tokens up to `end` below the node at which it left the tree. */
+  append(node: TokenNode, tokens: readonly number[], end: number): TokenNode {
+    const leaf = new TokenNode(node, Int32Array.from(tokens.slice(node.end, end)), end);
+    node.children.set(tokens[node.end] as number, leaf);
+    this.#heldTokens += leaf.run.length;
+    return leaf;
+  }
+
+  /** Takes out a node without children. */
+  remove(leaf: TokenNode): void {
+    leaf.parent?.children.delete(leaf.run[0] as number);
+    this.#heldTokens -= leaf.run.length;
+  }
+
+  clear(): void {
+    this.#root = new TokenNode(null, new Int32Array(), 0);
+    this.#heldTokens = 0;
+  }
+
+  #split(child: TokenNode, same: number): TokenNode {
+    const { parent, run, end } = child;
+    const head = new TokenNode(parent, run.subarray(0, same), end - run.length + same);
+    parent?.children.set(run[0] as number, head);
+    child.parent = head;
+    child.run = run.subarray(same);
+    head.children.set(child.run[0] as number, child);
+    return head;
+  }
+}
+
+function childOf(node: TokenNode, tokens: readonly number[], end: number): TokenNode | undefined {
+  return node.end < end ? node.children.get(tokens[node.end] as number) : undefined;
+}
+
+/** How many tokens of the node's run the prompt has, up to `end`. */
+function sameTokens({ run, end: runEnd }: TokenNode, tokens: readonly number[], end: number): number {
+  const from = runEnd - run.length;
+  const longest = Math.min(run.length, end - from);
+  let same = 0;
+  while (same < longest && run[same] === tokens[from + same]) same++;
+  return same;
+}
