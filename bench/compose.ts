@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
-import { type ConversationId, type MemoryId, prefixExact, type RequestId, type UserId } from "../src/core/index.js";
+import { type ConversationId, DEFAULT_POLICY, type MemoryId, type RequestId, type UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose-request.js";
 import { Memstem } from "../src/service/memstem.js";
 import { openDatabase } from "../src/store/open-database.js";
@@ -50,7 +50,7 @@ async function measure(file: string, k: number, layout: "single" | "conversation
   const memstem = new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source: null,
-    policies: { "prefix-exact": prefixExact },
+    defaultPolicy: DEFAULT_POLICY,
     countTokens: countO200k,
     newRequestId: () => `request-${++requests}` as RequestId,
     now: Date.now,

@@ -1,25 +1,91 @@
 /**
- * `npm run bench:peers`: memory tokens that hit an endless prefix cache over real Mem0 searches of LoCoMo questions, by order of the
- * blocks: as retrieved, as ContextPilot 0.4.1's own code ordered them (recorded), and prefix-exact. Needs `../shared/data`.
+ * `npm run bench:peers`: share of memory tokens that an endless, block-exact prefix cache held, over recorded real Mem0 searches of
+ * LoCoMo questions (first 150 of each conversation), by policy; medians over the conversations. The recorded orders are those that
+ * ContextPilot 0.4.1's own code made. Needs `../shared/data`.
+ *
+ * Floor of the prefilled share: what is seen for the first time, 0.09 at k = 20 and 0.02 at k = 100.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { memoryHits, RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
+import { readPeerOrders, readTrace } from "../src/eval/recorded-trace.js";
+import { replayTrace } from "../src/eval/replay-trace.js";
+import { ServedPrefixes } from "../src/eval/served-prefixes.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
 
+const LIMIT = 150;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
 if (!existsSync(shared)) {
   console.error("needs the recorded searches, which are not here");
   process.exit(1);
 }
-console.log("| conversation |   k | retrieval | ContextPilot | prefix-exact | prefix-exact / ContextPilot |");
-console.log("| ------------ | --: | --------: | -----------: | -----------: | --------------------------: |");
-for (const conversation of RECORDED_CONVERSATIONS) {
-  for (const k of [20, 100] as const) {
-    const { retrieval, contextPilot, prefixExact } = memoryHits(readRecording(shared, conversation), k);
-    const share = (hit: number) => hit.toFixed(3);
+
+const read = (folder: string, name: string): unknown =>
+  JSON.parse(readFileSync(`${shared}${folder}/${name}.json`, "utf8"));
+const recordings = RECORDED_CONVERSATIONS.map((name) => ({
+  trace: readTrace(read("traces", name)),
+  peer: readPeerOrders(read("peers", name)),
+}));
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[at] ?? Number.NaN) : ((sorted[at - 1] ?? 0) + (sorted[at] ?? 0)) / 2;
+}
+
+function totalsOf(policy: PolicyName, k: number, budgetRatio: number | null) {
+  return recordings.map(({ trace }) => {
+    const cache = simulatedCache("blocks");
+    const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout: "single", limit: LIMIT } as const;
+    return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options).totals;
+  });
+}
+
+function recordedHits(k: number): number[] {
+  return recordings.map(({ trace, peer }) => {
+    const served = new ServedPrefixes();
+    const weights = trace.memories.map(({ memory }, at) => countO200k(`[${at + 1}] ${memory}\n`));
+    const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
+    let hit = 0;
+    let all = 0;
+    for (const order of (peer.orders[`k${k}`] ?? []).slice(0, LIMIT)) {
+      hit += sum(order.slice(0, served.take(order)));
+      all += sum(order);
+    }
+    return hit / all;
+  });
+}
+
+console.log(
+  "| policy, budget    |   k | prefilled | hits ÷ ContextPilot | by conversation                | memory sent | evidence |",
+);
+console.log(
+  "| ----------------- | --: | --------: | ------------------: | ------------------------------ | ----------: | -------: |",
+);
+for (const k of [20, 100]) {
+  const recorded = recordedHits(k);
+  const arms: [PolicyName, number | null][] = [
+    ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [PolicyName, null] => [name, null]),
+    ["carry-over", 1.25],
+    ["carry-over", 1.5],
+    ["carry-over", 2],
+    ["carry-over", 3],
+  ];
+  for (const [policy, ratio] of arms) {
+    const totals = totalsOf(policy, k, ratio);
+    const prefilled = totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens);
+    const ratios = prefilled.map((share, at) => (1 - share) / (recorded[at] ?? 1));
+    const sent = median(totals.map((t) => t.memoryTokens / t.retrievedTokens));
+    const evidence = median(totals.map((t) => t.evidenceInPrompt / t.evidence));
     console.log(
-      `| ${conversation.padEnd(12)} | ${String(k).padStart(3)} | ${share(retrieval).padStart(9)} | ` +
-        `${share(contextPilot).padStart(12)} | ${share(prefixExact).padStart(12)} | ${(prefixExact / contextPilot).toFixed(2).padStart(27)} |`,
+      `| ${`${policy}${ratio === null ? "" : ` ${ratio}×`}`.padEnd(17)} | ${String(k).padStart(3)} | ` +
+        `${median(prefilled).toFixed(4).padStart(9)} | ${median(ratios).toFixed(2).padStart(19)} | ` +
+        `${ratios
+          .map((r) => r.toFixed(2))
+          .join(" ")
+          .padEnd(30)} | ${sent.toFixed(2).padStart(11)} | ${evidence.toFixed(3).padStart(8)} |`,
     );
   }
 }

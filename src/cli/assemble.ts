@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { DEFAULT_SCOPE_BOUNDS, prefixExact, type RequestId } from "../core/index.js";
+import { DEFAULT_SCOPE_BOUNDS, type RequestId } from "../core/index.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -17,7 +17,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
   return new Memstem({
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
-    policies: { "prefix-exact": prefixExact },
+    defaultPolicy: settings.policy,
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now: Date.now,

@@ -2,12 +2,15 @@
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { POLICY_NAMES } from "../core/ordering.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
+import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { DemoOptions } from "./demo.js";
+import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
 
@@ -61,6 +64,44 @@ program
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
   });
 
+program
+  .command("replay")
+  .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
+  .requiredOption("--trace <file>", "memories, questions and what a memory search returned for them")
+  .option("--k <number>", "memories per question", wholeNumber, 20)
+  .addOption(
+    new Option("--policy <name>", "ordering policy (default: all in the table, prefix-exact with --json)").choices(
+      POLICY_NAMES,
+    ),
+  )
+  .option("--budget-ratio <number>", "memory budget, as a multiple of the tokens retrieved (default: none)", ratio)
+  .addOption(
+    new Option("--layout <name>", "one prompt per question, or one conversation")
+      .choices(["single", "conversation"])
+      .default("single"),
+  )
+  .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
+  .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", tokens)
+  .option("--limit <number>", "first so many questions only", wholeNumber)
+  .option("--peer <file>", "orders that another system gave the same questions: one more row")
+  .option("--json", "every request of one policy as JSON")
+  .action(async (command: ReplayCommand) => {
+    const { runReplay } = await import("./replay.js");
+    await runReplay(command, (line) => process.stdout.write(`${line}\n`));
+  });
+
+function ratio(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !(number >= 1 && number <= 100)) throw new InvalidArgumentError("must be 1 to 100");
+  return number;
+}
+
+function tokens(value: string): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("must be a whole number above 0");
+  return number;
+}
+
 function wholeNumber(value: string): number {
   const number = Number(value);
   if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
@@ -80,7 +121,8 @@ function explain(error: unknown): string {
   if (error instanceof InvalidRequestError) {
     return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
   }
-  if (error instanceof DatabaseOpenError || error instanceof LocomoDataError) return `memstem: ${error.message}\n`;
+  if (error instanceof DatabaseOpenError || error instanceof LocomoDataError || error instanceof TraceError)
+    return `memstem: ${error.message}\n`;
   if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DEFAULT_POLICY, POLICY_NAMES } from "../core/index.js";
 import { InvalidRequestError } from "../service/errors.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
@@ -40,6 +41,11 @@ const SETTINGS = {
     "MEMSTEM_MEM0_THRESHOLD",
     "least similarity of a memory to the query, 0 to 1; default: Mem0's own",
     z.coerce.number("must be a number").min(0).max(1).optional(),
+  ),
+  policy: setting(
+    "MEMSTEM_POLICY",
+    `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
+    z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",

@@ -99,6 +99,13 @@ export class BlockRegister {
     return this.#textLength;
   }
 
+  /** Tokens of all blocks that some memory has now. */
+  get currentTokens(): number {
+    let tokens = 0;
+    for (const block of this.current()) tokens += block.tokens;
+    return tokens;
+  }
+
   get(label: Label): StoredBlock | undefined {
     return this.#blocks.get(label);
   }

@@ -1,13 +1,13 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { RequestedMemory, Resolution } from "./block-register.js";
-import { Conversation, recallHistory, standingOf } from "./conversation.js";
+import type { BlockRegister, Resolution, StoredBlock } from "./block-register.js";
+import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
 import { groupBy } from "./group-by.js";
-import type { ConversationId, Digest, NodeId } from "./ids.js";
+import type { ConversationId, Digest, Label, MemoryId, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Injection } from "./injection.js";
 import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
-import type { Ordering, OrderingPolicy } from "./ordering.js";
+import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "./ordering.js";
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
@@ -27,6 +27,8 @@ export interface ComposeInput {
   /** In relevance order, best first. */
   readonly memories: readonly RetrievedMemory[];
   readonly policy: OrderingPolicy;
+  /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
+  readonly memoryBudgetTokens: number | null;
   readonly annotations: AnnotationSettings;
   readonly countTokens: TokenCounter;
   /** Whether memstem once sent a section with this digest to this scope. */
@@ -88,11 +90,18 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const tokensBefore = replay.tokens + messagesTokens(before.messages, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
-  const ordering = policy.order({ anchor, retrieved: fresh }, index);
+  const request: OrderingRequest = {
+    anchor,
+    retrieved: fresh,
+    carrying: carryAllowance(register, fresh, standing, input.memoryBudgetTokens),
+  };
+  const ordering = policy.order(request, state);
+  const cachedBlocks = index.heldBlocks(anchor, ordering.labels);
   const injection = planInjection(register, {
     requested: resolution.blocks,
     standing,
     placed: ordering.labels,
+    carried: ordering.carried,
     placement,
     settings: input.annotations,
   });
@@ -104,12 +113,17 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     injectionTokens(injection, placement, register, countTokens) +
     messagesTokens(question.messages, countTokens);
   const expectedCachedTokens = index.hasAnchor(anchor)
-    ? tokensBefore + (ordering.cachedBlocks > 0 ? countTokens(SECTION_OPENING) + ordering.cachedTokens : 0)
+    ? tokensBefore +
+      (cachedBlocks > 0 ? countTokens(SECTION_OPENING) + tokensOf(register, ordering.labels, cachedBlocks) : 0)
     : replay.cachedTokens;
   const leaf = index.insert(anchor, ordering.labels, state.tick());
+  const turnId = state.newTurnId();
+  policy.learn?.(request, ordering, state, turnId);
+  const asked = resolution.blocks.map(({ label }) => label);
+  state.recent.take(asked, turnId);
 
   const turn: Turn = {
-    id: state.newTurnId(),
+    id: turnId,
     conversationId: conversation?.id ?? null,
     parent: history.turns.at(-1)?.turn.id ?? null,
     given: rest.digests,
@@ -123,7 +137,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   turns.add(turn);
   return {
     messages: prompt.messages,
-    memories: placeMemories(resolution, ordering, injection),
+    memories: placeMemories(register, resolution, ordering, cachedBlocks, injection),
     annotations: injection.annotations.map(renderAnnotation),
     plan: {
       layout: conversation === null ? "single" : "conversation",
@@ -132,7 +146,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       uncachedTokens: totalTokens - expectedCachedTokens,
       totalTokens,
       searchPath: ordering.searchPath,
-      orderChanged: fresh.some(({ label }, rank) => ordering.labels[rank] !== label),
+      orderChanged: ordering.labels
+        .filter((label) => !ordering.carried.has(label))
+        .some((label, rank) => fresh[rank]?.label !== label),
       stableMessages: replay.stableMessages,
     },
     warnings: [...resolutionWarnings(resolution), ...historyWarnings(history)],
@@ -150,11 +166,44 @@ function instructionsAtHead(messages: readonly ChatMessage[]): number {
   return first < 0 ? messages.length : first;
 }
 
-function placeMemories(resolution: Resolution, ordering: Ordering, injection: Injection): PlacedMemory[] {
+/** What may stand in this turn beside the retrieved blocks; null for nothing. */
+function carryAllowance(
+  register: BlockRegister,
+  fresh: readonly StoredBlock[],
+  { given }: Standing,
+  budget: number | null,
+): CarryAllowance | null {
+  const retrieved = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
+  if (budget === null || fresh.length === 0 || budget <= retrieved) return null;
+  return {
+    tokens: budget - retrieved,
+    knownTokens: register.currentTokens,
+    tokensOf: (label) => {
+      const block = register.get(label);
+      return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;
+    },
+  };
+}
+
+/** Tokens of the first `count` blocks of a sequence. */
+function tokensOf(register: BlockRegister, sequence: readonly Label[], count: number): number {
+  return sequence.slice(0, count).reduce((sum, label) => sum + (register.get(label)?.tokens ?? 0), 0);
+}
+
+function placeMemories(
+  register: BlockRegister,
+  resolution: Resolution,
+  ordering: Ordering,
+  cachedBlocks: number,
+  injection: Injection,
+): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
-  const placeAs = ({ label, memoryId, rank }: RequestedMemory, placement: Placement): PlacedMemory => ({
+  const placeAs = (
+    { label, memoryId, rank }: Omit<PlacedMemory, "placement" | "replaces">,
+    placement: Placement,
+  ): PlacedMemory => ({
     label,
     memoryId,
     placement,
@@ -162,7 +211,9 @@ function placeMemories(resolution: Resolution, ordering: Ordering, injection: In
     replaces: replaces.get(label) ?? [],
   });
   const inThisTurn = ordering.labels.flatMap((label, at) =>
-    (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < ordering.cachedBlocks ? "cached_prefix" : "new")),
+    ordering.carried.has(label)
+      ? [placeAs({ label, memoryId: register.memoryOf(label) as MemoryId, rank: null }, "carried_over")]
+      : (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < cachedBlocks ? "cached_prefix" : "new")),
   );
   const placed = new Set(ordering.labels);
   const earlier = resolution.memories.filter(({ label }) => !placed.has(label));

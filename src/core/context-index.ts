@@ -1,5 +1,5 @@
 import type { Digest, Label, NodeId } from "./ids.js";
-import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch } from "./index-node.js";
+import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch, ServedNode } from "./index-node.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 
@@ -47,15 +47,7 @@ export class ContextIndex {
 
   /** Whether some request whose blocks began with this sequence was served behind the anchor and has not been evicted. */
   holds(anchor: Digest, sequence: readonly Label[]): boolean {
-    let place = this.#anchors.get(anchor);
-    let at = 0;
-    while (place !== undefined && at < sequence.length) {
-      place = place.children.get(sequence[at] as Label);
-      for (const label of place?.row.run ?? []) {
-        if (at < sequence.length && sequence[at++] !== label) return false;
-      }
-    }
-    return place !== undefined;
+    return this.hasAnchor(anchor) && this.heldBlocks(anchor, sequence) === sequence.length;
   }
 
   /**
@@ -84,12 +76,56 @@ export class ContextIndex {
         for (const child of childrenWanted(step.place.children, wanted)) pending.push({ place: child, tokens });
       }
     }
-    if (best.tokens === 0) return NO_MATCH;
-    return {
-      labels: [...this.#labelsAbove(best.place), ...best.place.row.run.slice(0, best.taken)],
-      tokens: best.tokens,
-      searchPath: this.#searchPath(best.place),
-    };
+    return best.tokens === 0 ? NO_MATCH : { ...this.#pathTo(best.place, best.taken), tokens: best.tokens };
+  }
+
+  /** Where the sequences begin that were served behind an anchor, for reading; undefined where none was. */
+  root(anchor: Digest): ServedNode | undefined {
+    return this.#anchors.get(anchor);
+  }
+
+  /** The blocks from the anchor to a node, with the first `taken` of its own run. */
+  pathTo(id: NodeId, taken: number): Omit<PrefixMatch, "tokens"> {
+    const place = this.#places.get(id);
+    if (place === undefined) throw new Error(`context index: no node ${id}`);
+    return this.#pathTo(place, taken);
+  }
+
+  /** How many blocks from the front of a sequence were served behind the anchor in this order and not evicted. */
+  heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
+    let place = this.#anchors.get(anchor);
+    let at = 0;
+    while (place !== undefined && at < sequence.length) {
+      place = place.children.get(sequence[at] as Label);
+      for (const label of place?.row.run ?? []) {
+        if (sequence[at] !== label) return at;
+        at++;
+      }
+    }
+    return at;
+  }
+
+  /**
+   * A greedy walk from the anchor: at each node on to the child that begins with the earliest of the `wanted` blocks (a set gives
+   * them in the order in which they were added), for as long as every block on the way is wanted.
+   */
+  walk(anchor: Digest, wanted: ReadonlySet<Label>): Omit<PrefixMatch, "tokens"> {
+    const labels: Label[] = [];
+    const searchPath: number[] = [];
+    const left = new Set(wanted);
+    let place = this.#anchors.get(anchor);
+    while (place !== undefined) {
+      const { children }: Place = place;
+      const first = children.size === 0 ? undefined : [...left].find((label) => children.has(label));
+      place = first === undefined ? undefined : children.get(first);
+      if (place === undefined) break;
+      searchPath.push(place.row.position);
+      for (const label of place.row.run) {
+        if (!left.delete(label)) return { labels, searchPath };
+        labels.push(label);
+      }
+    }
+    return { labels, searchPath };
   }
 
   /**
@@ -313,6 +349,13 @@ export class ContextIndex {
     for (let above = this.#parentOf(place); above !== undefined; above = this.#parentOf(above))
       runs.push(above.row.run);
     return runs.reverse().flat();
+  }
+
+  #pathTo(place: Place, taken: number): Omit<PrefixMatch, "tokens"> {
+    return {
+      labels: [...this.#labelsAbove(place), ...place.row.run.slice(0, taken)],
+      searchPath: this.#searchPath(place),
+    };
   }
 
   #searchPath(place: Place): number[] {

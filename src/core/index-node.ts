@@ -23,6 +23,12 @@ export interface IndexNode {
   lastUsed: number;
 }
 
+/** A node of the served sequences, for reading. */
+export interface ServedNode {
+  readonly row: Pick<IndexNode, "id" | "run" | "lastUsed">;
+  readonly children: ReadonlyMap<Label, ServedNode>;
+}
+
 /** The longest sequence of wanted blocks that an engine should hold behind an anchor. */
 export interface PrefixMatch {
   readonly labels: readonly Label[];

@@ -22,6 +22,8 @@ export interface InjectionRequest {
   readonly standing: Standing;
   /** The blocks that are not in the prompt yet, in the order they are to stand in. */
   readonly placed: readonly Label[];
+  /** Those of them that were not asked for; no annotation names them. */
+  readonly carried: ReadonlySet<Label>;
   readonly placement: Turn["placement"];
   readonly settings: AnnotationSettings;
 }
@@ -48,7 +50,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   }
   const annotations = [
     ...restored,
-    ...orderAnnotation(fresh, placed, settings),
+    ...orderAnnotation(
+      fresh,
+      placed.filter((label) => !request.carried.has(label)),
+      settings,
+    ),
     ...locationAnnotation(earlier, settings),
   ];
   return { blocks, annotations };

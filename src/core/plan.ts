@@ -7,16 +7,18 @@ export type Placement =
   | "cached_prefix"
   /** In this turn, to be computed. */
   | "new"
+  /** In this turn, not asked for: it is cached, and what follows it is only cached behind it. */
+  | "carried_over"
   /** In an earlier turn of this very prompt. */
   | "earlier_turn";
 
-/** One memory that was asked for. */
+/** One memory that was asked for, or carried over. */
 export interface PlacedMemory {
   readonly label: Label;
   readonly memoryId: MemoryId;
   readonly placement: Placement;
-  /** Place in the retrieval order, from 0. */
-  readonly rank: number;
+  /** Place in the retrieval order, from 0; null for one that was carried over. */
+  readonly rank: number | null;
   /** Labels in this prompt whose text this one takes the place of. */
   readonly replaces: readonly Label[];
 }

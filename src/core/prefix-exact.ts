@@ -1,19 +1,20 @@
-import type { OrderingPolicy } from "./ordering.js";
+import { orderForReuse } from "./order-for-reuse.js";
+import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
 /**
- * Ours (ALGORITHMS.md §4): the served sequence that saves the most prefill tokens while holding retrieved blocks only, then the
- * rest in relevance order. Where nothing is cached the order is left alone.
+ * Ours (ALGORITHMS.md §4): the served sequence that saves the most prefill tokens while holding retrieved blocks only, then the rest
+ * in the order that later requests can reuse most of.
  */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",
-  order({ anchor, retrieved }, index) {
+  order({ anchor, retrieved }, { index, recent }) {
     const match = index.search(anchor, new Map(retrieved.map(({ label, tokens }) => [label, tokens])));
     const matched = new Set(match.labels);
-    const rest = retrieved.map(({ label }) => label).filter((label) => !matched.has(label));
+    const rest = retrieved.filter(({ label }) => !matched.has(label));
+    const asked = retrieved.map(({ label }) => label);
     return {
-      labels: [...match.labels, ...rest],
-      cachedBlocks: match.labels.length,
-      cachedTokens: match.tokens,
+      labels: [...match.labels, ...orderForReuse(match.labels, rest, asked, recent.sets())],
+      carried: NOTHING_CARRIED,
       searchPath: match.searchPath,
     };
   },

@@ -1,8 +1,13 @@
+import { type Access, type AccessChanges, AccessWindow } from "./access-frequency.js";
 import { BlockRegister, type RegisterChanges } from "./block-register.js";
+import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
+import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
-import type { ConversationId, TurnId } from "./ids.js";
+import type { ConversationId, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
+import type { ScopeKnowledge } from "./ordering.js";
+import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "./recent-retrievals.js";
 import type { TokenCounter } from "./token-counter.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */
@@ -21,12 +26,18 @@ export interface StoredScope {
   readonly counters: ScopeCounters;
   readonly register: ConstructorParameters<typeof BlockRegister>[0];
   readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
+  readonly recent: readonly RecentRetrieval[];
+  readonly clusters: readonly ClusterNode[];
+  readonly accesses: readonly Access[];
 }
 
 export const EMPTY_SCOPE: StoredScope = {
   counters: FIRST_COUNTERS,
   register: { blocks: [], versions: [], forgotten: [] },
   nodes: [],
+  recent: [],
+  clusters: [],
+  accesses: [],
 };
 
 /** What composes changed in a scope, to be stored in one transaction. */
@@ -34,11 +45,14 @@ export interface ScopeChanges {
   readonly counters: ScopeCounters;
   readonly register: RegisterChanges;
   readonly index: IndexChanges;
+  readonly recent: RecentChanges;
+  readonly clusters: ClusterChanges;
+  readonly accesses: AccessChanges;
 }
 
 /** Bounds on what one scope holds in memory. */
 export interface ScopeBounds {
-  /** Nodes of the context index; past it the least recently used paths go, from memory and from disk. */
+  /** Nodes of the context index, and of the cluster tree; past it the least recently used go, from memory and from disk. */
   readonly maxIndexNodes: number;
   /** Conversations kept loaded; past it the least recently used one is dropped from memory (not from disk). */
   readonly maxLoadedConversations: number;
@@ -47,9 +61,12 @@ export interface ScopeBounds {
 export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
 
 /** The working state of one scope: a cold start is an empty one. Whoever changes it stores what {@link drain} hands over, or drops it. */
-export class ScopeState {
+export class ScopeState implements ScopeKnowledge {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
+  readonly recent: RecentRetrievals;
+  readonly clusters: ClusterTree;
+  readonly accesses: AccessWindow;
   readonly #conversations = new Map<ConversationId, Conversation>();
   #nextTurn: number;
   #requests: number;
@@ -61,6 +78,10 @@ export class ScopeState {
   ) {
     this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes);
+    this.recent = new RecentRetrievals(stored.recent);
+    const nextCluster = 1 + Math.max(0, ...stored.clusters.map(({ id }) => id));
+    this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
+    this.accesses = new AccessWindow(stored.accesses);
     this.#nextTurn = stored.counters.nextTurn;
     this.#requests = stored.counters.requests;
   }
@@ -76,6 +97,18 @@ export class ScopeState {
 
   newTurnId(): TurnId {
     return this.#nextTurn++ as TurnId;
+  }
+
+  /** The engine dropped a request's cache. */
+  evict(leaf: NodeId, turn: TurnId): void {
+    this.index.evict(leaf);
+    this.clusters.evict(turn);
+  }
+
+  /** These blocks' text is gone; nothing is ordered by them any more. */
+  forget(gone: ReadonlySet<Label>): void {
+    for (const knowledge of [this.index, this.recent, this.clusters, this.accesses]) knowledge.forget(gone);
+    this.unloadConversations();
   }
 
   /** A conversation's turns; `load` is asked for them where they are not in memory. */
@@ -98,6 +131,7 @@ export class ScopeState {
   /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 400 * this.index.size;
+    weight += 2_000 * this.recent.size + 1_000 * this.clusters.size + 600 * this.accesses.size;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -113,6 +147,9 @@ export class ScopeState {
       },
       register: this.register.drain(),
       index: this.index.drain(),
+      recent: this.recent.drain(),
+      clusters: this.clusters.drain(),
+      accesses: this.accesses.drain(),
     };
   }
 }

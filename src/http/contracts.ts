@@ -82,8 +82,11 @@ export const composeResult = z
         .object({
           label,
           memory_id: z.string(),
-          placement: z.enum(["cached_prefix", "new", "earlier_turn"]),
-          rank: z.int().meta({ description: "Place in the retrieval order, from 0." }),
+          placement: z.enum(["cached_prefix", "new", "carried_over", "earlier_turn"]),
+          rank: z
+            .int()
+            .nullable()
+            .meta({ description: "Place in the retrieval order, from 0; null where carried over." }),
           replaces: z.array(label),
         })
         .meta({ id: "Block" }),

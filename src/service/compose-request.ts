@@ -30,7 +30,8 @@ export interface ComposeRequest {
   readonly memories: readonly RetrievedMemory[] | null;
   readonly topK: number;
   readonly memoryBudgetTokens: number | null;
-  readonly policy: PolicyName;
+  /** Null: the configured one. */
+  readonly policy: PolicyName | null;
   readonly annotations: AnnotationSettings;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
@@ -118,7 +119,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     memories: fields.memories ?? null,
     topK: fields.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
-    policy: fields.policy ?? "prefix-exact",
+    policy: fields.policy ?? null,
     annotations: annotationSettings(fields.annotations ?? true),
     prompt: fields.prompt ?? false,
   };

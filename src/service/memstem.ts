@@ -8,7 +8,7 @@ import {
   groupBy,
   type Label,
   type MemoryId,
-  type OrderingPolicy,
+  ORDERING_POLICIES,
   type PolicyName,
   type RequestId,
   type RetrievedMemory,
@@ -38,7 +38,8 @@ export interface MemstemParts {
   readonly store: Store;
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
-  readonly policies: Readonly<Record<PolicyName, OrderingPolicy>>;
+  /** Where a request names none. */
+  readonly defaultPolicy: PolicyName;
   readonly countTokens: TokenCounter;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
@@ -187,7 +188,7 @@ export class Memstem {
   }
 
   #composeIn(working: WorkingScope, scope: Scope, request: ComposeRequest, lookup: MemoryLookup): ComposeAnswer {
-    const { store, policies, countTokens } = this.parts;
+    const { store, defaultPolicy, countTokens } = this.parts;
     const { state } = working;
     const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
     if (request.requestId !== null) {
@@ -199,6 +200,7 @@ export class Memstem {
     }
     const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
     const { conversationId } = request;
+    const policy = ORDERING_POLICIES[request.policy ?? defaultPolicy];
     const composition = compose(state, {
       conversation:
         conversationId === null
@@ -212,7 +214,8 @@ export class Memstem {
             },
       messages: request.messages,
       memories,
-      policy: policies[request.policy],
+      policy,
+      memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
       countTokens,
       isOurs: (section) => store.knowsSection(scope, section),
@@ -221,7 +224,11 @@ export class Memstem {
     const answer = {
       memories: composition.memories,
       plan: composition.plan,
-      warnings: [...warnings, ...composition.warnings, ...(request.memoryBudgetTokens === null ? [] : [BUDGET_UNUSED])],
+      warnings: [
+        ...warnings,
+        ...composition.warnings,
+        ...(request.memoryBudgetTokens === null || policy.name === "carry-over" ? [] : [BUDGET_UNUSED]),
+      ],
     };
     working.version = store.commitCompose(scope, working.version, {
       ...recordOf(composition),
@@ -239,7 +246,7 @@ export class Memstem {
       const live = store
         .findLiveRequests(scope.tenant, ids)
         .filter((request) => request.scope.userId === scope.userId && request.scope.agentId === scope.agentId);
-      for (const { leaf } of live) working.state.index.evict(leaf);
+      for (const { leaf, turn } of live) working.state.evict(leaf, turn);
       const names = live.map(({ requestId }) => requestId);
       if (names.length > 0) {
         working.version = store.commitEviction(scope, working.version, working.state.drain(), names);
@@ -252,8 +259,7 @@ export class Memstem {
     const { state } = working;
     const texts = state.register.textsOf(memoryId);
     const gone = state.register.forget(memoryId);
-    state.index.forget(gone);
-    state.unloadConversations();
+    state.forget(gone);
     working.version = this.parts.store.commitForgetting(scope, working.version, {
       changes: state.drain(),
       memoryId,
@@ -280,7 +286,7 @@ const REQUEST_ID_REUSED: Warning = {
 
 const BUDGET_UNUSED: Warning = {
   code: "memory_budget_unused",
-  message: "no policy carries blocks over yet, so the memory budget changes nothing",
+  message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
 function scopeOf(userId: UserId, agentId: AgentId | null): Scope {

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type {
+  Access,
   AgentId,
   Annotation,
   ChatMessage,
+  ClusterNode,
   ConversationId,
   Digest,
   IndexNode,
@@ -15,12 +17,13 @@ import type {
   Plan,
   Scope,
   StoredBlock,
+  StoredScope,
   Turn,
   TurnId,
   UserId,
   Warning,
 } from "../core/index.js";
-import type { blocks, indexNodes, turns, users } from "./schema.js";
+import type { blocks, indexNodes, orderingRows, turns, users } from "./schema.js";
 import type { StoredAnswer } from "./store.js";
 
 /*
@@ -35,11 +38,11 @@ const packedInjection = z.object({
   b: z.array(z.union([z.int(), z.tuple([z.int(), labels])])),
   a: jsonArray,
 });
-const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int(), labels.optional()]);
+const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
 const packedAnswer = z.object({ m: z.array(packedMemory), plan: z.looseObject({}), warnings: jsonArray });
 
 /** Placements by their number in stored answers; only ever appended to. */
-const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn"];
+const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
 export function writeInjection({ blocks, annotations }: Injection): string {
   const packed = blocks.map(({ label, replaces }) => (replaces.length === 0 ? label : [label, replaces]));
@@ -119,6 +122,31 @@ export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
     uses: row.uses,
     live: row.live,
     lastUsed: row.lastUsed,
+  };
+}
+
+const access = z.object({ labels, promoted: z.int() });
+const clusterNode = z.object({
+  parent: z.int().nullable(),
+  blocks: labels,
+  position: z.int(),
+  nextPosition: z.int(),
+  distance: z.number(),
+  uses: z.int(),
+  lastUsed: z.int(),
+  tickets: labels,
+});
+
+export function readOrderingRows(
+  rows: readonly (typeof orderingRows.$inferSelect)[],
+): Pick<StoredScope, "recent" | "clusters" | "accesses"> {
+  const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
+  return {
+    recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
+    clusters: of("cluster").map(
+      ({ id, row }) => ({ id, ...clusterNode.parse(JSON.parse(row)) }) as unknown as ClusterNode,
+    ),
+    accesses: of("access").map(({ id, row }) => ({ turn: id, ...access.parse(JSON.parse(row)) }) as unknown as Access),
   };
 }
 

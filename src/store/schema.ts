@@ -83,6 +83,18 @@ export const indexNodes = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
 
+/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree. */
+export const orderingRows = sqliteTable(
+  "ordering_rows",
+  {
+    scopeId: ofScope(),
+    kind: text("kind", { enum: ["recent", "access", "cluster"] }).notNull(),
+    id: integer("id").notNull(),
+    row: text("row").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.kind, table.id] })],
+);
+
 export const conversations = sqliteTable(
   "conversations",
   {

@@ -11,6 +11,7 @@ import type {
   ScopeChanges,
   StoredScope,
   Turn,
+  TurnId,
   UserId,
 } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
@@ -21,6 +22,7 @@ import {
   readBlock,
   readMessages,
   readNode,
+  readOrderingRows,
   readScope,
   readTurn,
   writeAnswer,
@@ -77,6 +79,7 @@ export class SqliteStore implements Store {
           forgotten,
         },
         nodes: this.#statements.nodes.all(of).map(readNode),
+        ...readOrderingRows(this.#statements.orderingRows.all(of)),
       };
       return { scope: stored, version: { scopeId: user.scopeId, commits: user.version } };
     })();
@@ -164,7 +167,7 @@ export class SqliteStore implements Store {
   }
 
   findLiveRequests(tenant: string, ids: readonly RequestId[]) {
-    const found: { scope: Scope; requestId: RequestId; leaf: NodeId }[] = [];
+    const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
     const { requests, users } = tables;
     for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
       const rows = this.database.orm
@@ -184,6 +187,7 @@ export class SqliteStore implements Store {
           scope: readScope(row.users),
           requestId: row.requests.requestId as RequestId,
           leaf: row.requests.leaf as NodeId,
+          turn: row.requests.turn as TurnId,
         });
       }
     }

@@ -7,6 +7,7 @@ import {
   heads,
   indexNodes,
   memoryVersions,
+  orderingRows,
   requests,
   sections,
   turns,
@@ -154,6 +155,31 @@ export function prepareStatements(orm: OpenDatabase["orm"]) {
     removeNode: orm
       .delete(indexNodes)
       .where(and(eq(indexNodes.scopeId, p("scopeId")), eq(indexNodes.id, p("id"))))
+      .prepare(),
+
+    orderingRows: orm
+      .select()
+      .from(orderingRows)
+      .where(eq(orderingRows.scopeId, p("scopeId")))
+      .orderBy(asc(orderingRows.id))
+      .prepare(),
+    keepOrderingRow: orm
+      .insert(orderingRows)
+      .values({ scopeId: p("scopeId"), kind: sql`${p("kind")}`, id: p("id"), row: p("row") })
+      .onConflictDoUpdate({
+        target: [orderingRows.scopeId, orderingRows.kind, orderingRows.id],
+        set: { row: excluded("row") },
+      })
+      .prepare(),
+    removeOrderingRow: orm
+      .delete(orderingRows)
+      .where(
+        and(
+          eq(orderingRows.scopeId, p("scopeId")),
+          sql`${orderingRows.kind} = ${p("kind")}`,
+          eq(orderingRows.id, p("id")),
+        ),
+      )
       .prepare(),
 
     keepConversation: orm

@@ -13,6 +13,7 @@ import type {
   ScopeChanges,
   StoredScope,
   Turn,
+  TurnId,
   UserId,
   Warning,
 } from "../core/index.js";
@@ -116,7 +117,10 @@ export interface Store {
   /** A request answered before; null where there is none, or where what it quoted was erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
   /** Requests of a tenant that have one of these ids and were not evicted, whoever the user is. */
-  findLiveRequests(tenant: string, ids: readonly RequestId[]): { scope: Scope; requestId: RequestId; leaf: NodeId }[];
+  findLiveRequests(
+    tenant: string,
+    ids: readonly RequestId[],
+  ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
   /** Keeps what the engine reported. Returns the plan it belongs to, or null where there is no such request. */
   recordObservation(scope: Scope, id: RequestId, observation: Observation): Plan | null;
   /** Whether a section with this digest was ever sent to this scope. */

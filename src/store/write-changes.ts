@@ -30,4 +30,16 @@ export function writeChanges(statements: Statements, user: ScopeKey, scopeId: nu
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
   for (const node of changes.index.upserted)
     statements.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
+  const { recent, accesses, clusters } = changes;
+  const drop = (kind: string, ids: readonly number[]) => {
+    for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
+  };
+  const keep = (kind: string, id: number, row: unknown) =>
+    statements.keepOrderingRow.run({ scopeId, kind, id, row: JSON.stringify(row) });
+  drop("recent", recent.removed);
+  for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);
+  drop("access", accesses.removed);
+  for (const { turn, labels, promoted } of accesses.upserted) keep("access", turn, { labels, promoted });
+  drop("cluster", clusters.removed);
+  for (const { id, ...node } of clusters.upserted) keep("cluster", id, node);
 }

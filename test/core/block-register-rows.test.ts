@@ -40,7 +40,16 @@ class StoredRegister {
   take(step: Step): unknown {
     const outcome = step.kind === "forget" ? this.register.forget(step.id) : this.register.resolve(step.memories);
     const counters = { ...FIRST_COUNTERS, nextLabel: this.register.nextLabel };
-    this.rows.apply({ counters, register: this.register.drain(), index: { upserted: [], removed: [] } });
+    const unchanged = { upserted: [], removed: [] };
+    const register = this.register.drain();
+    this.rows.apply({
+      counters,
+      register,
+      index: unchanged,
+      recent: unchanged,
+      clusters: unchanged,
+      accesses: unchanged,
+    });
     return outcome;
   }
 

@@ -2,13 +2,27 @@ import { existsSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Label } from "../../src/core/ids.js";
+import type { RetrievedBlock } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
-import { describeOrderingPolicy } from "./ordering.suite.js";
-import { anyAnchor, anyEvents, anyWanted, HERE, label, labels, ServedSequences } from "./served-sequences.js";
-
-describeOrderingPolicy(prefixExact);
+import {
+  anyAnchor,
+  anyEvents,
+  anyLife,
+  anyRequest,
+  anyWanted,
+  HERE,
+  label,
+  labels,
+  ServedSequences,
+} from "./served-sequences.js";
 
 const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
+
+/** What prefix-exact makes of a request for these blocks, and how many of them should be cached. */
+function ordered(served: ServedSequences, retrieved: readonly RetrievedBlock[], anchor = HERE) {
+  const ordering = prefixExact.order({ anchor, retrieved, carrying: null }, served.known);
+  return { ...ordering, cachedBlocks: served.index.heldBlocks(anchor, ordering.labels) };
+}
 
 describe("prefix-exact", () => {
   it("finds as many cached tokens as a look at every served sequence would", () => {
@@ -25,8 +39,29 @@ describe("prefix-exact", () => {
   it("puts the rest after the cached prefix in relevance order", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));
-    const ordering = prefixExact.order({ anchor: HERE, retrieved: inOrder(9, 2, 7, 1, 8) }, served.index);
-    expect(ordering).toEqual({ labels: [1, 2, 9, 7, 8], cachedBlocks: 2, cachedTokens: 10, searchPath: [0] });
+    const ordering = ordered(served, inOrder(9, 2, 7, 1, 8));
+    expect(ordering).toEqual({ labels: [1, 2, 9, 7, 8], carried: new Set(), cachedBlocks: 2, searchPath: [0] });
+  });
+
+  it("puts first of the rest what a recent request wanted behind the same prefix", () => {
+    const served = new ServedSequences();
+    for (let n = 0; n < 2; n++) {
+      served.compose(prefixExact, { anchor: HERE, retrieved: inOrder(1, 2, 8), carrying: null });
+      served.evict(0);
+    }
+    served.serve(HERE, labels(1, 2));
+    expect(ordered(served, inOrder(9, 2, 1, 8)).labels).toEqual([1, 2, 8, 9]);
+  });
+
+  it("saves exactly what its search finds", () => {
+    const lives = fc.property(anyLife, anyRequest, (life, request) => {
+      const served = ServedSequences.composedBy(prefixExact, life);
+      const { labels: blocks, cachedBlocks } = ordered(served, request.retrieved, request.anchor);
+      const tokens = new Map(request.retrieved.map((block) => [block.label, block.tokens]));
+      const saved = blocks.slice(0, cachedBlocks).reduce((sum, block) => sum + (tokens.get(block) ?? 0), 0);
+      expect(saved).toBe(served.mostCachedTokens(request.anchor, tokens));
+    });
+    fc.assert(lives);
   });
 
   it("prefers more tokens to more blocks", () => {
@@ -35,14 +70,14 @@ describe("prefix-exact", () => {
     served.serve(HERE, labels(4));
     const tokens = [1, 1, 1, 50];
     const retrieved = labels(1, 2, 3, 4).map((wanted, at) => ({ label: wanted, tokens: tokens[at] ?? 0 }));
-    expect(prefixExact.order({ anchor: HERE, retrieved }, served.index).labels).toEqual([4, 1, 2, 3]);
+    expect(ordered(served, retrieved).labels).toEqual([4, 1, 2, 3]);
   });
 
   it("takes the path used last where two save the same", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2));
     served.serve(HERE, labels(2, 1));
-    const first = () => prefixExact.order({ anchor: HERE, retrieved: inOrder(1, 2) }, served.index).labels;
+    const first = () => ordered(served, inOrder(1, 2)).labels;
     expect(first()).toEqual([2, 1]);
     served.serve(HERE, labels(1, 2));
     expect(first()).toEqual([1, 2]);
@@ -52,8 +87,8 @@ describe("prefix-exact", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));
     const elsewhere = "other instructions" as typeof HERE;
-    const ordering = prefixExact.order({ anchor: elsewhere, retrieved: inOrder(3, 2, 1) }, served.index);
-    expect(ordering).toEqual({ labels: [3, 2, 1], cachedBlocks: 0, cachedTokens: 0, searchPath: [] });
+    const ordering = ordered(served, inOrder(3, 2, 1), elsewhere);
+    expect(ordering).toEqual({ labels: [3, 2, 1], carried: new Set(), cachedBlocks: 0, searchPath: [] });
   });
 });
 
@@ -87,7 +122,7 @@ describe.skipIf(!existsSync(casesFile))("prefix-exact, conformance cases (skippe
     const served = new ServedSequences();
     for (const sequence of online.served) served.serve(HERE, sequence.map(named));
     const retrieved = online.request.map((block) => ({ label: named(block), tokens: 1 }));
-    const ordering = prefixExact.order({ anchor: HERE, retrieved }, served.index);
+    const ordering = ordered(served, retrieved);
     expect(online.ordered ?? online.cachedPrefixBlocks, "a case must say what it expects").toBeDefined();
     if (online.ordered !== undefined) expect(ordering.labels).toEqual(online.ordered.map(named));
     if (online.cachedPrefixBlocks !== undefined) expect(ordering.cachedBlocks).toBe(online.cachedPrefixBlocks);

@@ -4,6 +4,7 @@ import { Conversation } from "../../src/core/conversation.js";
 import type { ConversationId, Digest, MemoryId, NodeId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
+import type { OrderingPolicy } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
@@ -49,6 +50,8 @@ export function toolExchange(result: string): ChatMessage[] {
 export interface ComposeOptions {
   readonly conversation?: string;
   readonly annotations?: Partial<AnnotationSettings>;
+  readonly policy?: OrderingPolicy;
+  readonly memoryBudgetTokens?: number;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -78,7 +81,8 @@ export class UserScope {
       conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
       messages,
       memories: retrieved,
-      policy: prefixExact,
+      policy: options.policy ?? prefixExact,
+      memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
       countTokens,
       isOurs: (section) => this.#sections.has(section),
@@ -92,7 +96,7 @@ export class UserScope {
   /** Forgets a memory everywhere, as a service does: register, index, and the stored turns of every conversation. */
   forget(id: string): void {
     const gone = this.#state.register.forget(id as MemoryId);
-    this.#state.index.forget(gone);
+    this.#state.forget(gone);
     for (const turns of this.#turns.values()) {
       for (const [at, turn] of turns.entries()) {
         turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone) };

@@ -1,6 +1,17 @@
 import fc from "fast-check";
+import { AccessWindow } from "../../src/core/access-frequency.js";
+import { ClusterTree } from "../../src/core/cluster-tree.js";
 import { ContextIndex } from "../../src/core/context-index.js";
-import type { Digest, Label, NodeId } from "../../src/core/ids.js";
+import type { Digest, Label, NodeId, TurnId } from "../../src/core/ids.js";
+import type {
+  CarryAllowance,
+  Ordering,
+  OrderingPolicy,
+  OrderingRequest,
+  RetrievedBlock,
+  ScopeKnowledge,
+} from "../../src/core/ordering.js";
+import { RecentRetrievals } from "../../src/core/recent-retrievals.js";
 
 /** A label, for tests that name blocks by number. */
 export function label(n: number): Label {
@@ -19,6 +30,7 @@ export interface ServedSequence {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
   readonly node: NodeId;
+  readonly turn: TurnId;
 }
 
 /** Something that happens to an index. */
@@ -52,18 +64,80 @@ export const anyEvents: fc.Arbitrary<IndexEvent[]> = fc.array(
   { maxLength: 25 },
 );
 
+/** Room for blocks that were not retrieved; of those only the ones with tokens here may be carried. */
+export function allowance(tokens: number, knownTokens: number, carriable: ReadonlyMap<Label, number>): CarryAllowance {
+  return { tokens, knownTokens, tokensOf: (block) => carriable.get(block) ?? null };
+}
+
+/** Nothing to carry, or room between scarce and plenty for some of the labels from 1 to 8. */
+export const anyCarrying: fc.Arbitrary<CarryAllowance | null> = fc.option(
+  fc
+    .tuple(fc.integer({ min: 1, max: 30 }), fc.nat({ max: 90 }), anyWanted)
+    .map(([tokens, knownTokens, carriable]) => allowance(tokens, knownTokens, carriable)),
+  { freq: 3 },
+);
+
+export const anyRequest: fc.Arbitrary<OrderingRequest> = fc.record({
+  anchor: anyAnchor,
+  retrieved: anyWanted.map(blocksOf),
+  carrying: anyCarrying,
+});
+
+export function blocksOf(wanted: ReadonlyMap<Label, number>): RetrievedBlock[] {
+  return [...wanted].map(([block, tokens]) => ({ label: block, tokens }));
+}
+
+/** Something that happens to a scope. */
+export type ScopeEvent =
+  | { readonly kind: "compose"; readonly request: OrderingRequest }
+  | Extract<IndexEvent, { kind: "evict" }>;
+
+/** A life of a scope: mostly composing, sometimes evicting. */
+export const anyLife: fc.Arbitrary<ScopeEvent[]> = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant("compose" as const), request: anyRequest }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), age: fc.nat({ max: 9 }) }) },
+  ),
+  { maxLength: 20 },
+);
+
 /** A context index beside the plain list of what it stands for, as the oracle that it is compared with. */
 export class ServedSequences {
   readonly held: ServedSequence[] = [];
+  /** What policies order by. All but the index learns from {@link compose} only. */
+  readonly known: ScopeKnowledge;
   #now = 0;
 
-  constructor(readonly index: ContextIndex = new ContextIndex([], 1, 10_000)) {}
+  constructor(readonly index: ContextIndex = new ContextIndex([], 1, 10_000)) {
+    const clusters = new ClusterTree([], 1, 10_000);
+    this.known = { index, recent: new RecentRetrievals([]), clusters, accesses: new AccessWindow([]) };
+  }
 
   /** An index with this life behind it. */
   static after(events: readonly IndexEvent[]): ServedSequences {
     const served = new ServedSequences();
     for (const event of events) served.apply(event);
     return served;
+  }
+
+  /** The requests of a life ordered by one policy, each taken in as a compose does. */
+  static composedBy(policy: OrderingPolicy, life: readonly ScopeEvent[]): ServedSequences {
+    const served = new ServedSequences();
+    for (const event of life) {
+      if (event.kind === "compose") served.compose(policy, event.request);
+      else served.evict(event.age);
+    }
+    return served;
+  }
+
+  compose(policy: OrderingPolicy, request: OrderingRequest): Ordering {
+    const ordering = policy.order(request, this.known);
+    this.serve(request.anchor, ordering.labels);
+    const turn = this.#now as TurnId;
+    policy.learn?.(request, ordering, this.known, turn);
+    const asked = request.retrieved.map((block) => block.label);
+    this.known.recent.take(asked, turn);
+    return ordering;
   }
 
   apply(event: IndexEvent): void {
@@ -73,13 +147,15 @@ export class ServedSequences {
 
   serve(anchor: Digest, sequence: readonly Label[]): NodeId {
     const node = this.index.insert(anchor, sequence, ++this.#now);
-    this.held.push({ anchor, labels: sequence, node });
+    this.held.push({ anchor, labels: sequence, node, turn: this.#now as TurnId });
     return node;
   }
 
   evict(age: number): void {
     const [gone] = this.held.splice(Math.max(0, this.held.length - 1 - age), 1);
-    if (gone !== undefined) this.index.evict(gone.node);
+    if (gone === undefined) return;
+    this.index.evict(gone.node);
+    this.known.clusters.evict(gone.turn);
   }
 
   /** The most tokens that any held sequence has in common with the wanted blocks, from its front. By brute force. */

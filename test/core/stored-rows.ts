@@ -1,6 +1,9 @@
+import type { Access } from "../../src/core/access-frequency.js";
 import type { MemoryVersion, StoredBlock } from "../../src/core/block-register.js";
-import type { Label, MemoryId, NodeId } from "../../src/core/ids.js";
+import type { ClusterNode } from "../../src/core/cluster-node.js";
+import type { Label, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import type { IndexNode } from "../../src/core/index-node.js";
+import type { RecentRetrieval } from "../../src/core/recent-retrievals.js";
 import { FIRST_COUNTERS, type ScopeChanges, type ScopeCounters, type StoredScope } from "../../src/core/scope-state.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */
@@ -9,10 +12,13 @@ export class StoredRows {
   readonly #versions = new Map<string, MemoryVersion>();
   readonly #forgotten = new Set<MemoryId>();
   readonly #nodes = new Map<NodeId, IndexNode>();
+  readonly #clusters = new Map<NodeId, ClusterNode>();
+  readonly #recent = new Map<TurnId, RecentRetrieval>();
+  readonly #accesses = new Map<TurnId, Access>();
   #counters: ScopeCounters = FIRST_COUNTERS;
 
   apply(changes: ScopeChanges): void {
-    const { register, index, counters } = structuredClone(changes);
+    const { register, index, counters, recent, clusters, accesses } = structuredClone(changes);
     this.#counters = counters;
     for (const block of register.blocks) this.#blocks.set(block.label, block);
     for (const version of register.versions) this.#versions.set(`${version.memoryId} ${version.label}`, version);
@@ -23,6 +29,12 @@ export class StoredRows {
     }
     for (const node of index.upserted) this.#nodes.set(node.id, node);
     for (const id of index.removed) this.#nodes.delete(id);
+    for (const node of clusters.upserted) this.#clusters.set(node.id, structuredClone(node));
+    for (const id of clusters.removed) this.#clusters.delete(id);
+    for (const row of recent.upserted) this.#recent.set(row.turn, structuredClone(row));
+    for (const turn of recent.removed) this.#recent.delete(turn);
+    for (const row of accesses.upserted) this.#accesses.set(row.turn, structuredClone(row));
+    for (const turn of accesses.removed) this.#accesses.delete(turn);
   }
 
   load(): StoredScope {
@@ -34,6 +46,9 @@ export class StoredRows {
         forgotten: [...this.#forgotten].sort(),
       },
       nodes: [...this.#nodes.values()].sort((a, b) => a.id - b.id),
+      recent: [...this.#recent.values()],
+      clusters: [...this.#clusters.values()].sort((a, b) => a.id - b.id),
+      accesses: [...this.#accesses.values()],
     });
   }
 }

@@ -4,8 +4,8 @@ import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import {
   type ChatMessage,
   type ConversationId,
+  DEFAULT_POLICY,
   type MemoryId,
-  prefixExact,
   type RequestId,
   type UserId,
 } from "../../src/core/index.js";
@@ -35,7 +35,7 @@ describe("what a plan says", () => {
     const memstem = new Memstem({
       store: new SqliteStore(openDatabase(":memory:")),
       source: null,
-      policies: { "prefix-exact": prefixExact },
+      defaultPolicy: DEFAULT_POLICY,
       countTokens: countO200k,
       newRequestId: () => crypto.randomUUID() as RequestId,
       now: () => 0,

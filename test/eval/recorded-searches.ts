@@ -2,7 +2,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { countO200k } from "../../src/cli/o200k.js";
-import { ContextIndex, type Digest, type Label, prefixExact, renderBlock } from "../../src/core/index.js";
+import {
+  type Digest,
+  EMPTY_SCOPE,
+  type Label,
+  prefixExact,
+  renderBlock,
+  ScopeState,
+  type TurnId,
+} from "../../src/core/index.js";
 
 /** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
 export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;
@@ -44,12 +52,16 @@ export function memoryHits({ memories, questions, peerOrders }: Recording, k: 20
     countO200k(renderBlock({ label: (index + 1) as Label, replaces: [] }, text)),
   );
   const retrieved = questions.map((question) => question.retrieved.slice(0, k));
-  const index = new ContextIndex([], 1, 1_000_000);
+  const state = new ScopeState(EMPTY_SCOPE, countO200k);
   const anchor = "recording" as Digest;
   const ours = retrieved.map((blocks, turn) => {
     const weighted = blocks.map((block) => ({ label: (block + 1) as Label, tokens: weights[block] ?? 0 }));
-    const { labels } = prefixExact.order({ anchor, retrieved: weighted }, index);
-    index.insert(anchor, labels, turn);
+    const { labels } = prefixExact.order({ anchor, retrieved: weighted, carrying: null }, state);
+    state.index.insert(anchor, labels, turn);
+    state.recent.take(
+      weighted.map(({ label }) => label),
+      turn as TurnId,
+    );
     return labels.map((label) => label - 1);
   });
   return {

@@ -1,6 +1,6 @@
 import {
+  DEFAULT_POLICY,
   type MemoryId,
-  prefixExact,
   type RequestId,
   type RetrievedMemory,
   type ScopeBounds,
@@ -26,7 +26,7 @@ export function openService({ file = ":memory:", source = null, ...bounds }: Ser
   return new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source,
-    policies: { "prefix-exact": prefixExact },
+    defaultPolicy: DEFAULT_POLICY,
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
     now: () => 1_700_000_000_000,

@@ -52,6 +52,7 @@ export function recordFor(
     ],
     memories: Object.entries(asked.memories).map(([memory, text]) => ({ id: memory as MemoryId, text })),
     policy: prefixExact,
+    memoryBudgetTokens: null,
     annotations: DEFAULT_ANNOTATIONS,
     countTokens,
     isOurs: (section) => store.knowsSection(scope, section),

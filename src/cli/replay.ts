@@ -1,0 +1,113 @@
+import { readFile } from "node:fs/promises";
+import {
+  DEFAULT_POLICY,
+  NOTHING_CARRIED,
+  ORDERING_POLICIES,
+  type OrderingPolicy,
+  POLICY_NAMES,
+  type PolicyName,
+} from "../core/index.js";
+import { type PeerOrders, type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
+import { type Replay, type ReplayOptions, replayTrace } from "../eval/replay-trace.js";
+import { simulatedCache } from "../simulator/simulated-cache.js";
+import { countO200k, encodeO200k } from "./o200k.js";
+
+/** What `memstem replay` was asked for. */
+export interface ReplayCommand {
+  readonly trace: string;
+  readonly k: number;
+  readonly policy?: PolicyName;
+  readonly budgetRatio?: number;
+  readonly layout: "single" | "conversation";
+  readonly cache: "radix" | "blocks";
+  /** Tokens that the simulated cache holds; absent: no end. */
+  readonly capacity?: number;
+  readonly limit?: number;
+  readonly json?: boolean;
+  readonly peer?: string;
+}
+
+/** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
+export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
+  const trace = readTrace(await readJsonFile(command.trace));
+  const replayWith = (policy: OrderingPolicy) => replay(trace, policy, command);
+  if (command.json) {
+    const policy = command.policy ?? DEFAULT_POLICY;
+    print(JSON.stringify({ policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) }));
+    return;
+  }
+  const rows = (command.policy === undefined ? POLICY_NAMES : [command.policy]).map((name) => ({
+    name: name as string,
+    replay: replayWith(ORDERING_POLICIES[name]),
+  }));
+  if (command.peer !== undefined) {
+    const peer = readPeerOrders(await readJsonFile(command.peer));
+    rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recorded(trace, peer, command)) });
+  }
+  print(table(rows));
+}
+
+function replay(trace: RecordedTrace, policy: OrderingPolicy, command: ReplayCommand): Replay {
+  const options: ReplayOptions = {
+    k: command.k,
+    policy,
+    budgetRatio: command.budgetRatio ?? null,
+    layout: command.layout,
+    limit: command.limit,
+  };
+  const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
+  return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options);
+}
+
+/** A policy that gives each question the order that another system gave it. Labels are numbered as memories first appear. */
+function recorded(trace: RecordedTrace, peer: PeerOrders, { k, layout, limit }: ReplayCommand): OrderingPolicy {
+  const orders = peer.orders[`k${k}`];
+  if (orders === undefined) throw new TraceError(`peer: has no orders for k = ${k}`);
+  if (layout !== "single") throw new TraceError("peer: its orders are of single requests");
+  const questions = trace.questions.slice(0, limit);
+  let at = 0;
+  return {
+    name: "context-pilot",
+    order: ({ retrieved }) => {
+      const asked = questions[at]?.retrieved.slice(0, k) ?? [];
+      const order = orders[at++] ?? [];
+      const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
+      if (labels.length !== retrieved.length)
+        throw new TraceError(`peer: order ${at - 1} is not of what was retrieved`);
+      return { labels, carried: NOTHING_CARRIED, searchPath: [] };
+    },
+  };
+}
+
+async function readJsonFile(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    throw new TraceError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+const HEAD = ["policy", "memory hits", "prefilled", "memory sent", "evidence", "prompt", "cached", "to prefill"];
+
+/** Shares are of memory tokens retrieved; the last three columns are tokens per request of the simulated cache. */
+function table(rows: readonly { readonly name: string; readonly replay: Replay }[]): string {
+  const lines = rows.map(({ name, replay: { totals } }) => {
+    const share = (part: number, whole: number) => (whole === 0 ? "-" : (part / whole).toFixed(3));
+    const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
+    return [
+      name,
+      share(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
+      share(totals.prefilledMemoryTokens, totals.retrievedTokens),
+      share(totals.memoryTokens, totals.retrievedTokens),
+      share(totals.evidenceInPrompt, totals.evidence),
+      perRequest(totals.promptTokens),
+      perRequest(totals.cachedTokens),
+      perRequest(totals.uncachedTokens),
+    ];
+  });
+  const widths = HEAD.map((title, column) => Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)));
+  const write = (cells: readonly string[]) =>
+    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join(" | ")} |`;
+  const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  return [write(HEAD), rule, ...lines.map(write)].join("\n");
+}
