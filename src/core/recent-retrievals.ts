@@ -39,6 +39,7 @@ export class RecentRetrievals {
   take(labels: readonly Label[], turn: TurnId): void {
     if (labels.length === 0) return;
     this.#put(turn, labels);
+    this.#removed.delete(turn);
     this.#dirty.add(turn);
     const [oldest] = this.#rows.keys();
     if (this.#rows.size > RECENT_REQUESTS && oldest !== undefined) this.#remove(oldest);

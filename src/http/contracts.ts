@@ -58,7 +58,10 @@ export const composeBody = z
     top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default 20." }),
     memory_budget_tokens: field.memoryBudgetTokens
       .nullish()
-      .meta({ description: "Reserved for carry-over: accepted, and a warning says that it changes nothing yet." }),
+      .meta({
+        description:
+          "Tokens that this turn's memories may come to. The policy `carry-over` uses what the retrieved ones leave of it for cached ones; with any other a warning says that it changes nothing.",
+      }),
     policy: field.policy.nullish(),
     retention: field.retention.nullish(),
     annotations: annotationsWanted.nullish(),

@@ -9,6 +9,7 @@ const SETTINGS = [
   "MEMSTEM_MEM0_URL",
   "MEMSTEM_MEM0_API_KEY",
   "MEMSTEM_MEM0_THRESHOLD",
+  "MEMSTEM_POLICY",
   "MEMSTEM_SEARCH_TIMEOUT_MS",
   "MEMSTEM_WRITE_TIMEOUT_MS",
   "MEMSTEM_MAX_BODY_BYTES",
@@ -23,7 +24,7 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "demo"])
+    for (const command of ["serve", "compose", "demo", "replay"])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,
@@ -48,6 +49,11 @@ describe("memstem --help", () => {
     [["demo", "--k", "0"], /must be 1 to 1000/],
     [["demo", "--limit", "many"], /must be 1 to 1000/],
     [["demo", "--data"], /argument missing/],
+    [["replay"], /required option '--trace <file>' not specified/],
+    [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
+    [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
+    [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
+    [["replay", "--trace", "nowhere.json"], /cannot read nowhere\.json/],
   ])("refuses memstem %j", async (args, says) => {
     const { code, stdout, stderr } = await memstem.run(args);
     expect(code).not.toBe(0);

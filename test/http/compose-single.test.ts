@@ -97,9 +97,32 @@ describe("POST /compose without a conversation", () => {
     ]);
   });
 
-  it("warns that a memory budget changes nothing yet", async () => {
+  it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
     const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_tokens: 100 });
     expect(answer.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
+  });
+
+  it("carries cached blocks over within the budget, and names them in no annotation", async () => {
+    const ask = (memories: object[], memory_budget_tokens?: number) =>
+      app.compose({ user_id: "carla", query: "Tea?", memories, memory_budget_tokens, policy: "carry-over" });
+    await ask([tea, bicycle, paris]);
+    const answer = await ask([paris, tea], 1_000);
+    expect(answer.warnings).toEqual([]);
+    expect(answer.blocks.map(({ memory_id, placement, rank }) => [memory_id, placement, rank])).toEqual([
+      ["m-tea", "cached_prefix", 1],
+      ["m-bicycle", "carried_over", null],
+      ["m-paris", "cached_prefix", 0],
+    ]);
+    expect(answer.annotations).toEqual(["Most relevant first: [3], [1]."]);
+    expect((await ask([paris, tea], 1)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
+  });
+
+  it("takes every policy, and refuses one that it does not know", async () => {
+    for (const policy of ["retrieval", "sorted", "context-pilot", "knowledge-tree", "access-frequency"]) {
+      const { plan, blocks } = await app.compose({ user_id: policy, query: "Tea?", memories: [tea, paris], policy });
+      expect(plan.policy).toBe(policy);
+      expect(blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea", "m-paris"]);
+    }
   });
 });
 

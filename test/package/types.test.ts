@@ -57,7 +57,7 @@ const client: MemstemClient = createMemstem(options);
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
 const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
 const label: Label | undefined = answer.blocks[0]?.label;
-const placement: "cached_prefix" | "new" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
+const placement: "cached_prefix" | "new" | "carried_over" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
 const tokens: number = answer.plan.expectedCachedTokens + answer.plan.uncachedTokens;
 const codes: string[] = answer.warnings.map(({ code }) => code);
 const added: readonly { id: string; memory: string }[] = await client.add({ userId: "ada", memories: ["in Paris"] });

@@ -60,8 +60,9 @@ describe("eviction", () => {
     }
     await service.evict(ids.map(id));
     expect(service.describeIndex(id("ana"), null, 100).nodes).toEqual([]);
-    const { blocks } = await composeWith(service, { userId: "ana", query: "y", memories: FACTS });
-    expect(blocks.map(({ label }) => label)).toEqual([1, 2, 3]);
+    const { blocks, plan } = await composeWith(service, { userId: "ana", query: "y", memories: FACTS });
+    expect(blocks.map(({ label }) => label).sort()).toEqual([1, 2, 3]);
+    expect(plan.expectedCachedTokens).toBe(0);
     await service.close();
   });
 

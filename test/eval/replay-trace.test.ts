@@ -1,0 +1,109 @@
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
+import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../src/core/index.js";
+import { readPeerOrders, readTrace, TraceError } from "../../src/eval/recorded-trace.js";
+import { type Replay, type ReplayOptions, replayTrace } from "../../src/eval/replay-trace.js";
+import { simulatedCache } from "../../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS } from "./recorded-searches.js";
+
+const shared = fileURLToPath(new URL("../../../shared/data/traces/", import.meta.url));
+const has = existsSync(shared);
+
+const SMALL = readTrace({
+  memories: ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a red bicycle to work."].map((memory, at) => ({
+    memory,
+    evidence: [`D1:${at}`],
+  })),
+  questions: [
+    { question: "What?", answer: "Tea.", evidence: ["D1:0"], retrieved: [0, 1, 2] },
+    { question: "Where?", answer: 7, evidence: ["D1:2", "D1:1"], retrieved: [2, 0, 1] },
+  ],
+});
+
+function replayOf(
+  trace: ReturnType<typeof readTrace>,
+  policy: PolicyName,
+  options: Partial<ReplayOptions> = {},
+): Replay {
+  const counters = { encode: encodeO200k, countTokens: countO200k };
+  const of = { k: 20, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", ...options } as const;
+  return replayTrace(trace, simulatedCache("radix"), counters, of);
+}
+
+describe("replaying a trace", () => {
+  it("gives each prompt's blocks as they stand in it, and what a simulated cache makes of it", () => {
+    const { requests, totals } = replayOf(SMALL, "prefix-exact");
+    expect(requests.map(({ order, carried }) => ({ order, carried }))).toEqual([
+      { order: [0, 1, 2], carried: [] },
+      { order: [0, 1, 2], carried: [] },
+    ]);
+    expect(requests[0]?.cachedTokens).toBe(0);
+    expect(requests[1]?.cachedTokens).toBeGreaterThan(20);
+    for (const { promptTokens, cachedTokens, uncachedTokens } of requests)
+      expect(cachedTokens + uncachedTokens).toBe(promptTokens);
+    expect(totals).toMatchObject({ requests: 2, evidence: 3, evidenceInPrompt: 3 });
+    expect(totals.prefilledMemoryTokens * 2).toBe(totals.retrievedTokens);
+  });
+
+  it("names carried blocks, and counts evidence in them", () => {
+    const { requests, totals } = replayOf(SMALL, "carry-over", { k: 2, budgetRatio: 3 });
+    expect(requests[1]).toMatchObject({ order: [0, 2], carried: [] });
+    expect(totals.evidenceInPrompt).toBe(2);
+  });
+
+  it("counts blocks of earlier turns of a conversation as standing in the prompt", () => {
+    const { requests } = replayOf(SMALL, "prefix-exact", { k: 1, layout: "conversation" });
+    expect(requests.map(({ order }) => order)).toEqual([[0], [0, 2]]);
+  });
+
+  it("refuses what is no trace, naming the field", () => {
+    expect(() => readTrace({ memories: [] })).toThrow(TraceError);
+    expect(() => readTrace({ memories: [{ memory: "a" }], questions: [{ question: "b", retrieved: [1] }] })).toThrow(
+      "questions[0].retrieved: there is no memory 1",
+    );
+    expect(() => readPeerOrders({ policy: "p", orders: { k20: [["x"]] } })).toThrow(/peer: orders\.k20\.0\.0/);
+  });
+
+  const title = "on real Mem0 searches of six conversations";
+  describe(has ? title : `${title} (skipped: the recordings are not here)`, () => {
+    const traces = has
+      ? RECORDED_CONVERSATIONS.map((name) => readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))))
+      : [];
+    const median = (values: number[]) => {
+      const sorted = values.sort((a, b) => a - b);
+      return ((sorted[2] ?? Number.NaN) + (sorted[3] ?? Number.NaN)) / 2;
+    };
+    const totalsOf = (policy: PolicyName, k: number, budgetRatio: number | null = null) =>
+      traces.map((trace) => replayOf(trace, policy, { k, budgetRatio, limit: 150 }).totals);
+
+    it.skipIf(!has)("carry-over at k = 100 prefills at most 0.16 within 1.5×, 0.025 within 3×", () => {
+      for (const [ratio, most] of [
+        [1.5, 0.16],
+        [3, 0.025],
+      ] as const) {
+        const totals = totalsOf("carry-over", 100, ratio);
+        expect(median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens))).toBeLessThanOrEqual(most);
+        for (const t of totals) expect(t.memoryTokens / t.retrievedTokens).toBeLessThanOrEqual(ratio);
+      }
+    });
+
+    it.skipIf(!has)(
+      "no policy sends less evidence than was retrieved; prefix-exact hits most of those that carry nothing",
+      () => {
+        const retrieved = totalsOf("retrieval", 20);
+        const ours = totalsOf("prefix-exact", 20);
+        for (const policy of POLICY_NAMES) {
+          for (const [at, totals] of totalsOf(policy, 20, 1.5).entries()) {
+            expect(totals.evidenceInPrompt).toBeGreaterThanOrEqual(retrieved[at]?.evidenceInPrompt ?? Number.NaN);
+            if (policy !== "carry-over")
+              expect(totals.prefilledMemoryTokens).toBeGreaterThanOrEqual(
+                ours[at]?.prefilledMemoryTokens ?? Number.NaN,
+              );
+          }
+        }
+      },
+    );
+  });
+});
