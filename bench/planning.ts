@@ -1,10 +1,12 @@
 /**
  * `npm run bench:planning`: ordering one request for a user with many served sequences, in-process, without commit.
+ * An index holds the 20,000 nodes used last (`DEFAULT_SCOPE_BOUNDS`), whatever was served before.
  *
  * Floor: every retrieved block is looked up once, and every recent request once against it: some 20 × 64 set look-ups at k = 20, 100 × 64
  * at k = 100, about 10 ns each: 0.013 and 0.064 ms. Expected: two to three times that.
  */
 import {
+  DEFAULT_SCOPE_BOUNDS,
   type Digest,
   EMPTY_SCOPE,
   type Label,
@@ -41,7 +43,7 @@ function retrieve(k: number, random: () => number): { label: Label; tokens: numb
 
 function measure(name: PolicyName, k: number, sequences: number): number {
   const policy = ORDERING_POLICIES[name];
-  const state = new ScopeState(EMPTY_SCOPE, () => TOKENS, { maxIndexNodes: 1_000_000, maxLoadedConversations: 1 });
+  const state = new ScopeState(EMPTY_SCOPE, () => TOKENS, DEFAULT_SCOPE_BOUNDS);
   const random = seeded(k);
   const times: number[] = [];
   for (let turn = 1; turn <= sequences + MEASURED; turn++) {

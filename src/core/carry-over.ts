@@ -9,8 +9,8 @@ import { prefixExact } from "./prefix-exact.js";
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
 /** A prompt with room for all known blocks pays nothing for carrying; short of it by this share of the retrieved tokens, all of it. */
 const SCARCE_BY = 0.1;
-/** Most nodes of the index that one search looks at, so that its time is bounded; the freshest branches come first. */
-const MAX_VISITED = 20_000;
+/** Most nodes of the index that one search looks at, so that its time is bounded; the most promising branches come first. */
+const MAX_VISITED = 2_000;
 
 /**
  * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not

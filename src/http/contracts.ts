@@ -56,12 +56,10 @@ export const composeBody = z
     memories: memoriesInAnyShape.optional(),
     system: field.system.nullish().meta({ description: "Instructions to stand before the messages." }),
     top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default 20." }),
-    memory_budget_tokens: field.memoryBudgetTokens
-      .nullish()
-      .meta({
-        description:
-          "Tokens that this turn's memories may come to. The policy `carry-over` uses what the retrieved ones leave of it for cached ones; with any other a warning says that it changes nothing.",
-      }),
+    memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
+      description:
+        "Tokens that this turn's memories may come to. The policy `carry-over` uses what the retrieved ones leave of it for cached ones; with any other a warning says that it changes nothing.",
+    }),
     policy: field.policy.nullish(),
     retention: field.retention.nullish(),
     annotations: annotationsWanted.nullish(),
