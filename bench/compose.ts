@@ -14,22 +14,12 @@ import { composeRequest } from "../src/service/compose-request.js";
 import { Memstem } from "../src/service/memstem.js";
 import { openDatabase } from "../src/store/open-database.js";
 import { SqliteStore } from "../src/store/sqlite-store.js";
+import { seeded } from "./seeded.js";
 
 const EARLIER = 150;
 const MEASURED = 50;
 const USERS = 12;
 const KNOWN_MEMORIES = 400;
-
-/** A small seeded generator (mulberry32), so that every run asks for the same. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 const memories = Array.from({ length: KNOWN_MEMORIES }, (_, n) => ({
   id: `memory-${n.toString().padStart(30, "0")}` as MemoryId,

@@ -15,22 +15,12 @@ import {
   ScopeState,
   type TurnId,
 } from "../src/core/index.js";
+import { seeded } from "./seeded.js";
 
 const MEMORIES = 400;
 const MEASURED = 300;
 const TOKENS = 25;
 const ANCHOR = "bench" as Digest;
-
-/** A small seeded generator (mulberry32), so that every run asks for the same. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** k distinct blocks, popular ones more often (Zipf, exponent 0.8). */
 function retrieve(k: number, random: () => number): { label: Label; tokens: number }[] {
