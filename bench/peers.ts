@@ -11,9 +11,8 @@ import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
 import { readPeerOrders, readTrace } from "../src/eval/recorded-trace.js";
 import { replayTrace } from "../src/eval/replay-trace.js";
-import { ServedPrefixes } from "../src/eval/served-prefixes.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import { hitShare, RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
 
 const LIMIT = 150;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
@@ -45,16 +44,8 @@ function totalsOf(policy: PolicyName, k: number, budgetRatio: number | null) {
 
 function recordedHits(k: number): number[] {
   return recordings.map(({ trace, peer }) => {
-    const served = new ServedPrefixes();
     const weights = trace.memories.map(({ memory }, at) => countO200k(`[${at + 1}] ${memory}\n`));
-    const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
-    let hit = 0;
-    let all = 0;
-    for (const order of (peer.orders[`k${k}`] ?? []).slice(0, LIMIT)) {
-      hit += sum(order.slice(0, served.take(order)));
-      all += sum(order);
-    }
-    return hit / all;
+    return hitShare((peer.orders[`k${k}`] ?? []).slice(0, LIMIT), weights);
   });
 }
 

@@ -11,6 +11,7 @@ import {
   ScopeState,
   type TurnId,
 } from "../../src/core/index.js";
+import { ServedPrefixes } from "../../src/eval/served-prefixes.js";
 
 /** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
 export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;
@@ -71,28 +72,15 @@ export function memoryHits({ memories, questions, peerOrders }: Recording, k: 20
   };
 }
 
-interface Served {
-  readonly next: Map<number, Served>;
-}
-
-/** Independent of the index under test: a plain trie of whole sequences. */
-function hitShare(orders: readonly (readonly number[])[], weights: readonly number[]): number {
-  const root: Served = { next: new Map() };
+/** Independent of the index under test: {@link ServedPrefixes} knows whole sequences only. */
+export function hitShare(orders: readonly (readonly number[])[], weights: readonly number[]): number {
+  const served = new ServedPrefixes();
+  const sum = (blocks: readonly number[]) => blocks.reduce((tokens, block) => tokens + (weights[block] ?? 0), 0);
   let hit = 0;
   let total = 0;
   for (const order of orders) {
-    let at = root;
-    let isHitting = true;
-    for (const block of order) {
-      const weight = weights[block] ?? 0;
-      total += weight;
-      const known = at.next.get(block);
-      isHitting &&= known !== undefined;
-      if (isHitting) hit += weight;
-      const step: Served = known ?? { next: new Map() };
-      at.next.set(block, step);
-      at = step;
-    }
+    hit += sum(order.slice(0, served.take(order)));
+    total += sum(order);
   }
   return hit / total;
 }
