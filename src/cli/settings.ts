@@ -1,16 +1,27 @@
 import { z } from "zod";
-import { DEFAULT_POLICY, POLICY_NAMES } from "../core/index.js";
+import {
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODEL_NAMES,
+  ENGINE_MODELS,
+  POLICY_NAMES,
+  RETENTION_NAMES,
+} from "../core/index.js";
 import { InvalidRequestError } from "../service/errors.js";
+import { engineModel } from "./engine-model-setting.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
   readonly variable: string;
   readonly help: string;
   readonly schema: S;
+  /** The default as it would be given, where what is read of it is no text. */
+  readonly standard?: string | undefined;
 }
 
-function setting<S extends z.ZodType>(variable: string, help: string, schema: S): Setting<S> {
-  return { variable, help, schema };
+function setting<S extends z.ZodType>(variable: string, help: string, schema: S, standard?: string): Setting<S> {
+  return { variable, help, schema, standard };
 }
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
@@ -46,6 +57,17 @@ const SETTINGS = {
     "MEMSTEM_POLICY",
     `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
     z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
+  ),
+  retention: setting(
+    "MEMSTEM_RETENTION",
+    `what a conversation keeps of injected memories where a request does not say: ${RETENTION_NAMES.join(", ")}`,
+    z.enum(RETENTION_NAMES).default(DEFAULT_RETENTION),
+  ),
+  engineModel: setting(
+    "MEMSTEM_COST",
+    `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
+    engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
+    DEFAULT_ENGINE_MODEL,
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
@@ -120,9 +142,10 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
 
 /** The settings as `--help` lists them. */
 export function settingsHelp(): string {
-  const lines = Object.values(SETTINGS).map(({ variable, help, schema }) => {
-    const standard = schema.safeParse(undefined).data;
-    return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
-  });
+  const lines = Object.values(SETTINGS).map(
+    ({ variable, help, schema, standard = schema.safeParse(undefined).data }) => {
+      return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
+    },
+  );
   return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;
 }

@@ -80,11 +80,14 @@ export function injectionTokens(
   if (isEmptyInjection(injection)) return 0;
   let tokens = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
   if (placement === "after-tool-result") tokens += TOKENS_PER_MESSAGE;
-  for (const block of injection.blocks) {
-    const stored = register.get(block.label);
-    if (stored === undefined) continue;
-    tokens += block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
-  }
+  for (const block of injection.blocks) tokens += blockTokens(block, register, countTokens);
   for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
   return tokens;
+}
+
+/** Tokens of a block's line as it stands in a section; none for one whose text is gone. */
+export function blockTokens(block: InjectedBlock, register: BlockRegister, countTokens: TokenCounter): number {
+  const stored = register.get(block.label);
+  if (stored === undefined) return 0;
+  return block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
 }

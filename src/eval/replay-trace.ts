@@ -4,10 +4,15 @@ import {
   type ConversationId,
   compose,
   DEFAULT_ANNOTATIONS,
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_RETENTION,
   EMPTY_SCOPE,
+  ENGINE_MODELS,
+  type EngineModel,
   type Label,
   type MemoryId,
   type OrderingPolicy,
+  type RetentionName,
   renderBlock,
   ScopeState,
   type TokenCounter,
@@ -26,6 +31,12 @@ export interface ReplayOptions {
   /** Memory budget as a multiple of the tokens of what each question retrieved; null: none. */
   readonly budgetRatio: number | null;
   readonly layout: "single" | "conversation";
+  /** What a conversation keeps of injected memories; default `keep`. */
+  readonly retention?: RetentionName | undefined;
+  /** What `auto` goes by; default: the default one. */
+  readonly engine?: EngineModel | undefined;
+  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  readonly answer?: string | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
 }
@@ -104,10 +115,14 @@ export function replayTrace(
       policy: options.policy,
       memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
       annotations: DEFAULT_ANNOTATIONS,
+      retention: options.retention ?? DEFAULT_RETENTION,
+      engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
       countTokens,
       isOurs: () => false,
     });
-    history.push(spoken, { role: "assistant", content: typeof answer === "string" ? answer : NO_ANSWER });
+    const said = options.answer ?? (typeof answer === "string" ? answer : NO_ANSWER);
+    const answered: ChatMessage = { role: "assistant", content: said };
+    history.push(spoken, answered);
     const placed = composition.memories.filter(({ placement }) => placement !== "earlier_turn");
     const inThisTurn = [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
     const carried = placed
@@ -118,6 +133,8 @@ export function replayTrace(
 
     const tokens = tokenize(composition.messages);
     const { cachedTokens } = cache.serve({ tokens }, 0);
+    // What an engine generates stays in its cache like what it was given.
+    if (isConversation) cache.serve({ tokens: tokenize([...composition.messages, answered]) }, 0);
     const uncachedTokens = tokens.length - cachedTokens;
     requests.push({ order, carried, promptTokens: tokens.length, cachedTokens, uncachedTokens });
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));

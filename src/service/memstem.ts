@@ -5,14 +5,17 @@ import {
   compose,
   DEFAULT_SCOPE_BOUNDS,
   digestOf,
+  type EngineModel,
   groupBy,
   type Label,
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
   type RequestId,
+  type RetentionName,
   type RetrievedMemory,
   renderSection,
+  retained,
   type Scope,
   type ScopeBounds,
   type TokenCounter,
@@ -33,13 +36,20 @@ import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
 /** Tenants come with API keys; until then there is one. */
 const TENANT = "default";
 
+/** What holds where a request does not say. */
+export interface ComposeDefaults {
+  readonly policy: PolicyName;
+  readonly retention: RetentionName;
+  /** What prompts cost the engine that they go to. */
+  readonly engine: EngineModel;
+}
+
 /** What the service is made of; built in one place. */
 export interface MemstemParts {
   readonly store: Store;
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
-  /** Where a request names none. */
-  readonly defaultPolicy: PolicyName;
+  readonly defaults: ComposeDefaults;
   readonly countTokens: TokenCounter;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
@@ -188,7 +198,7 @@ export class Memstem {
   }
 
   #composeIn(working: WorkingScope, scope: Scope, request: ComposeRequest, lookup: MemoryLookup): ComposeAnswer {
-    const { store, defaultPolicy, countTokens } = this.parts;
+    const { store, defaults, countTokens } = this.parts;
     const { state } = working;
     const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
     if (request.requestId !== null) {
@@ -200,7 +210,7 @@ export class Memstem {
     }
     const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
     const { conversationId } = request;
-    const policy = ORDERING_POLICIES[request.policy ?? defaultPolicy];
+    const policy = ORDERING_POLICIES[request.policy ?? defaults.policy];
     const composition = compose(state, {
       conversation:
         conversationId === null
@@ -217,6 +227,8 @@ export class Memstem {
       policy,
       memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
+      retention: request.retention ?? defaults.retention,
+      engine: defaults.engine,
       countTokens,
       isOurs: (section) => store.knowsSection(scope, section),
     });
@@ -265,10 +277,11 @@ export class Memstem {
       memoryId,
       gone,
       texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
-      sectionOf: (injection) => {
-        const section = renderSection(injection, state.register.textOf);
-        return section === "" ? null : digestOf(section);
-      },
+      sectionsOf: ({ injection, retention }) =>
+        [injection, retained(injection, retention)]
+          .map((standing) => renderSection(standing, state.register.textOf))
+          .filter((section) => section !== "")
+          .map(digestOf),
       at: this.parts.now(),
     });
     return gone;
@@ -293,6 +306,6 @@ function scopeOf(userId: UserId, agentId: AgentId | null): Scope {
   return { tenant: TENANT, userId, agentId };
 }
 
-function recordOf({ turn, given, head, section }: Composition) {
-  return { turn, given, head, section };
+function recordOf({ turn, given, head, sections }: Composition) {
+  return { turn, given, head, sections };
 }

@@ -1,11 +1,13 @@
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/annotations.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
+import { ENGINE_MODELS, type EngineModel } from "../../src/core/engine-model.js";
 import type { ConversationId, Digest, MemoryId, NodeId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import type { OrderingPolicy } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
+import type { RetentionName } from "../../src/core/retention.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
 import type { TokenCounter } from "../../src/core/token-counter.js";
@@ -52,6 +54,8 @@ export interface ComposeOptions {
   readonly annotations?: Partial<AnnotationSettings>;
   readonly policy?: OrderingPolicy;
   readonly memoryBudgetTokens?: number;
+  readonly retention?: RetentionName;
+  readonly engine?: EngineModel;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -84,11 +88,13 @@ export class UserScope {
       policy: options.policy ?? prefixExact,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
+      retention: options.retention ?? "keep",
+      engine: options.engine ?? ENGINE_MODELS.gpu,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     });
     stored.push(structuredClone(composition.turn));
-    if (composition.section !== null) this.#sections.add(composition.section);
+    for (const section of composition.sections) this.#sections.add(section);
     this.#rows.apply(this.#state.drain());
     return composition;
   }
@@ -99,7 +105,8 @@ export class UserScope {
     this.#state.forget(gone);
     for (const turns of this.#turns.values()) {
       for (const [at, turn] of turns.entries()) {
-        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone) };
+        const requested = turn.requested.filter((label) => !gone.has(label));
+        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone), requested };
       }
     }
     this.#state.unloadConversations();

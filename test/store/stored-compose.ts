@@ -4,6 +4,7 @@ import {
   compose,
   DEFAULT_ANNOTATIONS,
   type Digest,
+  ENGINE_MODELS,
   type MemoryId,
   prefixExact,
   type RequestId,
@@ -54,6 +55,8 @@ export function recordFor(
     policy: prefixExact,
     memoryBudgetTokens: null,
     annotations: DEFAULT_ANNOTATIONS,
+    retention: "keep",
+    engine: ENGINE_MODELS.gpu,
     countTokens,
     isOurs: (section) => store.knowsSection(scope, section),
   });
@@ -62,7 +65,7 @@ export function recordFor(
     turn: composition.turn,
     given: composition.given,
     head: composition.head,
-    section: composition.section,
+    sections: composition.sections,
     request: {
       id: asked.requestId as RequestId,
       leaf: composition.leaf,
