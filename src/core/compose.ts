@@ -1,5 +1,5 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { BlockRegister, Resolution, StoredBlock } from "./block-register.js";
+import type { BlockRegister, Resolution } from "./block-register.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
 import { groupBy } from "./group-by.js";
@@ -14,6 +14,7 @@ import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js
 import { replayTurns } from "./replay.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
+import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
