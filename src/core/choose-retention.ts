@@ -1,6 +1,6 @@
 import type { AnnotationSettings } from "./annotations.js";
 import { autoRetention, type SectionTokens } from "./auto-retention.js";
-import type { BlockRegister, StoredBlock } from "./block-register.js";
+import type { BlockRegister } from "./block-register.js";
 import { type Standing, standingOf } from "./conversation.js";
 import type { EngineModel } from "./engine-model.js";
 import type { Label } from "./ids.js";
@@ -10,6 +10,7 @@ import { type DigestedMessages, messagesTokens } from "./prompt.js";
 import type { Replay } from "./replay.js";
 import type { RetentionChoice } from "./retention.js";
 import type { SeenRetrievals } from "./seen-retrievals.js";
+import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 

@@ -1,5 +1,5 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { BlockRegister, Resolution, StoredBlock } from "./block-register.js";
+import type { BlockRegister, Resolution } from "./block-register.js";
 import { chooseRetention } from "./choose-retention.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
@@ -17,6 +17,7 @@ import { replayTurns, splitAtAnchor } from "./replay.js";
 import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
+import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";

@@ -38,6 +38,7 @@ export * from "./retrieved-memory.js";
 export * from "./scope-state.js";
 export { sorted } from "./sorted.js";
 export { unstorable, unstorableWithin } from "./storable-text.js";
+export * from "./stored-block.js";
 export * from "./token-counter.js";
 export * from "./turn.js";
 export type { Warning } from "./warning.js";

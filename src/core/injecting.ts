@@ -1,5 +1,5 @@
 import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "./annotations.js";
-import type { BlockRegister, StoredBlock } from "./block-register.js";
+import type { BlockRegister } from "./block-register.js";
 import type { Standing } from "./conversation.js";
 import { groupBy } from "./group-by.js";
 import type { Label } from "./ids.js";
@@ -11,6 +11,7 @@ import {
   NOTHING_INJECTED,
 } from "./injection.js";
 import { renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
+import type { StoredBlock } from "./stored-block.js";
 import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 

@@ -1,72 +1,21 @@
-import {
-  type ChatMessage,
-  Conversation,
-  type ConversationId,
-  compose,
-  DEFAULT_ANNOTATIONS,
-  DEFAULT_ENGINE_MODEL,
-  DEFAULT_RETENTION,
-  EMPTY_SCOPE,
-  ENGINE_MODELS,
-  type EngineModel,
-  type Label,
-  type MemoryId,
-  type OrderingPolicy,
-  type RetentionName,
-  renderBlock,
-  ScopeState,
-  type TokenCounter,
-} from "../core/index.js";
-import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
 import type { PrefixCache } from "../simulator/prefix-cache.js";
+import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens } from "./compose-trace.js";
 import type { RecordedTrace } from "./recorded-trace.js";
-import { ServedPrefixes } from "./served-prefixes.js";
-
-const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
-const NO_ANSWER = "I don't know.";
-
-export interface ReplayOptions {
-  readonly k: number;
-  readonly policy: OrderingPolicy;
-  /** Memory budget as a multiple of the tokens of what each question retrieved; null: none. */
-  readonly budgetRatio: number | null;
-  readonly layout: "single" | "conversation";
-  /** What a conversation keeps of injected memories; default `keep`. */
-  readonly retention?: RetentionName | undefined;
-  /** What `auto` goes by; default: the default one. */
-  readonly engine?: EngineModel | undefined;
-  /** What the engine is taken to have answered to each question; default: the recorded answer. */
-  readonly answer?: string | undefined;
-  /** First so many questions only. */
-  readonly limit?: number | undefined;
-}
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
-export interface ReplayedRequest {
-  /** The blocks as they stand in the prompt, carried ones and those of earlier turns included. */
-  readonly order: readonly number[];
-  readonly carried: readonly number[];
+export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried"> {
   readonly promptTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
 }
 
-/** Sums over all requests. Memory tokens are those of the blocks' lines. */
-export interface ReplayTotals {
+/** Sums over all requests. */
+export interface ReplayTotals extends Omit<ComposedPrompt, "tokens" | "answered" | "order" | "carried"> {
   readonly requests: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
-  /** Memory tokens retrieved. */
-  readonly retrievedTokens: number;
-  /** Memory tokens in the prompts. */
-  readonly memoryTokens: number;
-  /** Memory tokens outside the longest run of blocks that stood at the beginning of an earlier prompt: an endless, block-exact cache. */
-  readonly prefilledMemoryTokens: number;
-  /** Evidence ids of the questions, and how many of them are of a block in the prompt. */
-  readonly evidence: number;
-  readonly evidenceInPrompt: number;
 }
 
 export interface Replay {
@@ -78,20 +27,10 @@ export interface Replay {
 export function replayTrace(
   trace: RecordedTrace,
   cache: PrefixCache,
-  { encode, countTokens }: { readonly encode: Encode; readonly countTokens: TokenCounter },
+  tokens: TextTokens,
   options: ReplayOptions,
 ): Replay {
-  const state = new ScopeState(EMPTY_SCOPE, countTokens);
-  const tokenize = chatTokenizer(encode);
-  const turns = new Conversation([]);
-  const history: ChatMessage[] = [];
-  const served = new ServedPrefixes();
-  const weights = trace.memories.map(({ memory }, at) =>
-    countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, memory)),
-  );
-  const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   const requests: ReplayedRequest[] = [];
-  const standing: number[] = [];
   const totals = {
     requests: 0,
     promptTokens: 0,
@@ -103,50 +42,21 @@ export function replayTrace(
     evidence: 0,
     evidenceInPrompt: 0,
   };
-  for (const { question, answer, retrieved, evidence } of trace.questions.slice(0, options.limit)) {
-    const asked = retrieved.slice(0, options.k);
-    const retrievedTokens = sum(asked);
-    const spoken: ChatMessage = { role: "user", content: question };
-    const isConversation = options.layout === "conversation";
-    const composition = compose(state, {
-      conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
-      messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
-      memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
-      policy: options.policy,
-      memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
-      annotations: DEFAULT_ANNOTATIONS,
-      retention: options.retention ?? DEFAULT_RETENTION,
-      engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
-      countTokens,
-      isOurs: () => false,
-    });
-    const said = options.answer ?? (typeof answer === "string" ? answer : NO_ANSWER);
-    const answered: ChatMessage = { role: "assistant", content: said };
-    history.push(spoken, answered);
-    const placed = composition.memories.filter(({ placement }) => placement !== "earlier_turn");
-    const inThisTurn = [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
-    const carried = placed
-      .filter(({ placement }) => placement === "carried_over")
-      .map(({ memoryId }) => Number(memoryId));
-    const order = [...standing, ...inThisTurn];
-    if (isConversation) standing.push(...inThisTurn);
-
-    const tokens = tokenize(composition.messages);
-    const { cachedTokens } = cache.serve({ tokens }, 0);
-    // What an engine generates stays in its cache like what it was given.
-    if (isConversation) cache.serve({ tokens: tokenize([...composition.messages, answered]) }, 0);
-    const uncachedTokens = tokens.length - cachedTokens;
-    requests.push({ order, carried, promptTokens: tokens.length, cachedTokens, uncachedTokens });
-    const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
+  for (const prompt of composeTrace(trace, tokens, options)) {
+    const promptTokens = prompt.tokens.length;
+    const { cachedTokens } = cache.serve(prompt, 0);
+    if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
+    const uncachedTokens = promptTokens - cachedTokens;
+    requests.push({ order: prompt.order, carried: prompt.carried, promptTokens, cachedTokens, uncachedTokens });
     totals.requests++;
-    totals.promptTokens += tokens.length;
+    totals.promptTokens += promptTokens;
     totals.cachedTokens += cachedTokens;
     totals.uncachedTokens += uncachedTokens;
-    totals.retrievedTokens += retrievedTokens;
-    totals.memoryTokens += sum(order);
-    totals.prefilledMemoryTokens += sum(order.slice(served.take(order)));
-    totals.evidence += evidence.length;
-    totals.evidenceInPrompt += evidence.filter((id) => there.has(id)).length;
+    totals.retrievedTokens += prompt.retrievedTokens;
+    totals.memoryTokens += prompt.memoryTokens;
+    totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
+    totals.evidence += prompt.evidence;
+    totals.evidenceInPrompt += prompt.evidenceInPrompt;
   }
   return { requests, totals };
 }
