@@ -21,8 +21,8 @@ export interface ClusteredRows {
 
 /** Contexts that hang together, directly or through others, and are clustered exactly: more would take more than 0.6 GB. */
 export const MAX_EXACT_CONTEXTS = 12_000;
-/** In so many parts are larger ones clustered each by itself; small ones take no time, and lose little (docs/ordering.md, "Batches"). */
-const PART_CONTEXTS = 4_000;
+/** Larger ones are clustered in parts of at most so many, which reuse no less (docs/ordering.md, "Batches"). */
+const PART_CONTEXTS = 1_000;
 
 export interface ClusteringOptions {
   /** Distinct contexts that hang together are clustered exactly up to this many. */

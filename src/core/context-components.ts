@@ -1,10 +1,8 @@
-import type { Label } from "./ids.js";
-
 /**
  * The contexts, by index, in groups that share no block with each other, not even through others: contexts of users who share nothing
  * never meet. Groups stand in the order of their oldest contexts, contexts in a group ascend. Near linear.
  */
-export function contextComponents(contexts: readonly (readonly Label[])[]): number[][] {
+export function contextComponents(contexts: readonly (readonly number[])[]): number[][] {
   /** Towards the oldest context of the group. */
   const older = Int32Array.from(contexts, (_, at) => at);
   const oldestOf = (context: number) => {
@@ -15,7 +13,7 @@ export function contextComponents(contexts: readonly (readonly Label[])[]): numb
     }
     return at;
   };
-  const holder = new Map<Label, number>();
+  const holder = new Map<number, number>();
   for (const [at, context] of contexts.entries()) {
     for (const label of context) {
       const known = holder.get(label);

@@ -1,12 +1,10 @@
-import type { Label } from "./ids.js";
-
 /**
  * Splits contexts, by index, into parts of at most `most`, so that those with much in common stay together: those that hold the block
  * which most of them hold, but not all, part from the others, and so on in both halves. Order of contexts is kept in each part, parts
  * stand in the order of their oldest contexts. O(blocks × depth); no distances.
  */
 export function contextParts(
-  contexts: readonly (readonly Label[])[],
+  contexts: readonly (readonly number[])[],
   members: readonly number[],
   most: number,
 ): number[][] {
@@ -29,10 +27,10 @@ export function contextParts(
 }
 
 /** The block that most contexts of a group hold, but not all; the one met first of several. */
-function commonestSplitting(contexts: readonly (readonly Label[])[], group: readonly number[]): Label | null {
-  const holders = new Map<Label, number>();
+function commonestSplitting(contexts: readonly (readonly number[])[], group: readonly number[]): number | null {
+  const holders = new Map<number, number>();
   for (const at of group) for (const label of contexts[at] ?? []) holders.set(label, (holders.get(label) ?? 0) + 1);
-  let best: Label | null = null;
+  let best: number | null = null;
   let count = 0;
   for (const [label, held] of holders) {
     if (held <= count || held === group.length) continue;

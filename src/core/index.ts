@@ -5,6 +5,8 @@
 export { type Access, AccessWindow } from "./access-frequency.js";
 export { accessFrequency } from "./access-frequency-policy.js";
 export * from "./annotations.js";
+export { BATCH_PLANNERS, type BatchPlanner, planBatch } from "./batch-plan.js";
+export type { BatchRequest, PlannedRequest } from "./batch-request.js";
 export * from "./block-register.js";
 export { carryOver } from "./carry-over.js";
 export * from "./cluster-node.js";
@@ -39,3 +41,4 @@ export { unstorable, unstorableWithin } from "./storable-text.js";
 export * from "./token-counter.js";
 export * from "./turn.js";
 export type { Warning } from "./warning.js";
+export * from "./worker-routing.js";
