@@ -4,6 +4,7 @@
  */
 export { type Access, AccessWindow } from "./access-frequency.js";
 export { accessFrequency } from "./access-frequency-policy.js";
+export { alignTo } from "./alignment.js";
 export * from "./annotations.js";
 export { BATCH_PLANNERS, type BatchPlanner, planBatch } from "./batch-plan.js";
 export type { BatchRequest, PlannedRequest } from "./batch-request.js";
@@ -11,6 +12,7 @@ export * from "./block-register.js";
 export { carryOver } from "./carry-over.js";
 export * from "./cluster-node.js";
 export { ClusterTree } from "./cluster-tree.js";
+export { type ClusteredRows, clusterContexts, type TicketedContext } from "./clustering.js";
 export * from "./compose.js";
 export * from "./context-block.js";
 export { contextDistance } from "./context-distance.js";
