@@ -4,11 +4,15 @@
  */
 export { type Access, AccessWindow } from "./access-frequency.js";
 export { accessFrequency } from "./access-frequency-policy.js";
+export { alignTo } from "./alignment.js";
 export * from "./annotations.js";
+export { BATCH_PLANNERS, type BatchPlanner, planBatch } from "./batch-plan.js";
+export type { BatchRequest, PlannedRequest } from "./batch-request.js";
 export * from "./block-register.js";
 export { carryOver } from "./carry-over.js";
 export * from "./cluster-node.js";
 export { ClusterTree } from "./cluster-tree.js";
+export { type ClusteredRows, clusterContexts, type TicketedContext } from "./clustering.js";
 export * from "./compose.js";
 export * from "./context-block.js";
 export { contextDistance } from "./context-distance.js";
@@ -42,3 +46,4 @@ export * from "./stored-block.js";
 export * from "./token-counter.js";
 export * from "./turn.js";
 export type { Warning } from "./warning.js";
+export * from "./worker-routing.js";
