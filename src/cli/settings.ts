@@ -84,6 +84,11 @@ const SETTINGS = {
     "most bytes of a request body",
     wholeNumber(1_024, 1_073_741_824).default(4 * 1024 * 1024),
   ),
+  maxBatchBytes: setting(
+    "MEMSTEM_MAX_BATCH_BYTES",
+    "most bytes of a batch in one JSON document; one that comes line by line has no limit",
+    wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
+  ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
     "most megabytes of users' working state in memory, estimated",

@@ -82,3 +82,28 @@ export function promptCost(model: EngineModel, total: number, shared: number): n
 export function cacheable({ blockTokens, minimumPrefixTokens }: EngineModel, shared: number): number {
   return shared < minimumPrefixTokens ? 0 : shared - (shared % blockTokens);
 }
+
+/** What stands around the blocks of a prompt, in tokens. */
+export interface AroundBlocks {
+  /** Before the blocks: cached wherever some of them are. */
+  readonly before: number;
+  /** The blocks that were retrieved. */
+  readonly retrieved: number;
+  /** Behind them: annotations and question. */
+  readonly after: number;
+}
+
+/** What an engine is spared, in tokens that it computes, where `saved` of the retrieved tokens are cached behind `carried` others. */
+export type Spared = (saved: number, carried: number) => number;
+
+/**
+ * The price of carrying: every token that is computed attends over what is carried, or a provider bills it. Saved tokens are worth
+ * themselves where nothing is carried and all are saved; nothing is worth anything below the engine's minimum prefix.
+ */
+export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
+  const total = before + retrieved + after;
+  const cold = promptCost(model, total, before);
+  const worth = (cold - promptCost(model, total, before + retrieved)) / retrieved;
+  if (worth <= 0) return () => 0;
+  return (saved, carried) => (cold - promptCost(model, total + carried, before + saved + carried)) / worth;
+}

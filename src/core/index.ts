@@ -30,6 +30,7 @@ export { MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./memory-text.js";
 export * from "./message.js";
 export * from "./ordering.js";
 export * from "./plan.js";
+export { plannedOrder } from "./planned-order.js";
 export { DEFAULT_POLICY, ORDERING_POLICIES } from "./policies.js";
 export { prefixExact } from "./prefix-exact.js";
 export * from "./prompt.js";

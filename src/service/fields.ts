@@ -123,6 +123,10 @@ export const retention = z.enum(RETENTION_NAMES);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 export const engine = z.enum(["generic"], 'only "generic" is supported');
 
+/** How urgent a request of a batch is. */
+export const priority = z.int();
+export const deadline = z.number();
+
 const template = z.string().superRefine(storable(wordingProblem));
 export const annotationSwitch = z.boolean();
 /** Said where annotations are neither. */

@@ -4,6 +4,7 @@ import {
   Conversation,
   compose,
   DEFAULT_SCOPE_BOUNDS,
+  type Digest,
   digestOf,
   type EngineModel,
   groupBy,
@@ -11,6 +12,7 @@ import {
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
+  plannedOrder,
   type RequestId,
   type RetentionName,
   type RetrievedMemory,
@@ -90,6 +92,25 @@ export class Memstem {
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
       return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
     });
+  }
+
+  get countTokens(): TokenCounter {
+    return this.parts.countTokens;
+  }
+
+  /** The memories for a request of a batch. Never rejects for a source that fails. */
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    const scope = scopeOf(request.userId, request.agentId);
+    if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
+    return lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+  }
+
+  /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
+  composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
+    const scope = scopeOf(request.userId, request.agentId);
+    return this.#queues.run(request.userId, () =>
+      this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup, order)),
+    );
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
@@ -197,7 +218,13 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  #composeIn(working: WorkingScope, scope: Scope, request: ComposeRequest, lookup: MemoryLookup): ComposeAnswer {
+  #composeIn(
+    working: WorkingScope,
+    scope: Scope,
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    planned: readonly Digest[] | null = null,
+  ): ComposeAnswer {
     const { store, defaults, countTokens } = this.parts;
     const { state } = working;
     const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
@@ -210,7 +237,10 @@ export class Memstem {
     }
     const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
     const { conversationId } = request;
-    const policy = ORDERING_POLICIES[request.policy ?? defaults.policy];
+    const policy =
+      planned !== null && request.policy === null
+        ? plannedOrder(planned, (label) => state.register.get(label)?.textDigest)
+        : ORDERING_POLICIES[request.policy ?? defaults.policy];
     const composition = compose(state, {
       conversation:
         conversationId === null

@@ -59,6 +59,7 @@ describe("the settings", () => {
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "1.5"],
     ["MEMSTEM_WRITE_TIMEOUT_MS", "1e3"],
     ["MEMSTEM_MAX_BODY_BYTES", "-1"],
+    ["MEMSTEM_MAX_BATCH_BYTES", "0"],
     ["MEMSTEM_MAX_WORKING_MB", "0"],
     ["MEMSTEM_MAX_INDEX_NODES", "9"],
     ["MEMSTEM_LOG_LEVEL", "loud"],

@@ -6,6 +6,7 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   promptCost,
+  sparedBy,
 } from "../../src/core/engine-model.js";
 
 const law: EngineModel = {
@@ -46,5 +47,43 @@ describe("the cost of a prompt", () => {
         if (engine.cost.kind === "time") expect(promptCost(engine, total + more, shared)).toBeGreaterThanOrEqual(cost);
       }),
     );
+  });
+});
+
+describe("what carrying is worth", () => {
+  const around = { before: 100, retrieved: 400, after: 50 };
+  const linear: EngineModel = {
+    cost: { kind: "time", fixedMs: 10, perTokenMs: 2, perPairMs: 0 },
+    blockTokens: 1,
+    minimumPrefixTokens: 0,
+  };
+
+  it("is what is saved, where only computed tokens take time", () => {
+    const spared = sparedBy(linear, around);
+    for (const [saved, carried] of [
+      [0, 0],
+      [10, 0],
+      [120, 5_000],
+      [400, 70],
+    ] as const)
+      expect(spared(saved, carried)).toBeCloseTo(saved, 9);
+  });
+
+  it("falls with what is carried, where tokens attend over it or are billed", () => {
+    for (const model of [law, ENGINE_MODELS.cpu, { ...ENGINE_MODELS.hosted, blockTokens: 1, minimumPrefixTokens: 0 }]) {
+      const spared = sparedBy(model, around);
+      expect(spared(400, 0)).toBeCloseTo(400, 9);
+      expect(spared(200, 100)).toBeLessThan(spared(200, 0));
+      expect(spared(10, 4_000)).toBeLessThan(0);
+    }
+  });
+
+  it("is nothing below the minimum prefix, and whole cache blocks above it", () => {
+    const { hosted } = ENGINE_MODELS;
+    expect(sparedBy(hosted, around)(400, 0)).toBe(0);
+    const long = sparedBy(hosted, { before: 1_000, retrieved: 1_048, after: 0 });
+    expect(long(23, 0)).toBe(0);
+    expect(long(24, 0)).toBeGreaterThan(0);
+    expect(long(25, 0)).toBe(long(24, 0));
   });
 });
