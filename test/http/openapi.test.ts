@@ -17,6 +17,7 @@ describe("GET /openapi.json", () => {
       "GET /healthz",
       "GET /users/{user_id}/index",
       "POST /compose",
+      "POST /compose/batch",
       "POST /evict",
       "POST /feedback",
       "POST /memories",
