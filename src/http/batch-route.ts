@@ -1,11 +1,10 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context, Env } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
-import { InvalidRequestError } from "../service/errors.js";
 import type { Memstem } from "../service/memstem.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
-import { linesOf } from "./ndjson.js";
+import { batchLines } from "./batch-input.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
 
 /** What the route needs. */
@@ -67,12 +66,13 @@ async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
   }
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
-  let inputs: AsyncIterable<BatchInput>;
-  if (isLines) inputs = inputsOf(body, parts.maxBodyBytes);
-  else {
-    const read = await readJsonBatch(body, parts.maxBatchBytes);
-    if (read instanceof Response) return read;
-    inputs = iterate(read);
+  let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
+  if (isLines) {
+    inputs = body === null ? [] : batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+  } else {
+    const given = await readJson(body, parts.maxBatchBytes);
+    if (given instanceof Response) return given;
+    inputs = wire.readBatch(given);
   }
   const events = composeBatch(parts.memstem, inputs, { window: isLines ? window : MAX_BATCH, signal });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
@@ -82,48 +82,8 @@ async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
   });
 }
 
-async function* inputsOf(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): AsyncGenerator<BatchInput, void, undefined> {
-  let index = 0;
-  for await (const line of body === null ? [] : linesOf(body, maxBytes)) {
-    if (index === MAX_BATCH) {
-      yield { index, error: wire.tooMany() };
-      return;
-    }
-    if ("tooLong" in line) yield { index, error: invalid(`must be at most ${maxBytes} bytes`) };
-    else if ("notText" in line) yield { index, error: invalid("is not JSON") };
-    else {
-      const given = parsed(line.text);
-      yield given === NOT_JSON ? { index, error: invalid("is not JSON") } : wire.readBatchInput(index, given);
-    }
-    index++;
-  }
-}
-
-async function* iterate<T>(items: readonly T[]): AsyncGenerator<T, void, undefined> {
-  yield* items;
-}
-
-const NOT_JSON = Symbol("not JSON");
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return NOT_JSON;
-  }
-}
-
-function invalid(message: string): InvalidRequestError {
-  return new InvalidRequestError([{ field: "body", message }]);
-}
-
-async function readJsonBatch(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): Promise<readonly BatchInput[] | Response> {
+/** A body's JSON; the problem where it is too long or none. */
+async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body ?? []) {
@@ -134,14 +94,11 @@ async function readJsonBatch(
     }
     parts.push(chunk);
   }
-  let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts)));
   } catch {
     return problemResponse(notJson());
   }
-  const given = parsed(text);
-  return given === NOT_JSON ? problemResponse(notJson()) : wire.readBatch(given);
 }
 
 async function* linesFor(

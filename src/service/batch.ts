@@ -67,7 +67,7 @@ export interface BatchOptions {
  */
 export async function* composeBatch(
   composer: BatchComposer,
-  inputs: AsyncIterable<BatchInput>,
+  inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
   { window, planner, signal }: BatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
@@ -128,7 +128,10 @@ async function lookedUp(
   }
 }
 
-async function* windowsOf<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[], void, undefined> {
+async function* windowsOf<T>(
+  items: AsyncIterable<T> | Iterable<T>,
+  size: number,
+): AsyncGenerator<T[], void, undefined> {
   let window: T[] = [];
   for await (const item of items) {
     window.push(item);
