@@ -65,13 +65,20 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
   }
 }
 
-/** The requests of a JSON batch. Throws {@link InvalidRequestError} where it is none, whatever its requests are. */
-export function readBatch(body: unknown): BatchInput[] {
+/**
+ * The requests of a JSON batch, each read when it is asked for. Throws {@link InvalidRequestError} where it is none, whatever its requests
+ * are.
+ */
+export function readBatch(body: unknown): Iterable<BatchInput> {
   const { requests } = readOptions(
     z.strictObject({ requests: z.array(z.unknown()).max(MAX_BATCH, `must have at most ${MAX_BATCH} requests`) }),
     body,
   );
-  return requests.map((given, index) => readBatchInput(index, given));
+  return inputsOf(requests);
+}
+
+function* inputsOf(requests: readonly unknown[]): Generator<BatchInput, void, undefined> {
+  for (const [index, given] of requests.entries()) yield readBatchInput(index, given);
 }
 
 /** An event as one line of an answer. */

@@ -11,6 +11,8 @@ export const MAX_BATCH = 10_000;
 export const DEFAULT_WINDOW = 1_000;
 /** Memory searches of a batch that run side by side. */
 const SEARCHES_AT_ONCE = 8;
+/** Requests that are read before others get their turn. */
+const READ_AT_ONCE = 32;
 
 /** One request of a batch as it came: read, or found to be none. `index` is its place in the batch. */
 export type BatchInput =
@@ -135,6 +137,8 @@ async function* windowsOf<T>(
   let window: T[] = [];
   for await (const item of items) {
     window.push(item);
+    // Reading is work too: others' requests get their turn.
+    if (window.length % READ_AT_ONCE === 0) await setImmediate();
     if (window.length < size) continue;
     yield window;
     window = [];
