@@ -122,6 +122,8 @@ export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
     uses: row.uses,
     live: row.live,
     lastUsed: row.lastUsed,
+    usedAt: row.usedAt,
+    tokens: row.tokens,
   };
 }
 
