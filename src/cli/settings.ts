@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DEFAULT_POLICY, POLICY_NAMES } from "../core/index.js";
+import { DEFAULT_POLICY, POLICY_NAMES, type ResidencyConfig } from "../core/index.js";
 import { InvalidRequestError } from "../service/errors.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
@@ -46,6 +46,16 @@ const SETTINGS = {
     "MEMSTEM_POLICY",
     `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
     z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
+  ),
+  cacheTtlSeconds: setting(
+    "MEMSTEM_CACHE_TTL_SECONDS",
+    "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
+    wholeNumber(1, 31_536_000).optional(),
+  ),
+  cacheTokens: setting(
+    "MEMSTEM_CACHE_TOKENS",
+    "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
+    wholeNumber(1, 1_000_000_000_000).optional(),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
@@ -116,6 +126,13 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
   if (settings.source !== undefined) return settings.source;
   if (settings.mem0Url !== undefined) return "rest";
   return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
+}
+
+/** How long the settings say that an engine keeps what it cached. */
+export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings): ResidencyConfig {
+  const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;
+  if (ttlMs === undefined) return tokens === undefined ? { kind: "all" } : { kind: "capacity", tokens };
+  return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
 }
 
 /** The settings as `--help` lists them. */

@@ -1,6 +1,6 @@
 import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
-import type { Digest } from "./ids.js";
+import type { Digest, NodeId } from "./ids.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, type TextOf } from "./rendering.js";
 import type { TokenCounter } from "./token-counter.js";
@@ -15,6 +15,8 @@ export interface Replay {
   readonly stableMessages: number;
   /** Tokens of the longest earlier prompt that this one begins with and that was not evicted. */
   readonly cachedTokens: number;
+  /** Node of the index where that prompt's blocks end; null for none. */
+  readonly cachedEnd: NodeId | null;
 }
 
 /**
@@ -34,6 +36,7 @@ export function replayTurns(
   const headDigest = prompt.digest;
   let stable = { messages: 0, tokens: 0 };
   let cachedTokens = 0;
+  let cachedEnd: NodeId | null = null;
   for (const { turn, messages } of history.turns) {
     const before = prompt.digest;
     const known = conversation.replayOf(turn.id);
@@ -47,7 +50,9 @@ export function replayTurns(
     if (prompt.digest !== turn.prompt) continue;
     stable = { messages: prompt.messages.length, tokens: turn.promptTokens };
     const served = turn.injection.blocks.map(({ label }) => label);
-    if (index.holds(turn.anchor, served)) cachedTokens = turn.promptTokens;
+    if (!index.holds(turn.anchor, served)) continue;
+    cachedTokens = turn.promptTokens;
+    cachedEnd = index.endOf(turn.anchor, served);
   }
   const changed = prompt.messages.slice(stable.messages);
   return {
@@ -56,5 +61,6 @@ export function replayTurns(
     tokens: stable.tokens + messagesTokens(changed, countTokens),
     stableMessages: stable.messages,
     cachedTokens,
+    cachedEnd,
   };
 }

@@ -5,12 +5,15 @@ import {
   compose,
   DEFAULT_ANNOTATIONS,
   EMPTY_SCOPE,
+  KEEPS_ALL,
   type Label,
   type MemoryId,
   type OrderingPolicy,
+  type ResidencyModel,
   renderBlock,
   ScopeState,
   type TokenCounter,
+  takeReport,
 } from "../core/index.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
 import type { PrefixCache } from "../simulator/prefix-cache.js";
@@ -28,6 +31,10 @@ export interface ReplayOptions {
   readonly layout: "single" | "conversation";
   /** First so many questions only. */
   readonly limit?: number | undefined;
+  /** What the composer takes the cache to let go of by itself. Default: nothing. */
+  readonly residency?: ResidencyModel;
+  /** Whether the composer is told what the cache held of each prompt. Default: no. */
+  readonly reports?: boolean;
 }
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
@@ -36,6 +43,8 @@ export interface ReplayedRequest {
   readonly order: readonly number[];
   readonly carried: readonly number[];
   readonly promptTokens: number;
+  /** Tokens that the plan expected the cache to hold. */
+  readonly expectedCachedTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
@@ -102,6 +111,8 @@ export function replayTrace(
       messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
       memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
       policy: options.policy,
+      residency: options.residency ?? KEEPS_ALL,
+      now: 0,
       memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
       annotations: DEFAULT_ANNOTATIONS,
       countTokens,
@@ -119,7 +130,13 @@ export function replayTrace(
     const tokens = tokenize(composition.messages);
     const { cachedTokens } = cache.serve({ tokens }, 0);
     const uncachedTokens = tokens.length - cachedTokens;
-    requests.push({ order, carried, promptTokens: tokens.length, cachedTokens, uncachedTokens });
+    const { plan, leaf, turn } = composition;
+    const { expectedCachedTokens } = plan;
+    requests.push({ order, carried, promptTokens: tokens.length, expectedCachedTokens, cachedTokens, uncachedTokens });
+    if (options.reports) {
+      const report = { cachedTokens, promptTokens: tokens.length };
+      takeReport(state.index, { leaf, turn: turn.id, plan }, report, 0);
+    }
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
     totals.requests++;
     totals.promptTokens += tokens.length;

@@ -143,7 +143,10 @@ export const feedbackBody = z
     user_id: field.userId,
     agent_id: field.agentId.nullish(),
     request_id: field.requestId,
-    prompt_tokens: field.tokenCount.nullish(),
+    prompt_tokens: field.tokenCount.nullish().meta({
+      description:
+        "As the engine counted the prompt; scales its figures to memstem's estimates, so give it with `cached_tokens`.",
+    }),
     cached_tokens: field.tokenCount
       .nullish()
       .meta({ description: "As the engine reported; absent means unknown, not zero." }),
@@ -156,6 +159,9 @@ export const feedbackResult = z
     expected_cached_tokens: z.int(),
     observed_cached_tokens: z.int().nullable(),
     difference: z.int().nullable(),
+    corrected: z.object({ nodes_removed: z.int() }).meta({
+      description: "How many nodes of the context index this report showed to be gone from the engine's cache.",
+    }),
   })
   .meta({ id: "FeedbackAnswer" });
 
@@ -277,6 +283,7 @@ export function writeFeedback(feedback: Feedback): z.input<typeof feedbackResult
     expected_cached_tokens: feedback.expectedCachedTokens,
     observed_cached_tokens: feedback.observedCachedTokens,
     difference: feedback.difference,
+    corrected: { nodes_removed: feedback.corrected.nodesRemoved },
   };
 }
 
