@@ -20,7 +20,7 @@ export interface CacheReport {
 
 /** What a report changed. */
 export interface Correction {
-  /** Nodes of the context index that an engine does not hold any more. */
+  /** By how many nodes the context index shrank. */
   readonly nodesRemoved: number;
 }
 
@@ -47,9 +47,9 @@ export function reachOf({ plan }: ReportedRequest, { cachedTokens, promptTokens 
 
 /**
  * Corrects the index by what an engine reported (ARCHITECTURE.md, "honest about the cache"): its count is the truth. What was expected
- * to hit and did not had gone by the time the request was served, with everything that stood behind it, unless a later request was
- * served it; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What hit is as young as `now`,
- * in milliseconds, when the report came. A request that has left the index itself says nothing.
+ * to hit and did not had gone by the time the request was served, and with it everything that stood behind it or was used no later,
+ * unless a later request was served it; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
+ * hit is as young as `now`, in milliseconds, when the report came. A request that has left the index itself says nothing.
  */
 export function takeReport(
   index: ContextIndex,
@@ -58,9 +58,9 @@ export function takeReport(
   now: number,
 ): Correction {
   const { leaf, turn, plan } = request;
+  const nodes = index.size;
   const reach = reachOf(request, report);
-  const isMiss = reach < plan.expectedCachedTokens;
-  const nodesRemoved = isMiss ? index.miss(leaf, turn, report.cachedTokens === 0 ? 0 : reach) : 0;
+  if (reach < plan.expectedCachedTokens) index.miss(leaf, turn, report.cachedTokens === 0 ? 0 : reach);
   index.refresh(leaf, turn, now);
-  return { nodesRemoved };
+  return { nodesRemoved: nodes - index.size };
 }

@@ -160,33 +160,33 @@ export class ContextIndex {
   }
 
   /**
-   * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens: whatever stands behind
-   * more of its path was gone, and is removed unless a request since has brought it back, as this one has its own path. Where it hit
-   * nothing at all nothing that was used before it is left. Returns how many nodes were removed.
+   * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens. What stood behind more
+   * of its path was gone, and so was all that had been used no later than that: caches let go of what was used longest ago. It is removed
+   * unless it was served since, as the request's own path was. Where nothing was hit, all that was used before is gone.
    */
-  miss(id: NodeId, clock: number, tokens: number): number {
+  miss(id: NodeId, clock: number, tokens: number): void {
     const end = this.#forest.places.get(id);
-    if (end === undefined) return 0;
+    if (end === undefined) return;
     const bereft: Place[] = [];
-    let removed = 0;
-    const dropUnused = (top: Place) => {
-      const pending = [top];
-      for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-        if (place.row.lastUsed >= clock) pending.push(...placesBehind(place));
-        else {
-          removed += this.#forest.removeBranch(place);
-          if (place.above !== null) bereft.push(place.above);
-        }
-      }
-    };
-    if (tokens === 0) for (const top of [...this.#forest.tops()]) dropUnused(top);
+    let gone = tokens === 0 ? clock - 1 : 0;
     let served: Place | null = null;
     for (let place: Place | null = end; place !== null && depthOf(place) > tokens; place = place.above) {
-      for (const behind of [...placesBehind(place)]) if (behind !== served) dropUnused(behind);
+      const pending = [...placesBehind(place)].filter((behind) => behind !== served);
+      for (let behind = pending.pop(); behind !== undefined; behind = pending.pop()) {
+        if (behind.row.lastUsed >= clock) pending.push(...placesBehind(behind));
+        else {
+          gone = Math.max(gone, behind.row.lastUsed);
+          this.#forest.removeBranch(behind);
+          if (behind.above !== null) bereft.push(behind.above);
+        }
+      }
       served = place;
     }
     this.#pruneAll(bereft);
-    return removed;
+    for (const place of this.#forest.places.values()) {
+      if (place.row.lastUsed > gone) return;
+      if (isLeaf(place)) this.#forest.cut(place);
+    }
   }
 
   /** The engine held what the request at this node used at `clock` still at `at`, in milliseconds; a later request's use says more. */

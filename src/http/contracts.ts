@@ -160,7 +160,7 @@ export const feedbackResult = z
     observed_cached_tokens: z.int().nullable(),
     difference: z.int().nullable(),
     corrected: z.object({ nodes_removed: z.int() }).meta({
-      description: "How many nodes of the context index this report showed to be gone from the engine's cache.",
+      description: "By how many nodes the context index shrank: what the report showed to be gone from the cache.",
     }),
   })
   .meta({ id: "FeedbackAnswer" });
