@@ -20,11 +20,11 @@ export interface CacheReport {
 
 /** What a report changed. */
 export interface Correction {
-  /** By how many nodes the context index shrank. */
-  readonly nodesRemoved: number;
+  /** Tokens that should have been cached, each prefix once, and are not: by so much the context index shrank. Estimated. */
+  readonly tokensRemoved: number;
 }
 
-export const NOTHING_CORRECTED: Correction = { nodesRemoved: 0 };
+export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
 
 /** Steps in which engines count, coarsest first: OpenAI's 128 tokens, vLLM's blocks of 16. A report that is a multiple of neither is exact. */
 const STEPS: readonly number[] = [128, 16];
@@ -58,9 +58,9 @@ export function takeReport(
   now: number,
 ): Correction {
   const { leaf, turn, plan } = request;
-  const nodes = index.size;
+  const held = index.tokens;
   const reach = reachOf(request, report);
   if (reach < plan.expectedCachedTokens) index.miss(leaf, turn, report.cachedTokens === 0 ? 0 : reach);
   index.refresh(leaf, turn, now);
-  return { nodesRemoved: nodes - index.size };
+  return { tokensRemoved: Math.max(0, held - index.tokens) };
 }

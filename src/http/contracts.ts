@@ -159,8 +159,9 @@ export const feedbackResult = z
     expected_cached_tokens: z.int(),
     observed_cached_tokens: z.int().nullable(),
     difference: z.int().nullable(),
-    corrected: z.object({ nodes_removed: z.int() }).meta({
-      description: "By how many nodes the context index shrank: what the report showed to be gone from the cache.",
+    corrected: z.object({ tokens_removed: z.int() }).meta({
+      description:
+        "Tokens that are not expected to be cached any more, because this report showed that they are gone; estimated.",
     }),
   })
   .meta({ id: "FeedbackAnswer" });
@@ -283,7 +284,7 @@ export function writeFeedback(feedback: Feedback): z.input<typeof feedbackResult
     expected_cached_tokens: feedback.expectedCachedTokens,
     observed_cached_tokens: feedback.observedCachedTokens,
     difference: feedback.difference,
-    corrected: { nodes_removed: feedback.corrected.nodesRemoved },
+    corrected: { tokens_removed: feedback.corrected.tokensRemoved },
   };
 }
 

@@ -37,7 +37,7 @@ describe("a report of a full hit", () => {
     ask(scope, "a", "b", "c");
     ask(scope, "a", "d");
     const again = ask(scope, "a", "b", "c");
-    expect(scope.report(again, again.plan.expectedCachedTokens)).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, again.plan.expectedCachedTokens)).toEqual({ tokensRemoved: 0 });
     expect(expected(scope, "a", "d")).toBe(upTo(again, 2));
     scope.state.index.check();
   });
@@ -46,7 +46,7 @@ describe("a report of a full hit", () => {
     const scope = new UserScope();
     ask(scope, "a", "b");
     const again = ask(scope, "a", "c");
-    expect(scope.report(again, again.plan.totalTokens)).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, again.plan.totalTokens)).toEqual({ tokensRemoved: 0 });
     expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
   });
 
@@ -68,7 +68,7 @@ describe("a report of a miss in the blocks", () => {
     ask(scope, "a", "e");
     const again = ask(scope, "a", "b", "c");
     expect(again.plan.expectedCachedTokens).toBe(upTo(again, 3));
-    expect(scope.report(again, upTo(again, 1)).nodesRemoved).toBeGreaterThan(0);
+    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
     scope.state.index.check();
     expect(expected(scope, "a", "b", "c")).toBe(upTo(again, 3));
     // "d" stood behind the missed "b"; "e" behind the hit "a", but it was used after "d", which had gone by then.
@@ -90,7 +90,7 @@ describe("a report of a miss in the blocks", () => {
     const scope = new UserScope();
     ask(scope, "a", "b");
     const again = ask(scope, "a", "b");
-    expect(scope.report(again, upTo(again, 1))).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
     expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
   });
 });
@@ -103,7 +103,7 @@ describe("a report of a miss at the head", () => {
     chat.ask("One?", bigs("c"));
     chat.answer("1");
     const again = ask(scope, "a");
-    expect(scope.report(again, 0).nodesRemoved).toBeGreaterThan(0);
+    expect(scope.report(again, 0).tokensRemoved).toBeGreaterThan(0);
     scope.state.index.check();
     expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
     expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
@@ -137,7 +137,7 @@ describe("a late report", () => {
     const again = ask(scope, "a", "b", "c");
     ask(scope, "a", "b", "d");
     ask(scope, "e");
-    expect(scope.report(again, 0)).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
     expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 3));
     expect(expected(scope, "e")).toBe(upTo(again, 1));
   });
@@ -159,7 +159,7 @@ describe("a late report", () => {
     const gone = ask(scope, "a", "c");
     scope.evict(gone.leaf);
     const before = scope.state.index.entries(100);
-    expect(scope.report(gone, 0)).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(gone, 0)).toEqual({ tokensRemoved: 0 });
     expect(scope.state.index.entries(100)).toEqual(before);
   });
 
@@ -167,9 +167,9 @@ describe("a late report", () => {
     const scope = new UserScope();
     ask(scope, "a", "b", "d");
     const again = ask(scope, "a", "b", "c");
-    expect(scope.report(again, upTo(again, 1)).nodesRemoved).toBeGreaterThan(0);
+    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
     const left = scope.state.index.entries(100);
-    expect(scope.report(again, upTo(again, 1))).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
     expect(scope.state.index.entries(100)).toEqual(left);
   });
 });
@@ -201,7 +201,7 @@ describe("how far a report reaches", () => {
     scope.compose([user("?")], [memory("a"), memory("b")]);
     const again = scope.compose([user("?")], [memory("a"), memory("c")]);
     expect(again.plan.expectedCachedTokens).toBeGreaterThan(0);
-    expect(scope.report(again, 0)).toEqual({ nodesRemoved: 0 });
+    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
     const { plan } = scope.compose([user("?")], [memory("a"), memory("b")]);
     expect(plan.expectedCachedTokens).toBeGreaterThan(again.plan.expectedCachedTokens);
   });
