@@ -151,11 +151,11 @@ export class ContextIndex {
     }
   }
 
-  /** The least recently used leaves go until what is left comes to at most so many tokens. */
+  /** The least recently used leaves go, each from its end, until what is left comes to at most so many tokens. */
   dropToFit(tokens: number): void {
     for (const place of this.#forest.places.values()) {
       if (this.tokens <= tokens) return;
-      if (isLeaf(place)) this.#forest.cut(place);
+      if (isLeaf(place)) this.#forest.cutBack(place, this.tokens - tokens);
     }
   }
 

@@ -146,6 +146,17 @@ export class PrefixForest {
     this.prune(leaf);
   }
 
+  /** Takes at least so many tokens off the end of a leaf, block by block; all of it where it has no more. */
+  cutBack(leaf: Place, tokens: number): void {
+    const { run } = leaf.row;
+    let taken = leaf.row.tokens;
+    let length = run.length;
+    while (taken < tokens && length > 0) taken += this.blockTokens(run[--length] as Label);
+    if (length === 0) this.cut(leaf);
+    else if (length < run.length) this.shorten(leaf, length);
+    else this.weighEnd(leaf, 0);
+  }
+
   /** Removes a dead leaf and what dies with it; joins a node that has become a mere step with its only child. */
   prune(from: Place): void {
     let place: Place | null = from;

@@ -122,8 +122,23 @@ describe("residency: capacity", () => {
     expect(heldOf(prompts, [short, other, last])).toEqual([false, false, true]);
   });
 
+  it("leaves of a prompt that alone is more than the capacity its beginning, block by block", () => {
+    const prompts = capacity(HEAD_TOKENS + blockTokens(label(1)) + blockTokens(label(2)));
+    const served = prompts.serve(labels(1, 2, 3, 4));
+    prompts.expire();
+    expect(prompts.index.heldBlocks(HERE, served.labels)).toBe(2);
+    prompts.reload();
+    const again = prompts.serve(labels(1, 2, 3, 4));
+    prompts.index.check();
+    expect(prompts.holds(again)).toBe(true);
+    expect(prompts.index.evict(served.node)).toBe(true);
+    expect(prompts.holds(again)).toBe(true);
+    expect(prompts.index.evict(again.node)).toBe(true);
+    expect(prompts.index.size).toBe(0);
+  });
+
   it("takes the latest turns of an idle conversation first, and of a used one none before the others", () => {
-    const prompts = capacity(70);
+    const prompts = capacity(64);
     const idle = [prompts.serve(labels(1))];
     for (const n of [2, 3]) idle.push(prompts.serve(labels(n), idle.at(-1)));
     const other = prompts.serve(labels(8));
