@@ -174,6 +174,18 @@ describe("a late report", () => {
   });
 });
 
+describe("a request's turn", () => {
+  it("is the time at which the index says that it was used, also after a reload and an eviction", () => {
+    const scope = new UserScope();
+    for (const names of [["a"], ["b"], ["a", "c"], []]) {
+      const { leaf, turn } = ask(scope, ...names);
+      expect(scope.state.index.entries(100).find(({ id }) => id === leaf)?.lastUsed).toBe(turn.id);
+      scope.restart();
+      if (names.length === 2) scope.evict(leaf);
+    }
+  });
+});
+
 describe("how far a report reaches", () => {
   const request = { leaf: 1 as NodeId, turn: 1 as TurnId, plan: { expectedCachedTokens: 1_000, totalTokens: 1_200 } };
   const reach = (cachedTokens: number, promptTokens: number | null) => reachOf(request, { cachedTokens, promptTokens });
