@@ -41,6 +41,10 @@ export interface MemstemOptions {
     | { readonly kind: "none" };
   /** Milliseconds. Default 2,000. */
   readonly searchTimeoutMs?: number;
+  /** How long after its last use the engine's prefix cache keeps a prompt's beginning, in seconds. Default: no limit. */
+  readonly cacheTtlSeconds?: number;
+  /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
+  readonly cacheTokens?: number;
 }
 
 /** An answer whose messages have the caller's own message type. */
@@ -59,7 +63,10 @@ export interface MemstemClient {
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
   /** The engine dropped these requests' cache. */
   evict(options: EvictOptions): Promise<Eviction>;
-  /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
+  /**
+   * What the engine reported of a request, in tokens and milliseconds. The first report of a request that has `cachedTokens` corrects
+   * what is expected to be cached. Rejects with `NotFoundError`.
+   */
   feedback(options: FeedbackOptions): Promise<Feedback>;
   /** Forgets a memory for good. */
   forgetMemory(options: ForgetMemoryOptions): Promise<Forgetting>;
@@ -102,7 +109,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 }
 
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
-function settingsOf({ dataDir, source, searchTimeoutMs }: MemstemOptions): Settings {
+function settingsOf({ dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens }: MemstemOptions): Settings {
   const options = {
     MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
     MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
@@ -111,6 +118,8 @@ function settingsOf({ dataDir, source, searchTimeoutMs }: MemstemOptions): Setti
       name: "source.apiKey",
       value: source !== undefined && "apiKey" in source ? source.apiKey : undefined,
     },
+    MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
+    MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
   } as const;
   try {

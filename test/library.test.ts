@@ -63,6 +63,8 @@ describe("the library", () => {
       return "nothing was wrong";
     };
     expect(fieldOf({ dataDir, searchTimeoutMs: -1 })).toBe("searchTimeoutMs");
+    expect(fieldOf({ dataDir, cacheTtlSeconds: 0 })).toBe("cacheTtlSeconds");
+    expect(fieldOf({ dataDir, cacheTokens: 0.5 })).toBe("cacheTokens");
     expect(fieldOf({ dataDir, source: { kind: "rest", url: "not an address" } })).toBe("source.url");
     expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
   });

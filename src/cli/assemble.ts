@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { DEFAULT_SCOPE_BOUNDS, type RequestId } from "../core/index.js";
+import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -10,7 +10,7 @@ import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
-import { type Settings, sourceOf } from "./settings.js";
+import { residencyOf, type Settings, sourceOf } from "./settings.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
@@ -18,6 +18,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
     defaults: { policy: settings.policy, retention: settings.retention, engine: settings.engineModel },
+    residency: residencyModel(residencyOf(settings)),
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now: Date.now,

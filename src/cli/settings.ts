@@ -7,6 +7,7 @@ import {
   ENGINE_MODELS,
   POLICY_NAMES,
   RETENTION_NAMES,
+  type ResidencyConfig,
 } from "../core/index.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { engineModel } from "./engine-model-setting.js";
@@ -68,6 +69,16 @@ const SETTINGS = {
     `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
     engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
     DEFAULT_ENGINE_MODEL,
+  ),
+  cacheTtlSeconds: setting(
+    "MEMSTEM_CACHE_TTL_SECONDS",
+    "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
+    wholeNumber(1, 31_536_000).optional(),
+  ),
+  cacheTokens: setting(
+    "MEMSTEM_CACHE_TOKENS",
+    "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
+    wholeNumber(1, 1_000_000_000_000).optional(),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
@@ -143,6 +154,13 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
   if (settings.source !== undefined) return settings.source;
   if (settings.mem0Url !== undefined) return "rest";
   return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
+}
+
+/** How long the settings say that an engine keeps what it cached. */
+export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings): ResidencyConfig {
+  const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;
+  if (ttlMs === undefined) return tokens === undefined ? { kind: "all" } : { kind: "capacity", tokens };
+  return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
 }
 
 /** The settings as `--help` lists them. */

@@ -14,6 +14,7 @@ import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
 import { replayTurns, splitAtAnchor } from "./replay.js";
+import type { ResidencyModel } from "./residency.js";
 import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
@@ -31,6 +32,10 @@ export interface ComposeInput {
   /** In relevance order, best first. */
   readonly memories: readonly RetrievedMemory[];
   readonly policy: OrderingPolicy;
+  /** What the engine should have let go of by `now`. */
+  readonly residency: ResidencyModel;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
   /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
   readonly memoryBudgetTokens: number | null;
   readonly annotations: AnnotationSettings;
@@ -77,6 +82,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { rest } = history;
   const final = rest.messages.at(-1);
   if (final === undefined) throw new Error("compose needs a message that is no instruction");
+  input.residency.expire(index, input.now);
   const resolution = register.resolve(input.memories);
   const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
   const { answer, question } = splitAtAnchor(rest, placement);
@@ -138,11 +144,17 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     tokensBefore +
     injectionTokens(injection, placement, register, countTokens) +
     messagesTokens(question.messages, countTokens);
+  const openingTokens = countTokens(SECTION_OPENING);
   const expectedCachedTokens = index.hasAnchor(anchor)
-    ? tokensBefore +
-      (cachedBlocks > 0 ? countTokens(SECTION_OPENING) + tokensOf(register, ordering.labels, cachedBlocks) : 0)
+    ? tokensBefore + (cachedBlocks > 0 ? openingTokens + tokensOf(register, ordering.labels, cachedBlocks) : 0)
     : replay.cachedTokens;
-  const leaf = index.insert(anchor, ordering.labels, state.tick());
+  const blockTokens = tokensOf(register, ordering.labels, ordering.labels.length);
+  const leaf = index.insert(anchor, ordering.labels, state.tick(), {
+    at: input.now,
+    follows: replay.cachedEnd,
+    tokensBefore: tokensBefore + openingTokens,
+    tokensBehind: Math.max(0, totalTokens - tokensBefore - openingTokens - blockTokens),
+  });
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   const asked = resolution.blocks.map(({ label }) => label);

@@ -6,6 +6,10 @@ import type { Digest, Label, NodeId } from "./ids.js";
  */
 export interface IndexNode {
   readonly id: NodeId;
+  /**
+   * The node whose prefix this one's goes on from. Of an anchor's root: where the sequence of an earlier turn ended whose whole prompt
+   * stands in this root's beginning; null where none is known. So an engine that holds a node holds everything above it.
+   */
   readonly parent: NodeId | null;
   /** Set on the root of an anchor only: digest of everything that stood before the blocks. */
   readonly anchor: Digest | null;
@@ -21,12 +25,31 @@ export interface IndexNode {
   live: number;
   /** The scope's request counter when this node was last used: a logical clock. */
   lastUsed: number;
+  /** When it was last used, in milliseconds since the epoch; 0 where that was not kept yet. */
+  usedAt: number;
+  /**
+   * Tokens that are no block's. On an anchor's root: all that stood before the blocks; on another node: what stood behind them
+   * (question, annotations) in the request that ended here last. 0 where that was not kept yet.
+   */
+  tokens: number;
 }
 
 /** A node of the served sequences, for reading. */
 export interface ServedNode {
-  readonly row: Pick<IndexNode, "id" | "run" | "lastUsed">;
+  readonly row: Pick<IndexNode, "id" | "run" | "position" | "lastUsed">;
   readonly children: ReadonlyMap<Label, ServedNode>;
+}
+
+/** What is known of a served prompt beside its blocks. Tokens are estimates of the configured counter. */
+export interface ServedPrompt {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Where the sequence of the turn ended whose whole prompt this one begins with; null for none. */
+  readonly follows: NodeId | null;
+  /** Tokens before the blocks, the section's opening included. */
+  readonly tokensBefore: number;
+  /** Tokens behind the blocks. */
+  readonly tokensBehind: number;
 }
 
 /** The longest sequence of wanted blocks that an engine should hold behind an anchor. */

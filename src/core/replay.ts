@@ -1,7 +1,7 @@
 import type { BlockRegister } from "./block-register.js";
 import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
-import type { Digest } from "./ids.js";
+import type { Digest, NodeId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
 import type { Injection } from "./injection.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
@@ -24,6 +24,8 @@ export interface Replay {
   readonly stableMessages: number;
   /** Tokens from the front that earlier prompts began with and that were not evicted. */
   readonly cachedTokens: number;
+  /** Node of the index where that prompt's blocks end; null for none. */
+  readonly cachedEnd: NodeId | null;
 }
 
 /**
@@ -52,6 +54,7 @@ export function replayTurns(
   let tokens = headTokens;
   let stableMessages = 0;
   let cachedTokens = 0;
+  let cachedEnd: NodeId | null = null;
   for (const [at, { turn, messages }] of history.turns.entries()) {
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
@@ -67,13 +70,16 @@ export function replayTurns(
       cachedTokens =
         tokens + opening + blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), 0);
       tokens += replayed.tokens.section + replayed.tokens.question;
-      if (after === turn.prompt && held === labels.length) cachedTokens = tokens;
+      if (after === turn.prompt && held === labels.length) {
+        cachedTokens = tokens;
+        cachedEnd = index.endOf(anchor, labels);
+      }
     } else {
       tokens += replayed.tokens.section + replayed.tokens.question;
     }
     if (after === turn.prompt) stableMessages = prompt.messages.length;
   }
-  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens };
+  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd };
 }
 
 function replayTurn(

@@ -78,7 +78,8 @@ export class ScopeState implements ScopeKnowledge {
     private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
   ) {
     this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
-    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes);
+    const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
+    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
     const nextCluster = 1 + Math.max(0, ...stored.clusters.map(({ id }) => id));
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
@@ -131,7 +132,7 @@ export class ScopeState implements ScopeKnowledge {
 
   /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
   get weight(): number {
-    let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 400 * this.index.size;
+    let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
     weight += 2_000 * this.recent.size + 1_000 * this.clusters.size + 600 * this.accesses.size;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;

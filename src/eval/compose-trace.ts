@@ -9,13 +9,16 @@ import {
   EMPTY_SCOPE,
   ENGINE_MODELS,
   type EngineModel,
+  KEEPS_ALL,
   type Label,
   type MemoryId,
   type OrderingPolicy,
+  type ResidencyModel,
   type RetentionName,
   renderBlock,
   ScopeState,
   type TokenCounter,
+  takeReport,
 } from "../core/index.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
 import type { RecordedTrace } from "./recorded-trace.js";
@@ -37,6 +40,8 @@ export interface ReplayOptions {
   readonly engine?: EngineModel | undefined;
   /** What the engine is taken to have answered to each question; default: the recorded answer. */
   readonly answer?: string | undefined;
+  /** What the composer takes the cache to let go of by itself. Default: nothing. */
+  readonly residency?: ResidencyModel | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
 }
@@ -53,6 +58,8 @@ export interface ComposedPrompt {
   readonly tokens: readonly number[];
   /** The prompt with its answer, which stays in an engine's cache like what it was given; null where nothing will follow it. */
   readonly answered: readonly number[] | null;
+  /** Tokens that the composer expected the cache to hold. */
+  readonly expectedCachedTokens: number;
   /** The blocks as they stand in the prompt, carried ones and those of earlier turns included. */
   readonly order: readonly number[];
   readonly carried: readonly number[];
@@ -69,13 +76,14 @@ export interface ComposedPrompt {
 
 /**
  * Composes a trace's prompts one by one, for one user with an empty scope. Given out step by step, so that several users can take
- * turns at one cache; no cache is asked, so that one composition can be costed on many.
+ * turns at one cache; no cache is asked, so that one composition can be costed on many. Whoever asks for the next prompt may report how
+ * many tokens of the last one a cache held.
  */
 export function* composeTrace(
   trace: RecordedTrace,
   { encode, countTokens }: TextTokens,
   options: ReplayOptions,
-): Generator<ComposedPrompt, void, undefined> {
+): Generator<ComposedPrompt, void, number | undefined> {
   const state = new ScopeState(EMPTY_SCOPE, countTokens);
   const tokenize = chatTokenizer(encode);
   const turns = new Conversation([]);
@@ -98,6 +106,8 @@ export function* composeTrace(
       policy: options.policy,
       memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
       annotations: DEFAULT_ANNOTATIONS,
+      residency: options.residency ?? KEEPS_ALL,
+      now: 0,
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
       countTokens,
@@ -115,8 +125,9 @@ export function* composeTrace(
     const order = [...standing, ...inThisTurn];
     if (isConversation && composition.plan.retention !== "ephemeral") standing = order;
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
-    yield {
-      tokens: tokenize(composition.messages),
+    const tokens = tokenize(composition.messages);
+    const cachedTokens = yield {
+      tokens,
       answered: isConversation ? tokenize([...composition.messages, answered]) : null,
       order,
       carried,
@@ -125,6 +136,10 @@ export function* composeTrace(
       prefilledMemoryTokens: sum(order.slice(served.take(order))),
       evidence: evidence.length,
       evidenceInPrompt: evidence.filter((id) => there.has(id)).length,
+      expectedCachedTokens: composition.plan.expectedCachedTokens,
     };
+    if (cachedTokens === undefined) continue;
+    const { leaf, turn, plan } = composition;
+    takeReport(state.index, { leaf, turn: turn.id, plan }, { cachedTokens, promptTokens: tokens.length }, 0);
   }
 }

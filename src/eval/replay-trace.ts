@@ -3,15 +3,18 @@ import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens 
 import type { RecordedTrace } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
-export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried"> {
+export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens"> {
   readonly promptTokens: number;
+  /** Tokens that the plan expected the cache to hold. */
+  readonly expectedCachedTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
 }
 
 /** Sums over all requests. */
-export interface ReplayTotals extends Omit<ComposedPrompt, "tokens" | "answered" | "order" | "carried"> {
+export interface ReplayTotals
+  extends Omit<ComposedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens"> {
   readonly requests: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -23,12 +26,18 @@ export interface Replay {
   readonly totals: ReplayTotals;
 }
 
+/** How a trace is replayed. */
+export interface TraceReplay extends ReplayOptions {
+  /** Whether the composer is told what the cache held of each prompt. Default: no. */
+  readonly reports?: boolean | undefined;
+}
+
 /** Drives the composer over a trace, each prompt through a simulated cache. Pure but for the cache that it fills. */
 export function replayTrace(
   trace: RecordedTrace,
   cache: PrefixCache,
   tokens: TextTokens,
-  options: ReplayOptions,
+  options: TraceReplay,
 ): Replay {
   const requests: ReplayedRequest[] = [];
   const totals = {
@@ -42,12 +51,16 @@ export function replayTrace(
     evidence: 0,
     evidenceInPrompt: 0,
   };
-  for (const prompt of composeTrace(trace, tokens, options)) {
+  const prompts = composeTrace(trace, tokens, options);
+  let step = prompts.next();
+  while (!step.done) {
+    const prompt = step.value;
     const promptTokens = prompt.tokens.length;
     const { cachedTokens } = cache.serve(prompt, 0);
     if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
     const uncachedTokens = promptTokens - cachedTokens;
-    requests.push({ order: prompt.order, carried: prompt.carried, promptTokens, cachedTokens, uncachedTokens });
+    const { order, carried, expectedCachedTokens } = prompt;
+    requests.push({ order, carried, promptTokens, expectedCachedTokens, cachedTokens, uncachedTokens });
     totals.requests++;
     totals.promptTokens += promptTokens;
     totals.cachedTokens += cachedTokens;
@@ -57,6 +70,7 @@ export function replayTrace(
     totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
     totals.evidence += prompt.evidence;
     totals.evidenceInPrompt += prompt.evidenceInPrompt;
+    step = prompts.next(options.reports ? cachedTokens : undefined);
   }
   return { requests, totals };
 }

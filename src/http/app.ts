@@ -103,11 +103,14 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     post("/evict", "Say that the engine dropped requests' cache", wire.evictBody, wire.evictResult),
     async (c) => c.json(wire.writeEviction(await memstem.evict(c.req.valid("json").request_ids)), 200),
   );
-  app.openapi(post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult), (c) => {
-    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
-    const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
-    return c.json(wire.writeFeedback(memstem.feedback(user_id, agent_id, request_id, observation)), 200);
-  });
+  app.openapi(
+    post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult),
+    async (c) => {
+      const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
+      const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
+      return c.json(wire.writeFeedback(await memstem.feedback(user_id, agent_id, request_id, observation)), 200);
+    },
+  );
   app.openapi(
     createRoute({
       method: "get",

@@ -150,7 +150,10 @@ export const feedbackBody = z
     user_id: field.userId,
     agent_id: field.agentId.nullish(),
     request_id: field.requestId,
-    prompt_tokens: field.tokenCount.nullish(),
+    prompt_tokens: field.tokenCount.nullish().meta({
+      description:
+        "As the engine counted the prompt; scales its figures to memstem's estimates, so give it with `cached_tokens`.",
+    }),
     cached_tokens: field.tokenCount
       .nullish()
       .meta({ description: "As the engine reported; absent means unknown, not zero." }),
@@ -163,6 +166,10 @@ export const feedbackResult = z
     expected_cached_tokens: z.int(),
     observed_cached_tokens: z.int().nullable(),
     difference: z.int().nullable(),
+    corrected: z.object({ tokens_removed: z.int() }).meta({
+      description:
+        "Tokens that are not expected to be cached any more, because this report showed that they are gone; estimated.",
+    }),
   })
   .meta({ id: "FeedbackAnswer" });
 
@@ -287,6 +294,7 @@ export function writeFeedback(feedback: Feedback): z.input<typeof feedbackResult
     expected_cached_tokens: feedback.expectedCachedTokens,
     observed_cached_tokens: feedback.observedCachedTokens,
     difference: feedback.difference,
+    corrected: { tokens_removed: feedback.corrected.tokensRemoved },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AgentId, IndexEntry, Label, MemoryId, RequestId, UserId } from "../core/index.js";
+import type { AgentId, Correction, IndexEntry, Label, MemoryId, RequestId, UserId } from "../core/index.js";
 import type { ScopeCounts } from "../store/store.js";
 
 /** What became of the ids in an eviction. */
@@ -15,6 +15,8 @@ export interface Feedback {
   readonly observedCachedTokens: number | null;
   /** Observed less expected. */
   readonly difference: number | null;
+  /** What this report changed in the user's context index. */
+  readonly corrected: Correction;
 }
 
 /** A scope's context index, for people. */

@@ -8,12 +8,14 @@ import {
   digestOf,
   type EngineModel,
   groupBy,
+  KEEPS_ALL,
   type Label,
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
   plannedOrder,
   type RequestId,
+  type ResidencyModel,
   type RetentionName,
   type RetrievedMemory,
   renderSection,
@@ -31,6 +33,7 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
+import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { UserQueues } from "./user-queues.js";
 import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
@@ -52,6 +55,8 @@ export interface MemstemParts {
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
   readonly defaults: ComposeDefaults;
+  /** What the engine is taken to let go of by itself. Default: nothing. */
+  readonly residency?: ResidencyModel;
   readonly countTokens: TokenCounter;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
@@ -142,17 +147,19 @@ export class Memstem {
     return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
   }
 
-  /** Keeps what the engine reported of a request. Throws {@link NotFoundError}. */
-  feedback(userId: UserId, agentId: AgentId | null, requestId: RequestId, observation: Observation): Feedback {
-    const plan = this.parts.store.recordObservation(scopeOf(userId, agentId), requestId, observation);
-    if (plan === null) throw new NotFoundError("request_id", "no such request of this user");
-    const observed = observation.cachedTokens ?? null;
-    return {
-      requestId,
-      expectedCachedTokens: plan.expectedCachedTokens,
-      observedCachedTokens: observed,
-      difference: observed === null ? null : observed - plan.expectedCachedTokens,
-    };
+  /**
+   * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
+   * Rejects with {@link NotFoundError}.
+   */
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
+    const scope = scopeOf(userId, agentId);
+    const { store, now, residency = KEEPS_ALL } = this.parts;
+    return this.#queues.run(userId, () => {
+      if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
+      return this.#scopes.use(scope, (working) =>
+        reportIn(working, store, scope, { id, observation }, residency, now()),
+      );
+    });
   }
 
   /** Describes a user's context index; an empty one for a user that was never seen. */
@@ -237,6 +244,7 @@ export class Memstem {
     }
     const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
     const { conversationId } = request;
+    const at = this.parts.now();
     const policy =
       planned !== null && request.policy === null
         ? plannedOrder(planned, (label) => state.register.get(label)?.textDigest)
@@ -255,6 +263,8 @@ export class Memstem {
       messages: request.messages,
       memories,
       policy,
+      residency: this.parts.residency ?? KEEPS_ALL,
+      now: at,
       memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
       retention: request.retention ?? defaults.retention,
@@ -276,7 +286,7 @@ export class Memstem {
       ...recordOf(composition),
       changes: state.drain(),
       request: { id: requestId, leaf: composition.leaf, body, answer },
-      at: this.parts.now(),
+      at,
     });
     return composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
   }

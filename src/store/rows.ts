@@ -23,8 +23,8 @@ import type {
   UserId,
   Warning,
 } from "../core/index.js";
-import type { blocks, indexNodes, orderingRows, turns, users } from "./schema.js";
-import type { StoredAnswer } from "./store.js";
+import type { blocks, indexNodes, orderingRows, requests, turns, users } from "./schema.js";
+import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 
 /*
  * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
@@ -88,6 +88,22 @@ export function readAnswer(json: string): StoredAnswer {
   return { memories, plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan, warnings: warnings as Warning[] };
 }
 
+const observation = z.object({
+  promptTokens: z.int().optional(),
+  cachedTokens: z.int().optional(),
+  ttftMs: z.number().optional(),
+});
+
+export function readServed(row: typeof requests.$inferSelect): ServedRequest {
+  return {
+    leaf: row.leaf as NodeId,
+    turn: row.turn as TurnId,
+    plan: readAnswer(row.answer).plan,
+    evicted: row.evicted,
+    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
+  };
+}
+
 export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
 }
@@ -125,6 +141,8 @@ export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
     uses: row.uses,
     live: row.live,
     lastUsed: row.lastUsed,
+    usedAt: row.usedAt,
+    tokens: row.tokens,
   };
 }
 

@@ -80,6 +80,10 @@ export const indexNodes = sqliteTable(
     uses: integer("uses").notNull(),
     live: integer("live").notNull(),
     lastUsed: integer("last_used").notNull(),
+    /** Milliseconds; 0 in rows from before it was kept: a TTL takes those for long unused. */
+    usedAt: integer("used_at").notNull().default(0),
+    /** 0 in rows from before it was kept; set when the node is served again. */
+    tokens: integer("tokens").notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );

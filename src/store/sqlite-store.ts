@@ -5,7 +5,6 @@ import type {
   Label,
   MemoryId,
   NodeId,
-  Plan,
   RequestId,
   Scope,
   ScopeChanges,
@@ -24,6 +23,7 @@ import {
   readNode,
   readOrderingRows,
   readScope,
+  readServed,
   readTurn,
   writeAnswer,
   writeInjection,
@@ -37,6 +37,7 @@ import {
   type LoadedScope,
   type Observation,
   type ScopeCounts,
+  type ServedRequest,
   StaleScopeError,
   type Store,
   type StoredVersion,
@@ -138,6 +139,17 @@ export class SqliteStore implements Store {
     });
   }
 
+  commitReport(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    { id, observed }: { readonly id: RequestId; readonly observed: Observation },
+  ): StoredVersion {
+    return this.#commit(scope, version, changes, 0, (scopeId) => {
+      this.#statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
+    });
+  }
+
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
       eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
@@ -197,13 +209,10 @@ export class SqliteStore implements Store {
     return found;
   }
 
-  recordObservation(scope: Scope, id: RequestId, observation: Observation): Plan | null {
+  findServed(scope: Scope, id: RequestId): ServedRequest | null {
     const scopeId = this.#idOf(scope);
-    if (scopeId === null) return null;
-    const row = this.#statements.request.get({ scopeId, requestId: id });
-    if (row === undefined) return null;
-    this.#statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observation) });
-    return readAnswer(row.answer).plan;
+    const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
+    return row === undefined ? null : readServed(row);
   }
 
   knowsSection(scope: Scope, section: Digest): boolean {

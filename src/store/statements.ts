@@ -138,6 +138,8 @@ export function prepareStatements(orm: OpenDatabase["orm"]) {
         uses: p("uses"),
         live: p("live"),
         lastUsed: p("lastUsed"),
+        usedAt: p("usedAt"),
+        tokens: p("tokens"),
       })
       .onConflictDoUpdate({
         target: [indexNodes.scopeId, indexNodes.id],
@@ -149,6 +151,8 @@ export function prepareStatements(orm: OpenDatabase["orm"]) {
           uses: excluded("uses"),
           live: excluded("live"),
           lastUsed: excluded("last_used"),
+          usedAt: excluded("used_at"),
+          tokens: excluded("tokens"),
         },
       })
       .prepare(),

@@ -71,6 +71,16 @@ export interface Observation {
   readonly ttftMs?: number;
 }
 
+/** A request as far as an engine's report of it needs it. */
+export interface ServedRequest {
+  readonly leaf: NodeId;
+  readonly turn: TurnId;
+  readonly plan: Plan;
+  readonly evicted: boolean;
+  /** Everything that the engine reported so far; null for nothing. */
+  readonly observed: Observation | null;
+}
+
 /** A memory to be forgotten; `changes` has dropped its blocks already. */
 export interface ForgetRecord {
   readonly changes: ScopeChanges;
@@ -113,6 +123,13 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
+  /** Keeps what the engine reported of a request, in place of what it reported before, and what that corrected. */
+  commitReport(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    report: { readonly id: RequestId; readonly observed: Observation },
+  ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
   /** A request answered before; null where there is none, or where what it quoted was erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
@@ -121,8 +138,8 @@ export interface Store {
     tenant: string,
     ids: readonly RequestId[],
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
-  /** Keeps what the engine reported. Returns the plan it belongs to, or null where there is no such request. */
-  recordObservation(scope: Scope, id: RequestId, observation: Observation): Plan | null;
+  /** A request and what was reported of it; null where there is none. */
+  findServed(scope: Scope, id: RequestId): ServedRequest | null;
   /** Whether a section with this digest was ever sent to this scope. */
   knowsSection(scope: Scope, section: Digest): boolean;
   counts(scope: Scope): ScopeCounts;

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readSettings, sourceOf } from "../../src/cli/settings.js";
+import { readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
 import { ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
@@ -47,6 +47,18 @@ describe("the settings", () => {
   });
 
   it.each([
+    [{}, { kind: "all" }],
+    [{ MEMSTEM_CACHE_TTL_SECONDS: "300" }, { kind: "ttl", ttlMs: 300_000 }],
+    [{ MEMSTEM_CACHE_TOKENS: "65536" }, { kind: "capacity", tokens: 65_536 }],
+    [
+      { MEMSTEM_CACHE_TTL_SECONDS: "1", MEMSTEM_CACHE_TOKENS: "2" },
+      { kind: "ttl-and-capacity", ttlMs: 1_000, tokens: 2 },
+    ],
+  ])("say how long the engine keeps what it cached: %j", (environment, residency) => {
+    expect(residencyOf(readSettings(environment))).toEqual(residency);
+  });
+
+  it.each([
     ["MEMSTEM_PORT", "eighty"],
     ["MEMSTEM_PORT", "65536"],
     ["MEMSTEM_PORT", "-1"],
@@ -62,6 +74,10 @@ describe("the settings", () => {
     ["MEMSTEM_MAX_BATCH_BYTES", "0"],
     ["MEMSTEM_MAX_WORKING_MB", "0"],
     ["MEMSTEM_MAX_INDEX_NODES", "9"],
+    ["MEMSTEM_CACHE_TTL_SECONDS", "0"],
+    ["MEMSTEM_CACHE_TTL_SECONDS", "5m"],
+    ["MEMSTEM_CACHE_TOKENS", "0"],
+    ["MEMSTEM_CACHE_TOKENS", "64k"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
     ["MEMSTEM_RETENTION", "forever"],
     ["MEMSTEM_COST", "free"],

@@ -1,4 +1,5 @@
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/annotations.js";
+import { type CacheReport, type Correction, takeReport } from "../../src/core/cache-report.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../src/core/engine-model.js";
@@ -7,6 +8,7 @@ import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import type { OrderingPolicy } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
+import { KEEPS_ALL, type ResidencyModel } from "../../src/core/residency.js";
 import type { RetentionName } from "../../src/core/retention.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
@@ -64,8 +66,13 @@ export class UserScope {
   readonly #turns = new Map<ConversationId, Turn[]>();
   readonly #sections = new Set<Digest>();
   readonly #rows = new StoredRows();
+  /** What time it is, in milliseconds; the test's to move on. */
+  now = 0;
 
-  constructor(stored: StoredScope = EMPTY_SCOPE) {
+  constructor(
+    stored: StoredScope = EMPTY_SCOPE,
+    private readonly residency: ResidencyModel = KEEPS_ALL,
+  ) {
     this.#state = new ScopeState(stored, countTokens);
   }
 
@@ -86,6 +93,8 @@ export class UserScope {
       messages,
       memories: retrieved,
       policy: options.policy ?? prefixExact,
+      residency: this.residency,
+      now: this.now,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
       retention: options.retention ?? "keep",
@@ -117,6 +126,18 @@ export class UserScope {
   evict(node: NodeId): void {
     this.#state.index.evict(node);
     this.#rows.apply(this.#state.drain());
+  }
+
+  /** The engine reported what it had cached of a request. */
+  report(
+    { leaf, turn, plan }: Composition,
+    cachedTokens: number,
+    promptTokens: CacheReport["promptTokens"] = null,
+  ): Correction {
+    const request = { leaf, turn: turn.id, plan };
+    const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
+    this.#rows.apply(this.#state.drain());
+    return correction;
   }
 
   /** Drops the working state and loads it from what was stored, as after a crash. */

@@ -2,10 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
-import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../src/core/index.js";
-import type { ReplayOptions } from "../../src/eval/compose-trace.js";
+import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../src/core/index.js";
+
+import { pickConversation, readLocomo } from "../../src/eval/locomo-data.js";
 import { readPeerOrders, readTrace, TraceError } from "../../src/eval/recorded-trace.js";
-import { type Replay, replayTrace } from "../../src/eval/replay-trace.js";
+import { type Replay, replayTrace, type TraceReplay } from "../../src/eval/replay-trace.js";
+import { BLOCK_TOKENS } from "../../src/simulator/block-hash-cache.js";
 import { simulatedCache } from "../../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS } from "./recorded-searches.js";
 
@@ -23,11 +25,25 @@ const SMALL = readTrace({
   ],
 });
 
-function replayOf(
-  trace: ReturnType<typeof readTrace>,
-  policy: PolicyName,
-  options: Partial<ReplayOptions> = {},
-): Replay {
+const sample = JSON.parse(readFileSync(new URL("../../examples/sample-locomo.json", import.meta.url), "utf8"));
+const { observations } = pickConversation(readLocomo(sample));
+
+/** Questions that come back to what was asked some time ago, in another order each time. */
+const overlapping = readTrace({
+  memories: observations.map(({ text }) => ({ memory: text, evidence: [] })),
+  questions: Array.from({ length: 120 }, (_, turn) => ({
+    question: `What happened on day ${turn}?`,
+    answer: "Much.",
+    evidence: [],
+    retrieved: [
+      ...new Set(
+        Array.from({ length: 12 }, (_, n) => ((turn % 11) * 7 + ((n * 5 + turn) % 12) * 2) % observations.length),
+      ),
+    ],
+  })),
+});
+
+function replayOf(trace: ReturnType<typeof readTrace>, policy: PolicyName, options: Partial<TraceReplay> = {}): Replay {
   const counters = { encode: encodeO200k, countTokens: countO200k };
   const of = { k: 20, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", ...options } as const;
   return replayTrace(trace, simulatedCache("radix"), counters, of);
@@ -67,6 +83,35 @@ describe("replaying a trace", () => {
     expect(() => readPeerOrders({ policy: "p", orders: { k20: [["x"]] } })).toThrow(/peer: orders\.k20\.0\.0/);
   });
 
+  describe("with a cache that is smaller than what was served", () => {
+    const CAPACITY = 1_200;
+    /** Mean tokens by which the plan's expectation missed what the cache held, and how many it held. */
+    const outcome = (options: Partial<TraceReplay>, layout: TraceReplay["layout"] = "single") => {
+      const of = { k: 12, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout, ...options };
+      const cache = simulatedCache("blocks", { capacityTokens: CAPACITY });
+      const { requests } = replayTrace(overlapping, cache, { encode: encodeO200k, countTokens: countO200k }, of);
+      const error = requests.map((request) => Math.abs(request.expectedCachedTokens - request.cachedTokens));
+      const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+      return { error: mean(error), cached: mean(requests.map(({ cachedTokens }) => cachedTokens)) };
+    };
+    const capacity = residencyModel({ kind: "capacity", tokens: CAPACITY });
+
+    it("expects what is long gone where it is not told, comes closer by reports, and reuses more", () => {
+      const [untold, told] = [outcome({}), outcome({ reports: true })];
+      expect(untold.error).toBeGreaterThan(100);
+      expect(told.error).toBeLessThan(0.75 * untold.error);
+      expect(told.cached).toBeGreaterThan(untold.cached);
+    });
+
+    it("is within a block or so where the capacity is known, with reports and without", () => {
+      for (const reports of [false, true]) {
+        const { error, cached } = outcome({ residency: capacity, reports });
+        expect(error).toBeLessThan(BLOCK_TOKENS);
+        expect(cached).toBeGreaterThan(outcome({ reports: true }).cached);
+      }
+    });
+  });
+
   const title = "on real Mem0 searches of six conversations";
   describe(has ? title : `${title} (skipped: the recordings are not here)`, () => {
     const traces = has
@@ -78,6 +123,28 @@ describe("replaying a trace", () => {
     };
     const totalsOf = (policy: PolicyName, k: number, budgetRatio: number | null = null) =>
       traces.map((trace) => replayOf(trace, policy, { k, budgetRatio, limit: 150 }).totals);
+
+    it.skipIf(!has)(
+      "reports halve the error of what a small cache is expected to hold; its capacity removes it",
+      () => {
+        const capacityTokens = 4_000;
+        const errorWith = (options: Partial<TraceReplay>) => {
+          const of = { k: 20, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "single" } as const;
+          const errors = traces.flatMap((trace) => {
+            const cache = simulatedCache("blocks", { capacityTokens });
+            const counters = { encode: encodeO200k, countTokens: countO200k };
+            return replayTrace(trace, cache, counters, { ...of, limit: 150, ...options }).requests.map((request) =>
+              Math.abs(request.expectedCachedTokens - request.cachedTokens),
+            );
+          });
+          return errors.reduce((sum, error) => sum + error, 0) / errors.length;
+        };
+        expect(errorWith({ reports: true })).toBeLessThan(errorWith({}) / 2);
+        const residency = residencyModel({ kind: "capacity", tokens: capacityTokens });
+        expect(errorWith({ residency })).toBeLessThan(BLOCK_TOKENS / 2);
+      },
+      60_000,
+    );
 
     it.skipIf(!has)(
       "carry-over at k = 100 prefills at most 0.16 within 1.5×, 0.025 within 3×",
@@ -93,7 +160,6 @@ describe("replaying a trace", () => {
       },
       60_000,
     );
-
     it.skipIf(!has)(
       "no policy sends less evidence than was retrieved; prefix-exact hits most of those that carry nothing",
       () => {

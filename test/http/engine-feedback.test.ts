@@ -57,7 +57,31 @@ describe("POST /feedback", () => {
       expected_cached_tokens: expected,
       observed_cached_tokens: expected - 4,
       difference: -4,
+      corrected: { tokens_removed: 0 },
     });
+  });
+
+  it("takes what the engine did not find out of what the next request expects, and out of the index", async () => {
+    const [long, other, third] = [a, b, c].map(({ id, memory }) => ({
+      id,
+      memory: `${memory} ${"indeed ".repeat(200)}`,
+    }));
+    const compose = (request_id: string, ...memories: unknown[]) =>
+      app.compose({ user_id: "ada", request_id, query: "Well?", memories });
+    await compose("r-1", long, other);
+    const { plan } = await compose("r-2", long, third);
+    expect(plan.expected_cached_tokens).toBeGreaterThan(200);
+    const report = { user_id: "ada", request_id: "r-2", prompt_tokens: plan.total_tokens, cached_tokens: 0 };
+    const { corrected } = await feedback(report);
+    expect(corrected.tokens_removed).toBeGreaterThan(200);
+    expect(await feedback(report)).toMatchObject({ corrected: { tokens_removed: 0 } });
+    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text));
+    expect(nodes.flatMap(({ request_ids }) => request_ids)).toEqual(["r-2"]);
+    const after = await compose("r-3", other, long);
+    expect(after.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
+      ["a", "cached_prefix"],
+      ["b", "new"],
+    ]);
   });
 
   it("takes an engine that does not say for unknown, and one that says zero for zero", async () => {
@@ -77,6 +101,21 @@ describe("POST /feedback", () => {
     for (const who of [{ user_id: "bob" }, { user_id: "ada", agent_id: "planner" }]) {
       expect(await app.send("POST", "/feedback", { ...who, request_id: "r-1" })).toMatchObject({ status: 404 });
     }
+  });
+});
+
+describe("an engine that keeps little", () => {
+  const app = servedApp({ environment: { MEMSTEM_CACHE_TOKENS: "40" } });
+
+  it("is not expected to have kept what was used longest ago", async () => {
+    const expected = async (query: string, ...memories: object[]) =>
+      (await app.compose({ user_id: "ada", query, memories })).plan.expected_cached_tokens;
+    await expected("one", a, b);
+    expect(await expected("one", a, b)).toBeGreaterThan(10);
+    for (const memory of [c, { id: "d", memory: "Ada reads a book every week, and two in summer" }]) {
+      await expected("two", memory);
+    }
+    expect(await expected("one", a, b)).toBeLessThan(10);
   });
 });
 

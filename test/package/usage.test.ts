@@ -50,7 +50,7 @@ describe("an installed memstem", () => {
       "core.js",
       `
       import {
-        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, prefixExact, ScopeState,
+        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, KEEPS_ALL, prefixExact, ScopeState,
       } from "memstem/core";
       const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
       const { messages } = compose(state, {
@@ -58,6 +58,8 @@ describe("an installed memstem", () => {
         messages: [{ role: "user", content: "Where?" }],
         memories: [{ id: "m-1", text: "in Paris" }],
         policy: prefixExact,
+        residency: KEEPS_ALL,
+        now: 0,
         annotations: DEFAULT_ANNOTATIONS,
         countTokens: (text) => text.length,
         isOurs: () => false,

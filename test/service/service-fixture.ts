@@ -5,6 +5,7 @@ import {
   ENGINE_MODELS,
   type MemoryId,
   type RequestId,
+  type ResidencyModel,
   type RetrievedMemory,
   type ScopeBounds,
   type UserId,
@@ -21,7 +22,13 @@ export interface ServiceOptions {
   readonly source?: MemorySource | null;
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
+  readonly residency?: ResidencyModel;
+  /** Milliseconds since the epoch; default: time stands still. */
+  readonly now?: () => number;
 }
+
+/** When time stands still. */
+export const NOON = 1_700_000_000_000;
 
 /** A service on real SQLite with request ids that count up. */
 export function openService({ file = ":memory:", source = null, ...bounds }: ServiceOptions = {}): Memstem {
@@ -32,7 +39,7 @@ export function openService({ file = ":memory:", source = null, ...bounds }: Ser
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
-    now: () => 1_700_000_000_000,
+    now: () => NOON,
     ...bounds,
   });
 }

@@ -1,13 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { afterAll, describe, expect, it } from "vitest";
+import { ScopeState } from "../../src/core/index.js";
 import { DatabaseOpenError } from "../../src/store/database-open-error.js";
 import { openDatabase } from "../../src/store/open-database.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import { describeStore } from "./store.suite.js";
-import { composeInto, id, recordFor, scopeOf } from "./stored-compose.js";
+import { composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-store-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -68,6 +72,39 @@ describe("SQLite database file", () => {
     const before = readFileSync(file);
     expect(() => openDatabase(file)).toThrow(DatabaseOpenError);
     expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it("brings a file of before nodes had times and tokens up to date, and goes on with it", () => {
+    const migrations = fileURLToPath(new URL("../../migrations", import.meta.url));
+    const older = join(directory, "older-migrations");
+    cpSync(migrations, older, { recursive: true });
+    const journal = join(older, "meta", "_journal.json");
+    const { entries, ...rest } = JSON.parse(readFileSync(journal, "utf8")) as { entries: { tag: string }[] };
+    const upTo = entries.findIndex(({ tag }) => tag === "0002_residency");
+    writeFileSync(journal, JSON.stringify({ ...rest, entries: entries.slice(0, upTo) }));
+    const file = newFile();
+    const sqlite = new Database(file);
+    migrate(drizzle(sqlite), { migrationsFolder: older });
+    sqlite.exec(`
+      insert into users values (1, 'default', 'ana', '', 1, 2, 3, 2, 1, 0);
+      insert into blocks values (1, 1, 'Ana likes tea.', 'digest', 9, null);
+      insert into index_nodes (scope_id, id, parent, anchor, run, position, next_position, uses, live, last_used)
+        values (1, 1, null, 'anchor', '[]', 0, 1, 1, 0, 1), (1, 2, 1, null, '[1]', 0, 0, 1, 1, 1);
+    `);
+    sqlite.close();
+    const store = new SqliteStore(openDatabase(file));
+    const { scope } = store.loadScope(scopeOf("ana"));
+    expect(scope.nodes.map(({ usedAt, tokens }) => [usedAt, tokens])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    const state = new ScopeState(scope, countTokens);
+    state.index.check();
+    // The blocks' tokens are the register's; what stood before them is known once it is served again.
+    expect(state.index.tokens).toBe(9);
+    composeInto(store, scopeOf("ana"), TEA);
+    expect(store.counts(scopeOf("ana")).requests).toBe(1);
+    store.close();
   });
 
   it("refuses a file that a newer version wrote", () => {

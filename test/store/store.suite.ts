@@ -126,10 +126,20 @@ export function describeStore(name: string, open: () => Store): void {
     });
 
     it("keeps what an engine reported", () => {
-      composeInto(store, ana, TEA);
-      expect(store.recordObservation(ana, id("r1"), { cachedTokens: 3 })?.totalTokens).toBeGreaterThan(0);
-      expect(store.recordObservation(ana, id("r2"), { cachedTokens: 3 })).toBeNull();
-      expect(store.recordObservation(scopeOf("bo"), id("r1"), { cachedTokens: 3 })).toBeNull();
+      const version = composeInto(store, ana, TEA);
+      const served = store.findServed(ana, id("r1"));
+      expect(served).toMatchObject({ leaf: 2, turn: 1, evicted: false, observed: null });
+      expect(served?.plan.totalTokens).toBeGreaterThan(0);
+      const changes = new ScopeState(store.loadScope(ana).scope, countTokens).drain();
+      const observed = { promptTokens: 40, cachedTokens: 3, ttftMs: 1.5 };
+      const next = store.commitReport(ana, version, changes, { id: id("r1"), observed });
+      expect(store.findServed(ana, id("r1"))).toEqual({ ...served, observed });
+      expect(() => store.commitReport(ana, version, changes, { id: id("r1"), observed: {} })).toThrow(StaleScopeError);
+      expect(store.findServed(ana, id("r1"))?.observed).toEqual(observed);
+      store.commitEviction(ana, next, changes, [id("r1")]);
+      expect(store.findServed(ana, id("r1"))?.evicted).toBe(true);
+      expect(store.findServed(ana, id("r2"))).toBeNull();
+      expect(store.findServed(scopeOf("bo"), id("r1"))).toBeNull();
     });
 
     it("forgets a memory in blocks, turns and answers, and remembers only its id", () => {

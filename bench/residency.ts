@@ -1,0 +1,84 @@
+/**
+ * `npm run bench:residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
+ * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memstem is told: nothing, what the
+ * engine cached of each prompt, how many tokens it keeps, or both. Needs `../shared/data`.
+ *
+ * Floor of the error: an engine caches whole blocks of 16 tokens and a plan counts to the token, so half a block, some 7 tokens, less
+ * what the estimate is short of a chat template's own tokens.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
+import { readTrace } from "../src/eval/recorded-trace.js";
+import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay-trace.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+
+const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
+if (!existsSync(shared)) {
+  console.error("needs the recorded searches, which are not here");
+  process.exit(1);
+}
+const traces = RECORDED_CONVERSATIONS.map((name) =>
+  readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
+);
+
+interface Arm {
+  readonly layout: TraceReplay["layout"];
+  readonly policy: PolicyName;
+  readonly k: number;
+  readonly capacityTokens: number;
+}
+
+const SINGLE = [
+  ["prefix-exact", 20],
+  ["prefix-exact", 100],
+  ["carry-over", 20],
+] as const;
+const ARMS: readonly Arm[] = [
+  ...SINGLE.flatMap(([policy, k]) =>
+    [1_000, 4_000, 16_000].map((capacityTokens): Arm => ({ layout: "single", policy, k, capacityTokens })),
+  ),
+  { layout: "conversation", policy: "prefix-exact", k: 20, capacityTokens: 8_000 },
+];
+
+function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">): ReplayedRequest[] {
+  const { capacityTokens, layout, k } = arm;
+  const policy = ORDERING_POLICIES[arm.policy];
+  const budgetRatio = arm.policy === "carry-over" ? 2 : null;
+  const counters = { encode: encodeO200k, countTokens: countO200k };
+  return traces.flatMap((trace) => {
+    const cache = simulatedCache("blocks", { capacityTokens });
+    return replayTrace(trace, cache, counters, { k, policy, budgetRatio, layout, limit: 150, ...told }).requests;
+  });
+}
+
+/** Mean error of the expectation, and the tokens that were cached, per request. */
+function cellOf(requests: readonly ReplayedRequest[]): string {
+  const mean = (of: (request: ReplayedRequest) => number) =>
+    requests.reduce((sum, request) => sum + of(request), 0) / requests.length;
+  const error = mean(({ expectedCachedTokens, cachedTokens }) => Math.abs(expectedCachedTokens - cachedTokens));
+  return `${error.toFixed(0)} / ${mean(({ cachedTokens }) => cachedTokens).toFixed(0)}`;
+}
+
+console.log("mean |expected − cached| / mean cached, tokens per request, by what memstem is told");
+console.log(
+  "| prompts      | policy       |   k | cache holds |     nothing |     reports |    capacity |        both |",
+);
+console.log(
+  "| ------------ | ------------ | --: | ----------: | ----------: | ----------: | ----------: | ----------: |",
+);
+for (const arm of ARMS) {
+  const residency = residencyModel({ kind: "capacity", tokens: arm.capacityTokens });
+  const told = [{}, { reports: true }, { residency }, { reports: true, residency }];
+  const cells = told.map((of) => cellOf(requestsOf(arm, of)).padStart(11));
+  const { layout, policy, k, capacityTokens } = arm;
+  const head = [
+    layout.padEnd(12),
+    policy.padEnd(12),
+    String(k).padStart(3),
+    capacityTokens.toLocaleString("en").padStart(11),
+  ];
+  console.log(`| ${[...head, ...cells].join(" | ")} |`);
+}

@@ -1,0 +1,41 @@
+import { NOTHING_CORRECTED, type RequestId, type ResidencyModel, type Scope, takeReport } from "../core/index.js";
+import type { Observation, Store } from "../store/store.js";
+import type { Feedback } from "./answers.js";
+import { NotFoundError } from "./errors.js";
+import type { WorkingScope } from "./working-scopes.js";
+
+/**
+ * Keeps what an engine reported of a request beside what it reported before, and corrects the scope's index by it: the first time that it
+ * says how much was cached, so that a report that is sent again changes nothing. Throws {@link NotFoundError}.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function reportIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  { id, observation }: { readonly id: RequestId; readonly observation: Observation },
+  residency: ResidencyModel,
+  now: number,
+): Feedback {
+  const { state } = working;
+  const served = store.findServed(scope, id);
+  if (served === null) throw new NotFoundError("request_id", "no such request of this user");
+  const { plan, evicted, observed } = served;
+  const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
+  let corrected = NOTHING_CORRECTED;
+  if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
+    // What a late report is about may have left by now; that does not bring it back.
+    residency.expire(state.index, now);
+    corrected = takeReport(state.index, served, { cachedTokens, promptTokens }, now);
+  }
+  const report = { id, observed: { ...observed, ...observation } };
+  working.version = store.commitReport(scope, working.version, state.drain(), report);
+  return {
+    requestId: id,
+    expectedCachedTokens: plan.expectedCachedTokens,
+    observedCachedTokens: cachedTokens,
+    difference: cachedTokens === null ? null : cachedTokens - plan.expectedCachedTokens,
+    corrected,
+  };
+}
