@@ -1,10 +1,14 @@
 import type { Digest, Label, NodeId } from "./ids.js";
 import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch, ServedNode } from "./index-node.js";
+import { placeBehind, takeOut, type Used } from "./use-order.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 
-interface Place {
+interface Place extends Used<Place> {
   readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] };
+  /** Null on the root of an anchor, which heads the list of its nodes by last use: a parent stands before its children there. */
+  parent: Place | null;
+  mark: number;
   /** By the first block of their run: the inversion that keeps a search from looking at all children. */
   readonly children: Map<Label, Place>;
 }
@@ -20,6 +24,7 @@ export class ContextIndex {
   readonly #dirty = new Set<NodeId>();
   readonly #removed = new Set<NodeId>();
   #nextId: number;
+  #labelBound = 0;
 
   constructor(
     nodes: readonly IndexNode[],
@@ -27,8 +32,12 @@ export class ContextIndex {
     private readonly maxNodes: number,
   ) {
     this.#nextId = nextId;
-    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new Map() });
-    for (const place of this.#places.values()) this.#link(place);
+    for (const node of nodes) this.#places.set(node.id, placeOf({ ...node }));
+    for (const place of this.#places.values()) {
+      this.#link(place);
+      this.#bound(place.row.run);
+    }
+    for (const root of this.#anchors.values()) linkByUse(root);
   }
 
   get size(): number {
@@ -79,7 +88,15 @@ export class ContextIndex {
     return best.tokens === 0 ? NO_MATCH : { ...this.#pathTo(best.place, best.taken), tokens: best.tokens };
   }
 
-  /** Where the sequences begin that were served behind an anchor, for reading; undefined where none was. */
+  /** Greater than every label that it has held. */
+  get labelBound(): number {
+    return this.#labelBound;
+  }
+
+  /**
+   * Where the sequences begin that were served behind an anchor; undefined where none was. From there `staler` leads through all
+   * their nodes, those used last first and each parent before its children.
+   */
   root(anchor: Digest): ServedNode | undefined {
     return this.#anchors.get(anchor);
   }
@@ -135,6 +152,7 @@ export class ContextIndex {
   insert(anchor: Digest, sequence: readonly Label[], now: number): NodeId {
     let place = this.#anchors.get(anchor) ?? this.#add(null, anchor, [], 0);
     this.#touch(place, now);
+    this.#bound(sequence);
     let at = 0;
     while (at < sequence.length) {
       const child = place.children.get(sequence[at] as Label);
@@ -231,6 +249,7 @@ export class ContextIndex {
         if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
       }
     }
+    for (const root of this.#anchors.values()) checkOrderOfUse(root);
     if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
   }
 
@@ -243,6 +262,11 @@ export class ContextIndex {
     const parent = row.parent === null ? undefined : this.#places.get(row.parent);
     if (parent === undefined) throw new Error(`context index: node ${row.id} has no parent`);
     parent.children.set(row.run[0] as Label, place);
+    place.parent = parent;
+  }
+
+  #bound(labels: readonly Label[]): void {
+    for (const label of labels) if (label >= this.#labelBound) this.#labelBound = label + 1;
   }
 
   #add(parent: Place | null, anchor: Digest | null, run: readonly Label[], position: number): Place {
@@ -258,7 +282,7 @@ export class ContextIndex {
       live: 0,
       lastUsed: 0,
     };
-    const place: Place = { row, children: new Map() };
+    const place = placeOf(row);
     this.#places.set(id, place);
     this.#link(place);
     this.#dirty.add(id);
@@ -280,6 +304,7 @@ export class ContextIndex {
   #touch(place: Place, now: number): void {
     place.row.uses++;
     place.row.lastUsed = now;
+    if (place.parent !== null) placeBehind(place, place.parent);
     this.#dirty.add(place.row.id);
   }
 
@@ -298,6 +323,7 @@ export class ContextIndex {
     const { run, position, id } = place.row;
     Object.assign(child.row, { parent: parent.row.id, run: [...run, ...child.row.run], position });
     this.#link(child);
+    takeOut(place);
     this.#places.delete(id);
     this.#forgetRow(id);
     this.#dirty.add(child.row.id);
@@ -307,6 +333,7 @@ export class ContextIndex {
     const parent = this.#parentOf(place);
     if (place.row.anchor !== null) this.#anchors.delete(place.row.anchor);
     else parent?.children.delete(place.row.run[0] as Label);
+    takeOut(place);
     this.#places.delete(place.row.id);
     this.#forgetRow(place.row.id);
   }
@@ -341,7 +368,7 @@ export class ContextIndex {
   }
 
   #parentOf(place: Place): Place | undefined {
-    return place.row.parent === null ? undefined : this.#places.get(place.row.parent);
+    return place.parent ?? undefined;
   }
 
   #labelsAbove(place: Place): Label[] {
@@ -371,8 +398,42 @@ export class ContextIndex {
   }
 }
 
+function placeOf(row: Place["row"]): Place {
+  return { row, parent: null, children: new Map(), mark: 0, fresher: null, staler: null };
+}
+
+/** Links what is below a root, as it is after loading: by last use, and those used by the same request from the root on. */
+function linkByUse(root: Place): void {
+  const below: Place[] = [];
+  const pending = [root];
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+    below.push(place);
+    pending.push(...place.children.values());
+  }
+  below.sort((a, b) => b.row.lastUsed - a.row.lastUsed);
+  for (const [at, place] of below.entries()) if (at > 0) placeBehind(place, below[at - 1] as Place);
+}
+
 function isFresher(a: IndexNode, b: IndexNode): boolean {
   return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
+}
+
+/** Throws where the list of an anchor's nodes leaves one out, or breaks its order. */
+function checkOrderOfUse(root: Place): void {
+  const listed = new Set<Place>();
+  for (let place: Place | null = root; place !== null; place = place.staler) {
+    const { row, parent, staler }: Place = place;
+    if (parent === null ? place !== root : !listed.has(parent))
+      throw new Error(`node ${row.id}: listed before its parent`);
+    if (staler !== null && (staler.fresher !== place || staler.row.lastUsed > row.lastUsed))
+      throw new Error(`node ${row.id}: a fresher one is listed behind it`);
+    listed.add(place);
+  }
+  const pending = [root];
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+    if (!listed.has(place)) throw new Error(`node ${place.row.id}: not listed by use`);
+    pending.push(...place.children.values());
+  }
 }
 
 function* childrenWanted(children: ReadonlyMap<Label, Place>, wanted: ReadonlyMap<Label, number>): Iterable<Place> {

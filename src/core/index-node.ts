@@ -25,8 +25,13 @@ export interface IndexNode {
 
 /** A node of the served sequences, for reading. */
 export interface ServedNode {
-  readonly row: Pick<IndexNode, "id" | "run" | "lastUsed">;
-  readonly children: ReadonlyMap<Label, ServedNode>;
+  readonly row: Pick<IndexNode, "id" | "run">;
+  /** Null on the root of an anchor. */
+  readonly parent: ServedNode | null;
+  /** The node behind the same anchor that was used last before this one. */
+  readonly staler: ServedNode | null;
+  /** For whoever searches: scratch, of no meaning afterwards. */
+  mark: number;
 }
 
 /** The longest sequence of wanted blocks that an engine should hold behind an anchor. */
