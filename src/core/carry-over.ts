@@ -10,7 +10,7 @@ const PRICE_OF_FULL_ALLOWANCE = 0.25;
 /** A prompt with room for all known blocks pays nothing for carrying; short of it by this share of the retrieved tokens, all of it. */
 const SCARCE_BY = 0.1;
 /** Most nodes of the index that one search looks at, those used last, so that its time is bounded. Figures: `docs/ordering.md`. */
-const MAX_VISITED = 1_024;
+const MAX_VISITED = 512;
 /** What cannot be carried costs more than any allowance. */
 const NEVER = Number.POSITIVE_INFINITY;
 
