@@ -7,7 +7,14 @@ import { prefixExact } from "./prefix-exact.js";
 
 /** A full allowance costs as much as this share of the retrieved tokens: a prefix is kept dense, so that later requests find it useful. */
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
-/** A prompt with room for all known blocks pays nothing for carrying; short of it by this share of the retrieved tokens, all of it. */
+/**
+ * A path that all requests went through costs as much as this share of the retrieved tokens; others by the root of their share. What
+ * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/ordering.md`.
+ */
+const PRICE_OF_CROWDED_PATH = 0.2;
+/** How much the relevance rank counts in the order of the rest: less than behind an exact prefix, as every like request counts here. */
+const RANK_WEIGHT = 0.1;
+/** A prompt with room for all known blocks pays nothing for either; short of it by this share of the retrieved tokens, all of it. */
 const SCARCE_BY = 0.1;
 /** Most nodes of the index that one search looks at, those used last, so that its time is bounded. Figures: `docs/ordering.md`. */
 const MAX_VISITED = 512;
@@ -17,8 +24,9 @@ const NEVER = Number.POSITIVE_INFINITY;
 /**
  * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not
  * retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
- * with the most cached tokens of retrieved blocks, less a price for the carried ones; it ends with a retrieved block. Where every
- * path costs more than it saves the request starts afresh. Without an allowance it is `prefix-exact`.
+ * with the most cached tokens of retrieved blocks, less a price for the carried ones and for a path that many requests went through;
+ * it ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
+ * `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
@@ -32,21 +40,25 @@ export const carryOver: OrderingPolicy = {
     const wanted = new Set(asked);
     return {
       // With carrying a later request need not want all that stands before: every like request counts.
-      labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent)],
+      labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent, RANK_WEIGHT)],
       carried: new Set(match.labels.filter((label) => !wanted.has(label))),
       searchPath: match.searchPath,
     };
   },
 };
 
-/** What a path is worth that saves and carries so many tokens: more for what it saves, less for what it carries. */
-type Value = (saved: number, carried: number) => number;
+/**
+ * What a path is worth that saves and carries so many tokens, and that this share of the requests behind its anchor went through:
+ * the more, the more it saves, the less it carries and the fewer went through it.
+ */
+type Value = (saved: number, carried: number, share: number) => number;
 
 function valueFor(retrievedTokens: number, { tokens, knownTokens }: CarryAllowance): Value {
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
   const price = (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
-  return (saved, carried) => saved - price * carried;
+  const crowding = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
+  return (saved, carried, share) => saved - price * carried - crowding * Math.sqrt(share);
 }
 
 /** One pass over the nodes used last. A parent comes before its children, so each goes on from what its parent ended with. */
@@ -72,16 +84,17 @@ function cheapestPath(
     const from = node.parent?.mark ?? 0;
     let saved = savedTo[from] as number;
     let carried = carriedTo[from] as number;
-    const { run } = node.row;
+    const { run, uses } = node.row;
+    const share = uses / root.row.uses;
     for (let at = 0; at < run.length && carried < NEVER; at++) {
       const weight = weights.of(run[at] as Label);
       if (weight < 0) {
         carried -= weight;
-        // No path through here can save more than all that was retrieved.
-        if (carried > carrying.tokens || value(retrievedTokens, carried) <= best.value) carried = NEVER;
+        // No path through here can save more than all that was retrieved, nor be less crowded than one that nobody took.
+        if (carried > carrying.tokens || value(retrievedTokens, carried, 0) <= best.value) carried = NEVER;
       } else {
         saved += weight;
-        const worth = value(saved, carried);
+        const worth = value(saved, carried, share);
         if (worth > best.value) best = { node, taken: at + 1, value: worth };
       }
     }

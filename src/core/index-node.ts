@@ -25,7 +25,7 @@ export interface IndexNode {
 
 /** A node of the served sequences, for reading. */
 export interface ServedNode {
-  readonly row: Pick<IndexNode, "id" | "run">;
+  readonly row: Pick<IndexNode, "id" | "run" | "uses">;
   /** Null on the root of an anchor. */
   readonly parent: ServedNode | null;
   /** The node behind the same anchor that was used last before this one. */

@@ -19,19 +19,21 @@ const WORD = 32;
  * @param front blocks that stand before, in this request or carried
  * @param rest distinct blocks in relevance order
  * @param asked blocks that the whole request asked for
+ * @param rankWeight how much the relevance rank counts beside what recent requests shared, in requests that are alike throughout
  */
 export function orderForReuse(
   front: readonly Label[],
   rest: readonly RetrievedBlock[],
   asked: readonly Label[],
   recent: RecentRetrievals,
+  rankWeight = RANK_WEIGHT,
 ): Label[] {
   const like = new LikeRequests(front, asked, recent);
   const wantedBy = rest.map(({ label }) => recent.askedBy(label));
   const shared = wantedBy.map((mask) => like.weightOf(mask));
   if (shared.every((weight) => weight === 0)) return rest.map(({ label }) => label);
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
-  const rank = rest.map(({ label }) => RANK_WEIGHT * (1 - (rankOf.get(label) ?? 0) / asked.length));
+  const rank = rest.map(({ label }) => rankWeight * (1 - (rankOf.get(label) ?? 0) / asked.length));
   const size = rest.map(({ tokens }) => tokens ** TOKENS_POWER);
   // Weights are whole numbers, so that sums do not depend on the order in which requests are remembered.
   const whole = asked.length ** 2;
