@@ -1,12 +1,12 @@
 import type { Digest, Label, NodeId } from "./ids.js";
 import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch, ServedNode } from "./index-node.js";
-import { placeBehind, takeOut, type Used } from "./use-order.js";
+import { checkListByUse, listByUse, placeBehind, takeOut, type Used } from "./use-order.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 
 interface Place extends Used<Place> {
   readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] };
-  /** Null on the root of an anchor, which heads the list of its nodes by last use: a parent stands before its children there. */
+  /** Null on the root of an anchor, which heads the list of its nodes by last use. */
   parent: Place | null;
   mark: number;
   /** By the first block of their run: the inversion that keeps a search from looking at all children. */
@@ -37,7 +37,7 @@ export class ContextIndex {
       this.#link(place);
       this.#bound(place.row.run);
     }
-    for (const root of this.#anchors.values()) linkByUse(root);
+    for (const root of this.#anchors.values()) listByUse(root);
   }
 
   get size(): number {
@@ -249,7 +249,7 @@ export class ContextIndex {
         if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
       }
     }
-    for (const root of this.#anchors.values()) checkOrderOfUse(root);
+    for (const root of this.#anchors.values()) checkListByUse(root);
     if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
   }
 
@@ -402,38 +402,8 @@ function placeOf(row: Place["row"]): Place {
   return { row, parent: null, children: new Map(), mark: 0, fresher: null, staler: null };
 }
 
-/** Links what is below a root, as it is after loading: by last use, and those used by the same request from the root on. */
-function linkByUse(root: Place): void {
-  const below: Place[] = [];
-  const pending = [root];
-  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-    below.push(place);
-    pending.push(...place.children.values());
-  }
-  below.sort((a, b) => b.row.lastUsed - a.row.lastUsed);
-  for (const [at, place] of below.entries()) if (at > 0) placeBehind(place, below[at - 1] as Place);
-}
-
 function isFresher(a: IndexNode, b: IndexNode): boolean {
   return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
-}
-
-/** Throws where the list of an anchor's nodes leaves one out, or breaks its order. */
-function checkOrderOfUse(root: Place): void {
-  const listed = new Set<Place>();
-  for (let place: Place | null = root; place !== null; place = place.staler) {
-    const { row, parent, staler }: Place = place;
-    if (parent === null ? place !== root : !listed.has(parent))
-      throw new Error(`node ${row.id}: listed before its parent`);
-    if (staler !== null && (staler.fresher !== place || staler.row.lastUsed > row.lastUsed))
-      throw new Error(`node ${row.id}: a fresher one is listed behind it`);
-    listed.add(place);
-  }
-  const pending = [root];
-  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-    if (!listed.has(place)) throw new Error(`node ${place.row.id}: not listed by use`);
-    pending.push(...place.children.values());
-  }
 }
 
 function* childrenWanted(children: ReadonlyMap<Label, Place>, wanted: ReadonlyMap<Label, number>): Iterable<Place> {

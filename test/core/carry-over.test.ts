@@ -192,6 +192,17 @@ describe("carry-over", () => {
     expect(first(0)).toEqual([1, 4, 3]);
   });
 
+  it("looks at the 512 nodes used last, and starts afresh where none of them helps", () => {
+    const afterServing = (others: number) => {
+      const served = having([1, 2, 3]);
+      for (let n = 0; n < others; n++) served.serve(HERE, labels(100 + n));
+      return carryOver.order(asking(ONE_AND_THREE, allowance(5, 0, CARRIABLE)), served.known);
+    };
+    // The root is one of them.
+    expect(afterServing(510)).toMatchObject({ labels: [1, 2, 3], carried: new Set([2]) });
+    expect(afterServing(511)).toMatchObject({ labels: [1, 3], carried: new Set() });
+  });
+
   it("is prefix-exact where nothing may be carried", () => {
     const alike = fc.property(anyLife, anyRequest, (life, request) => {
       const { known } = ServedSequences.composedBy(carryOver, life);
