@@ -1,6 +1,6 @@
 import type { Label, TurnId } from "./ids.js";
 
-/** Requests that are remembered; past it the oldest goes. Figures for other sizes: `docs/ordering.md`. */
+/** Requests that are remembered, as many as a {@link RequestMask} has bits; past it the oldest goes. Figures for other sizes: `docs/ordering.md`. */
 export const RECENT_REQUESTS = 64;
 const WORD = 32;
 
