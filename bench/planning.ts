@@ -9,10 +9,12 @@ import {
   DEFAULT_SCOPE_BOUNDS,
   type Digest,
   EMPTY_SCOPE,
+  ENGINE_MODELS,
   type Label,
   ORDERING_POLICIES,
   type PolicyName,
   ScopeState,
+  sparedBy,
   type TurnId,
 } from "../src/core/index.js";
 import { seeded } from "./seeded.js";
@@ -40,7 +42,12 @@ function measure(name: PolicyName, k: number, sequences: number): number {
     const retrieved = retrieve(k, random);
     const carrying =
       name === "carry-over"
-        ? { tokens: (k * TOKENS) / 2, knownTokens: MEMORIES * TOKENS, tokensOf: () => TOKENS }
+        ? {
+            tokens: (k * TOKENS) / 2,
+            knownTokens: MEMORIES * TOKENS,
+            spared: sparedBy(ENGINE_MODELS.gpu, { before: 50, retrieved: k * TOKENS, after: 50 }),
+            tokensOf: () => TOKENS,
+          }
         : null;
     const request = { anchor: ANCHOR, retrieved, carrying };
     const start = performance.now();

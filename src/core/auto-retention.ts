@@ -1,4 +1,4 @@
-import { type EngineModel, promptCost } from "./engine-model.js";
+import { type EngineModel, promptCost, smooth } from "./engine-model.js";
 import type { Label } from "./ids.js";
 import type { RetrievedBlock } from "./ordering.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
@@ -64,8 +64,7 @@ export function autoRetention(
   if (seen.turns === 0 || retrieved.length === 0) return { retention: "keep", freshStart: false };
   const cost = (uncached: number, cached: number) => {
     const shared = Math.max(0, cached);
-    // The size of cache blocks would round away the small differences that add up over turns.
-    return promptCost({ ...engine, blockTokens: 1 }, uncached + shared, shared);
+    return promptCost(smooth(engine), uncached + shared, shared);
   };
   const turn = seen.turns + 1;
   const ahead = Math.min(OUTLOOK * turn, FARTHEST);

@@ -24,8 +24,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 /**
  * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not
  * retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
- * with the most cached tokens of retrieved blocks, less a price for the carried ones and for a path that many requests went through;
- * it ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
+ * that spares the engine most (every token that is computed attends over the carried ones, or they are billed), less a price for what it
+ * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
  * `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
@@ -53,12 +53,12 @@ export const carryOver: OrderingPolicy = {
  */
 type Value = (saved: number, carried: number, share: number) => number;
 
-function valueFor(retrievedTokens: number, { tokens, knownTokens }: CarryAllowance): Value {
+function valueFor(retrievedTokens: number, { tokens, knownTokens, spared }: CarryAllowance): Value {
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
   const price = (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
   const crowding = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
-  return (saved, carried, share) => saved - price * carried - crowding * Math.sqrt(share);
+  return (saved, carried, share) => spared(saved, carried) - price * carried - crowding * Math.sqrt(share);
 }
 
 /** One pass over the nodes used last. A parent comes before its children, so each goes on from what its parent ended with. */

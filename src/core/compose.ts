@@ -3,7 +3,7 @@ import type { BlockRegister, Resolution } from "./block-register.js";
 import { chooseRetention } from "./choose-retention.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
-import type { EngineModel } from "./engine-model.js";
+import { type EngineModel, sparedBy } from "./engine-model.js";
 import { groupBy } from "./group-by.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
@@ -121,10 +121,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const questionTokens = messagesTokens(question.messages, countTokens);
+  const openingTokens = countTokens(SECTION_OPENING);
   const request: OrderingRequest = {
     anchor,
     retrieved: fresh,
-    carrying: carryAllowance(register, fresh, standing, input.memoryBudgetTokens),
+    carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
   };
   const ordering = policy.order(request, state);
   const cachedBlocks = index.heldBlocks(anchor, ordering.labels);
@@ -140,11 +142,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const later = renderSection(retained(injection, choice.retention), register.textOf);
   prompt.pushTurn(question, placement, section);
 
-  const totalTokens =
-    tokensBefore +
-    injectionTokens(injection, placement, register, countTokens) +
-    messagesTokens(question.messages, countTokens);
-  const openingTokens = countTokens(SECTION_OPENING);
+  const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
   const expectedCachedTokens = index.hasAnchor(anchor)
     ? tokensBefore + (cachedBlocks > 0 ? openingTokens + tokensOf(register, ordering.labels, cachedBlocks) : 0)
     : replay.cachedTokens;
@@ -212,13 +210,16 @@ function carryAllowance(
   register: BlockRegister,
   fresh: readonly StoredBlock[],
   { given }: Standing,
-  budget: number | null,
+  { memoryBudgetTokens: budget, engine }: ComposeInput,
+  before: number,
+  after: number,
 ): CarryAllowance | null {
   const retrieved = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
   if (budget === null || fresh.length === 0 || budget <= retrieved) return null;
   return {
     tokens: budget - retrieved,
     knownTokens: register.currentTokens,
+    spared: sparedBy(engine, { before, retrieved, after }),
     tokensOf: (label) => {
       const block = register.get(label);
       return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;

@@ -97,13 +97,22 @@ export interface AroundBlocks {
 export type Spared = (saved: number, carried: number) => number;
 
 /**
+ * The model without the size of its cache blocks. Where in a block a shared prefix ends is chance: over requests every token more of it
+ * gives a token more from the cache. Choices between prompts go by this; rounding would decide them by that chance.
+ */
+export function smooth(model: EngineModel): EngineModel {
+  return { ...model, blockTokens: 1 };
+}
+
+/**
  * The price of carrying: every token that is computed attends over what is carried, or a provider bills it. Saved tokens are worth
  * themselves where nothing is carried and all are saved; nothing is worth anything below the engine's minimum prefix.
  */
 export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
+  const engine = smooth(model);
   const total = before + retrieved + after;
-  const cold = promptCost(model, total, before);
-  const worth = (cold - promptCost(model, total, before + retrieved)) / retrieved;
+  const cold = promptCost(engine, total, before);
+  const worth = (cold - promptCost(engine, total, before + retrieved)) / retrieved;
   if (worth <= 0) return () => 0;
-  return (saved, carried) => (cold - promptCost(model, total + carried, before + saved + carried)) / worth;
+  return (saved, carried) => (cold - promptCost(engine, total + carried, before + saved + carried)) / worth;
 }

@@ -1,6 +1,7 @@
 import type { AccessWindow } from "./access-frequency.js";
 import type { ClusterTree } from "./cluster-tree.js";
 import type { ContextIndex } from "./context-index.js";
+import type { Spared } from "./engine-model.js";
 import type { Digest, Label, TurnId } from "./ids.js";
 import type { RecentRetrievals } from "./recent-retrievals.js";
 
@@ -28,6 +29,8 @@ export interface CarryAllowance {
   readonly tokens: number;
   /** Tokens of all blocks that could be asked for: where they fit in the prompt, carrying one crowds out no other. */
   readonly knownTokens: number;
+  /** What the engine is spared by a path, see {@link Spared}. */
+  readonly spared: Spared;
   /** Tokens of a block's line; null for one that must not be carried: superseded, forgotten, or in this prompt already. */
   readonly tokensOf: (label: Label) => number | null;
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { carryOver } from "../../src/core/carry-over.js";
+import { type EngineModel, sparedBy } from "../../src/core/engine-model.js";
 import type { Digest, Label, TurnId } from "../../src/core/ids.js";
 import type { CarryAllowance, Ordering, OrderingRequest } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
@@ -158,6 +159,26 @@ describe("carry-over", () => {
       [9, 1],
       [2, 1, 9],
     ]);
+  });
+
+  it("starts afresh where attention over what it carries takes longer than computing what it saves", () => {
+    const { known } = having([1, 2, 3]);
+    const model = (perPairMs: number): EngineModel => ({
+      cost: { kind: "time", fixedMs: 0, perTokenMs: 1, perPairMs },
+      blockTokens: 1,
+      minimumPrefixTokens: 0,
+    });
+    const carrying = (engine: EngineModel) => ({
+      ...allowance(100, 0, CARRIABLE),
+      spared: sparedBy(engine, { before: 10, retrieved: 6, after: 200 }),
+    });
+    const wanted = [
+      [3, 5],
+      [9, 1],
+    ] as const;
+    const carriedFor = (engine: EngineModel) => carryOver.order(asking(wanted, carrying(engine)), known).carried.size;
+    expect(carriedFor(model(0))).toBe(2);
+    expect(carriedFor(model(0.1))).toBe(0);
   });
 
   it("carries for nothing where all known blocks fit in the prompt, and for less where most do", () => {

@@ -78,12 +78,10 @@ describe("what carrying is worth", () => {
     }
   });
 
-  it("is nothing below the minimum prefix, and whole cache blocks above it", () => {
+  it("is nothing below the minimum prefix", () => {
     const { hosted } = ENGINE_MODELS;
     expect(sparedBy(hosted, around)(400, 0)).toBe(0);
     const long = sparedBy(hosted, { before: 1_000, retrieved: 1_048, after: 0 });
-    expect(long(23, 0)).toBe(0);
-    expect(long(24, 0)).toBeGreaterThan(0);
-    expect(long(25, 0)).toBe(long(24, 0));
+    expect([23, 24, 25].map((saved) => long(saved, 0) > 0)).toEqual([false, true, true]);
   });
 });

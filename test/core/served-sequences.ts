@@ -64,9 +64,9 @@ export const anyEvents: fc.Arbitrary<IndexEvent[]> = fc.array(
   { maxLength: 25 },
 );
 
-/** Room for blocks that were not retrieved; of those only the ones with tokens here may be carried. */
+/** Room for blocks that were not retrieved, with an engine for which only computed tokens count; of those only the ones with tokens here may be carried. */
 export function allowance(tokens: number, knownTokens: number, carriable: ReadonlyMap<Label, number>): CarryAllowance {
-  return { tokens, knownTokens, tokensOf: (block) => carriable.get(block) ?? null };
+  return { tokens, knownTokens, spared: (saved) => saved, tokensOf: (block) => carriable.get(block) ?? null };
 }
 
 /** Nothing to carry, or room between scarce and plenty for some of the labels from 1 to 8. */
