@@ -1,5 +1,5 @@
-import { DEFAULT_ALPHA } from "./context-distance.js";
 import type { Label } from "./ids.js";
+import { BAND, distanceSteps, pairDistances, rowStart } from "./pair-distances.js";
 
 /** Two clusters become one. A cluster is named by the index of its oldest context; the merged one keeps the older name, `first`. */
 export interface Merge {
@@ -7,16 +7,6 @@ export interface Merge {
   readonly second: number;
   /** Mean context distance (eq. 1) between the contexts of the two. */
   readonly distance: number;
-}
-
-/**
- * Steps per unit of distance. Distances are counted in whole steps, so that their sums are exact and do not depend on the order in
- * which clusters were merged: 2^32 for 2,000 contexts, 2^27 for 12,000; what eq. 1 tells apart further than that stays apart.
- */
-export function distanceSteps(contexts: number, longest: number): number {
-  const pairs = Math.max(1, (contexts * contexts) / 4);
-  const farthest = 1 + DEFAULT_ALPHA * longest;
-  return 2 ** Math.min(40, Math.floor(53 - Math.log2(pairs * farthest)));
 }
 
 /** Whether `sum / weight` is the smaller quotient of whole numbers below 2^53; exact, for sums that a rounded division cannot tell apart. */
@@ -40,85 +30,6 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
   );
   const { distances, nearest } = pairDistances(contexts, steps);
   return new NearestNeighbourChain(distances, nearest, steps).merges();
-}
-
-/**
- * Rows of the table of pairs stand in bands of so many, a band column by column: eight sums are a cache line, so that a column is read
- * as well as a row. (Row by row, all took a quarter longer.)
- */
-const BAND = 8;
-
-/** The pair `i < j` of `n` stands at `rowStart(n, i) + BAND * j`; `rowStart(n, i + 1)` is one more within a band. */
-function rowStart(n: number, i: number): number {
-  const lane = i % BAND;
-  const above = i - lane;
-  return above * n - (above * (above - BAND)) / 2 - above * BAND + lane;
-}
-
-/** Places for all pairs of `n`, and for some that are none. */
-const tableSize = (n: number) => rowStart(n, Math.ceil(n / BAND) * BAND) + BAND * Math.ceil(n / BAND) * BAND;
-
-interface PairDistances {
-  readonly distances: Float64Array;
-  /** Of each context, the nearest other; -1 where no other is nearer than one with which it shares nothing. */
-  readonly nearest: Int32Array;
-}
-
-/** Eq. 1 between all pairs, in steps; through the contexts that hold a block, so pairs that share none cost nothing. */
-function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
-  const n = contexts.length;
-  const distances = new Float64Array(tableSize(n)).fill(steps);
-  const holders = new Map<Label, { readonly contexts: number[]; readonly positions: number[] }>();
-  const nearest = new Int32Array(n).fill(-1);
-  const least = new Float64Array(n).fill(steps - 1);
-  const shared = new Int32Array(n);
-  const shift = new Int32Array(n);
-  const touched = new Int32Array(n);
-  // Backwards: so far in `holders` are the contexts behind `i`.
-  for (let i = n - 1; i >= 0; i--) {
-    const context = contexts[i] as readonly Label[];
-    let count = 0;
-    for (let position = 0; position < context.length; position++) {
-      const label = context[position] as Label;
-      const known = holders.get(label);
-      if (known === undefined) {
-        holders.set(label, { contexts: [i], positions: [position] });
-        continue;
-      }
-      const { contexts: others, positions } = known;
-      for (let at = 0; at < others.length; at++) {
-        const j = others[at] as number;
-        if (shared[j] === 0) touched[count++] = j;
-        (shared[j] as number)++;
-        (shift[j] as number) += Math.abs((positions[at] as number) - position);
-      }
-      others.push(i);
-      positions.push(position);
-    }
-    const start = rowStart(n, i);
-    for (let at = 0; at < count; at++) {
-      const j = touched[at] as number;
-      const [both, moved] = [shared[j] as number, shift[j] as number];
-      const longer = Math.max(context.length, (contexts[j] as readonly Label[]).length);
-      const distance = Math.round((1 - both / longer + (DEFAULT_ALPHA * moved) / both) * steps);
-      distances[start + BAND * j] = distance;
-      if (
-        distance < (least[i] as number) ||
-        (distance === least[i] && (nearest[i] === -1 || j < (nearest[i] as number)))
-      ) {
-        least[i] = distance;
-        nearest[i] = j;
-      }
-      // `i` is older than any that was seen before.
-      if (distance <= (least[j] as number)) {
-        least[j] = distance;
-        nearest[j] = i;
-      }
-      shared[j] = 0;
-      shift[j] = 0;
-    }
-  }
-  return { distances, nearest };
 }
 
 /** Rounded products that are within this of each other, relatively, are compared exactly. */
