@@ -99,12 +99,12 @@ function report(name: string, run: () => unknown, times: number): void {
   const heap = process.memoryUsage().heapUsed / 2 ** 20;
   const resident = process.resourceUsage().maxRSS / 2 ** 10;
   const cells = [median(taken).toFixed(2).padStart(9), heap.toFixed(0).padStart(9), resident.toFixed(0).padStart(13)];
-  console.log(`| ${name.padEnd(38)} | ${cells.join(" | ")} |`);
+  console.log(`| ${name.padEnd(42)} | ${cells.join(" | ")} |`);
 }
 
 function heading(): void {
-  console.log("|                                        | median, s | heap, MiB | peak RSS, MiB |");
-  console.log("| -------------------------------------- | --------: | --------: | ------------: |");
+  console.log("|                                            | median, s | heap, MiB | peak RSS, MiB |");
+  console.log("| ------------------------------------------ | --------: | --------: | ------------: |");
 }
 
 function build(): void {

@@ -1,5 +1,5 @@
-import { DEFAULT_ALPHA } from "./context-distance.js";
 import type { Label } from "./ids.js";
+import { BAND, distanceSteps, pairDistances, rowStart } from "./pair-distances.js";
 
 /** Two clusters become one. A cluster is named by the index of its oldest context; the merged one keeps the older name, `first`. */
 export interface Merge {
@@ -7,16 +7,6 @@ export interface Merge {
   readonly second: number;
   /** Mean context distance (eq. 1) between the contexts of the two. */
   readonly distance: number;
-}
-
-/**
- * Steps per unit of distance. Distances are counted in whole steps, so that their sums are exact and do not depend on the order in
- * which clusters were merged: 2^32 for 2,000 contexts, 2^27 for 12,000; what eq. 1 tells apart further than that stays apart.
- */
-export function distanceSteps(contexts: number, longest: number): number {
-  const pairs = Math.max(1, (contexts * contexts) / 4);
-  const farthest = 1 + DEFAULT_ALPHA * longest;
-  return 2 ** Math.min(40, Math.floor(53 - Math.log2(pairs * farthest)));
 }
 
 /** Whether `sum / weight` is the smaller quotient of whole numbers below 2^53; exact, for sums that a rounded division cannot tell apart. */
@@ -40,72 +30,6 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
   );
   const { distances, nearest } = pairDistances(contexts, steps);
   return new NearestNeighbourChain(distances, nearest, steps).merges();
-}
-
-/** Where the row of `i` begins among the pairs `i < j` of `n`, less `i + 1`: the pair stands at `rowStart(n, i) + j`. */
-const rowStart = (n: number, i: number) => i * n - (i * (i + 1)) / 2 - i - 1;
-
-interface PairDistances {
-  readonly distances: Float64Array;
-  /** Of each context, the nearest other; -1 where no other is nearer than one with which it shares nothing. */
-  readonly nearest: Int32Array;
-}
-
-/** Eq. 1 between all pairs, in steps; through the contexts that hold a block, so pairs that share none cost nothing. */
-function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
-  const n = contexts.length;
-  const distances = new Float64Array((n * (n - 1)) / 2).fill(steps);
-  const holders = new Map<Label, { readonly contexts: number[]; readonly positions: number[] }>();
-  const nearest = new Int32Array(n).fill(-1);
-  const least = new Float64Array(n).fill(steps - 1);
-  const shared = new Int32Array(n);
-  const shift = new Int32Array(n);
-  const touched = new Int32Array(n);
-  // Backwards: so far in `holders` are the contexts behind `i`.
-  for (let i = n - 1; i >= 0; i--) {
-    const context = contexts[i] as readonly Label[];
-    let count = 0;
-    for (let position = 0; position < context.length; position++) {
-      const label = context[position] as Label;
-      const known = holders.get(label);
-      if (known === undefined) {
-        holders.set(label, { contexts: [i], positions: [position] });
-        continue;
-      }
-      const { contexts: others, positions } = known;
-      for (let at = 0; at < others.length; at++) {
-        const j = others[at] as number;
-        if (shared[j] === 0) touched[count++] = j;
-        (shared[j] as number)++;
-        (shift[j] as number) += Math.abs((positions[at] as number) - position);
-      }
-      others.push(i);
-      positions.push(position);
-    }
-    const start = rowStart(n, i);
-    for (let at = 0; at < count; at++) {
-      const j = touched[at] as number;
-      const [both, moved] = [shared[j] as number, shift[j] as number];
-      const longer = Math.max(context.length, (contexts[j] as readonly Label[]).length);
-      const distance = Math.round((1 - both / longer + (DEFAULT_ALPHA * moved) / both) * steps);
-      distances[start + j] = distance;
-      if (
-        distance < (least[i] as number) ||
-        (distance === least[i] && (nearest[i] === -1 || j < (nearest[i] as number)))
-      ) {
-        least[i] = distance;
-        nearest[i] = j;
-      }
-      // `i` is older than any that was seen before.
-      if (distance <= (least[j] as number)) {
-        least[j] = distance;
-        nearest[j] = i;
-      }
-      shared[j] = 0;
-      shift[j] = 0;
-    }
-  }
-  return { distances, nearest };
 }
 
 /** Rounded products that are within this of each other, relatively, are compared exactly. */
@@ -180,14 +104,14 @@ class NearestNeighbourChain {
   #findNearest(of: number): number {
     const [sums, weights, shares, places] = [this.sums, this.#weights, this.#shares, this.#places];
     const nearest = new Nearest();
-    for (let other = 0, at = of - 1; other < of; other++, at += places - other - 1) {
+    for (let other = 0, at = 0; other < of; other++, at++) {
+      if (other % BAND === 0) at = rowStart(places, other) + BAND * of;
       const mean = (sums[at] as number) * (shares[other] as number);
       if (mean <= nearest.limit) nearest.take(other, sums[at] as number, weights[other] as number, mean);
     }
-    const start = rowStart(places, of);
-    for (let other = of + 1; other < places; other++) {
-      const mean = (sums[start + other] as number) * (shares[other] as number);
-      if (mean <= nearest.limit) nearest.take(other, sums[start + other] as number, weights[other] as number, mean);
+    for (let other = of + 1, at = rowStart(places, of) + BAND * other; other < places; other++, at += BAND) {
+      const mean = (sums[at] as number) * (shares[other] as number);
+      if (mean <= nearest.limit) nearest.take(other, sums[at] as number, weights[other] as number, mean);
     }
     return nearest.place;
   }
@@ -196,7 +120,7 @@ class NearestNeighbourChain {
     const [sums, weights, shares, places] = [this.sums, this.#weights, this.#shares, this.#places];
     const [first, second] = [weights[a] as number, weights[b] as number];
     const [rowA, rowB] = [rowStart(places, a), rowStart(places, b)];
-    const distance = (sums[rowA + b] as number) / (first * second) / this.steps;
+    const distance = (sums[rowA + BAND * b] as number) / (first * second) / this.steps;
     weights[b] = 0;
     shares[b] = Number.NaN;
     const nearest = new Nearest();
@@ -206,11 +130,11 @@ class NearestNeighbourChain {
       const mean = sum * (shares[other] as number);
       if (mean <= nearest.limit) nearest.take(other, sum, weights[other] as number, mean);
     };
-    for (let other = 0, row = -1; other < a; other++, row += places - other - 1) add(other, row + a, row + b);
-    for (let other = a + 1, row = rowStart(places, a + 1); other < b; other++, row += places - other - 1) {
-      add(other, rowA + other, row + b);
+    for (let other = 0, row = 0; other < b; other++, row++) {
+      if (other % BAND === 0) row = rowStart(places, other);
+      if (other !== a) add(other, other < a ? row + BAND * a : rowA + BAND * other, row + BAND * b);
     }
-    for (let other = b + 1; other < places; other++) add(other, rowA + other, rowB + other);
+    for (let other = b + 1; other < places; other++) add(other, rowA + BAND * other, rowB + BAND * other);
     for (let other = 0; other < places; other++) {
       if (this.#nearest[other] === a || this.#nearest[other] === b) this.#nearest[other] = -1;
     }
@@ -231,10 +155,17 @@ class NearestNeighbourChain {
       kept[next] = place;
       newPlace[place] = next++;
     }
-    // No pair moves to a place that one behind it has still to leave.
-    for (let i = 0, to = 0; i < kept.length; i++) {
-      const start = rowStart(places, kept[i] as number);
-      for (let j = i + 1; j < kept.length; j++) sums[to++] = sums[start + (kept[j] as number)] as number;
+    // In the order of the new places: every pair moves towards the front, so none is written over before it has moved.
+    for (let band = 0; band < kept.length; band += BAND) {
+      const rows = kept.slice(band, band + BAND);
+      const from = rows.map((place) => rowStart(places, place));
+      const to = rowStart(kept.length, band);
+      for (let j = band + 1; j < kept.length; j++) {
+        const column = BAND * (kept[j] as number);
+        for (let lane = 0; lane < rows.length && band + lane < j; lane++) {
+          sums[to + BAND * j + lane] = sums[(from[lane] as number) + column] as number;
+        }
+      }
     }
     this.#names = kept.map((place) => this.#names[place] as number);
     this.#nearest = kept.map((place) => newPlace[this.#nearest[place] as number] ?? -1);

@@ -4,30 +4,30 @@ import { inBoth, nodesOf, type PrefixNode, tokensIn } from "./prefix-tree.js";
 const WORTHWHILE = 0.001;
 const MAX_PASSES = 6;
 /** Places that are looked at for one node, so that time is bounded. A branch that cannot be better is not looked into. */
-const MAX_PLACES = 1_000;
+const MAX_PLACES = 300;
 
 /**
  * Improves a tree: takes out every node in turn, a request or a whole branch, and puts it back where the tree then saves most, until
  * that gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per pass.
+ * `scratch`: a zero for each block, to be given by those who refine many trees; it is zeros again afterwards.
  */
-export function refined(root: PrefixNode, tokensOf: Float64Array): PrefixNode {
-  const refining = new Refining(root, tokensOf);
+export function refined(
+  root: PrefixNode,
+  tokensOf: Float64Array,
+  scratch: Uint8Array = new Uint8Array(tokensOf.length),
+): PrefixNode {
+  const refining = new Refining(root, tokensOf, scratch);
   for (let pass = 0; pass < MAX_PASSES; pass++) if (!refining.pass()) break;
   return refining.root;
 }
 
 class Refining {
-  root: PrefixNode;
-  /** Scratch: by block, whether the node that moves holds it. */
-  readonly #held: Uint8Array;
-
   constructor(
-    root: PrefixNode,
+    public root: PrefixNode,
     readonly tokensOf: Float64Array,
-  ) {
-    this.root = root;
-    this.#held = new Uint8Array(tokensOf.length);
-  }
+    /** By block, whether the node that moves holds it. */
+    readonly held: Uint8Array,
+  ) {}
 
   /** Whether another one is worth its time. */
   pass(): boolean {
@@ -87,7 +87,7 @@ class Refining {
    * other saves more than `tokens`.
    */
   #bestPlace(node: PrefixNode, place: PrefixNode, tokens: number): { place: PrefixNode; tokens: number } {
-    const [held, tokensOf] = [this.#held, this.tokensOf];
+    const [held, tokensOf] = [this.held, this.tokensOf];
     for (const block of node.blocks) held[block] = 1;
     let best = { place, tokens };
     const pending: { at: PrefixNode; lost: number }[] = [{ at: this.root, lost: 0 }];

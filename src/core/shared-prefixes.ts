@@ -19,11 +19,12 @@ const PART_REQUESTS = 2_000;
  * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory grows with the blocks of all requests.
  */
 export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): BatchOrder {
+  const scratch = new Uint8Array(tokensOf.length);
   const trees = contextComponents(sets).map((component) => {
     const parts = component.length > PART_REQUESTS ? contextParts(sets, component, PART_REQUESTS) : [component];
     const roots = parts.map((part) => {
       const requests = part.map((request) => requestNode(request, sets[request] ?? [], tokensOf));
-      return refined(joinAll(requests, tokensOf), tokensOf);
+      return refined(joinAll(requests, tokensOf), tokensOf, scratch);
     });
     return joinAll(roots, tokensOf);
   });

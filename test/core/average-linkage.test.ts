@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { averageLinkage, distanceSteps, type Merge } from "../../src/core/average-linkage.js";
+import { averageLinkage, type Merge } from "../../src/core/average-linkage.js";
 import { clusterContexts } from "../../src/core/clustering.js";
 import { contextComponents } from "../../src/core/context-components.js";
 import { contextDistance } from "../../src/core/context-distance.js";
 import { contextParts } from "../../src/core/context-parts.js";
 import type { Label } from "../../src/core/ids.js";
+import { distanceSteps } from "../../src/core/pair-distances.js";
 import { anyContext, ticket } from "./clustered-contexts.js";
 import { label, labels } from "./served-sequences.js";
 
@@ -70,6 +71,14 @@ describe("average linkage along a nearest-neighbour chain", () => {
       expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
     });
     fc.assert(same, { numRuns: 100 });
+  });
+
+  it("does so for so many that the table of pairs closes its gaps several times", () => {
+    const many = fc.array(anyContext, { minLength: 30, maxLength: 45, size: "max" });
+    const same = fc.property(many, (contexts) => {
+      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
+    });
+    fc.assert(same, { numRuns: 10 });
   });
 
   it("merges equally near ones oldest first", () => {
