@@ -1,0 +1,53 @@
+import type { ChatMessage, RequestId } from "../core/index.js";
+
+/** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
+export const ENGINE_NAMES = [
+  "generic",
+  "vllm",
+  "sglang",
+  "llamacpp",
+  "openai",
+  "openai-breakpoints",
+  "anthropic",
+] as const;
+export type EngineName = (typeof ENGINE_NAMES)[number];
+
+/** A composed prompt as an engine's adapter sees it. */
+export interface EnginePrompt {
+  readonly requestId: RequestId;
+  /** Opaque and stable, a different one for each tenant: what keeps caches apart (vLLM's `cache_salt`). */
+  readonly tenantKey: string;
+  /** Opaque and stable, a different one for each scope: what keeps a user's prompts on one replica (`prompt_cache_key`). */
+  readonly scopeKey: string;
+  readonly messages: readonly ChatMessage[];
+  /** Indexes of messages at whose end later prompts are expected to go on, most useful first. */
+  readonly reusableMessages: readonly number[];
+}
+
+/** What to send to an engine beside the model and its settings. */
+export interface EngineEmission {
+  /** The messages, with marks of the engine's own where it has any. */
+  readonly messages: readonly ChatMessage[];
+  /** Fields to put into the engine's request body. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Token counts of one request as an engine reported them. Null: it did not say, which is not zero. */
+export interface EngineUsage {
+  readonly promptTokens: number | null;
+  readonly cachedTokens: number | null;
+  /** Tokens that went into the cache and are billed for it. */
+  readonly writtenTokens: number | null;
+  readonly completionTokens: number | null;
+  /** What the engine said, as it said it. */
+  readonly raw: unknown;
+}
+
+/** One engine family: what it is sent, and how what it reports is read. Every adapter passes `test/engines/engine-adapter.suite.ts`. */
+export interface EngineAdapter {
+  readonly name: EngineName;
+  emit(prompt: EnginePrompt): EngineEmission;
+  /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
+  readUsage(answer: unknown): EngineUsage;
+}
