@@ -22,6 +22,8 @@ import { ServedPrefixes } from "./served-prefixes.js";
 
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 const NO_ANSWER = "I don't know.";
+/** Milliseconds between two questions: time to read an answer and ask on. */
+const PAUSE_MS = 30_000;
 
 export interface ReplayOptions {
   readonly k: number;
@@ -102,6 +104,7 @@ export function replayTrace(
     evidenceInPrompt: 0,
   };
   for (const { question, answer, retrieved, evidence } of trace.questions.slice(0, options.limit)) {
+    const now = totals.requests * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
     const retrievedTokens = sum(asked);
     const spoken: ChatMessage = { role: "user", content: question };
@@ -112,7 +115,7 @@ export function replayTrace(
       memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
       policy: options.policy,
       residency: options.residency ?? KEEPS_ALL,
-      now: 0,
+      now,
       memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
       annotations: DEFAULT_ANNOTATIONS,
       countTokens,
@@ -128,14 +131,14 @@ export function replayTrace(
     if (isConversation) standing.push(...inThisTurn);
 
     const tokens = tokenize(composition.messages);
-    const { cachedTokens } = cache.serve({ tokens }, 0);
+    const { cachedTokens } = cache.serve({ tokens }, now);
     const uncachedTokens = tokens.length - cachedTokens;
     const { plan, leaf, turn } = composition;
     const { expectedCachedTokens } = plan;
     requests.push({ order, carried, promptTokens: tokens.length, expectedCachedTokens, cachedTokens, uncachedTokens });
     if (options.reports) {
       const report = { cachedTokens, promptTokens: tokens.length };
-      takeReport(state.index, { leaf, turn: turn.id, plan }, report, 0);
+      takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, now);
     }
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
     totals.requests++;

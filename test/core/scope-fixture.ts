@@ -2,7 +2,7 @@ import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/ann
 import { type CacheReport, type Correction, takeReport } from "../../src/core/cache-report.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
-import type { ConversationId, Digest, MemoryId, NodeId } from "../../src/core/ids.js";
+import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import type { OrderingPolicy } from "../../src/core/ordering.js";
@@ -62,6 +62,7 @@ export class UserScope {
   readonly #turns = new Map<ConversationId, Turn[]>();
   readonly #sections = new Set<Digest>();
   readonly #rows = new StoredRows();
+  readonly #composedAt = new Map<TurnId, number>();
   /** What time it is, in milliseconds; the test's to move on. */
   now = 0;
 
@@ -97,6 +98,7 @@ export class UserScope {
       isOurs: (section) => this.#sections.has(section),
     });
     stored.push(structuredClone(composition.turn));
+    this.#composedAt.set(composition.turn.id, this.now);
     if (composition.section !== null) this.#sections.add(composition.section);
     this.#rows.apply(this.#state.drain());
     return composition;
@@ -127,7 +129,7 @@ export class UserScope {
     cachedTokens: number,
     promptTokens: CacheReport["promptTokens"] = null,
   ): Correction {
-    const request = { leaf, turn: turn.id, plan };
+    const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
     const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
     this.#rows.apply(this.#state.drain());
     return correction;
