@@ -9,7 +9,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
-import { type ConversationId, DEFAULT_POLICY, type MemoryId, type RequestId, type UserId } from "../src/core/index.js";
+import {
+  type ConversationId,
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
+  type MemoryId,
+  type RequestId,
+  type UserId,
+} from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose-request.js";
 import { Memstem } from "../src/service/memstem.js";
 import { openDatabase } from "../src/store/open-database.js";
@@ -40,7 +49,7 @@ async function measure(file: string, k: number, layout: "single" | "conversation
   const memstem = new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source: null,
-    defaultPolicy: DEFAULT_POLICY,
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
     countTokens: countO200k,
     newRequestId: () => `request-${++requests}` as RequestId,
     now: Date.now,

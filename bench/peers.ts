@@ -5,14 +5,18 @@
  *
  * Floor of the prefilled share: what is seen for the first time, 0.09 at k = 20 and 0.02 at k = 100.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
-import { readPeerOrders, readTrace } from "../src/eval/recorded-trace.js";
 import { replayTrace } from "../src/eval/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { hitShare, RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import {
+  contextPilotsOwn,
+  memoryHitShare,
+  RECORDED_CONVERSATIONS,
+  readRecording,
+} from "../test/eval/recorded-searches.js";
 
 const LIMIT = 150;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
@@ -21,12 +25,7 @@ if (!existsSync(shared)) {
   process.exit(1);
 }
 
-const read = (folder: string, name: string): unknown =>
-  JSON.parse(readFileSync(`${shared}${folder}/${name}.json`, "utf8"));
-const recordings = RECORDED_CONVERSATIONS.map((name) => ({
-  trace: readTrace(read("traces", name)),
-  peer: readPeerOrders(read("peers", name)),
-}));
+const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
 
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -43,10 +42,8 @@ function totalsOf(policy: PolicyName, k: number, budgetRatio: number | null) {
 }
 
 function recordedHits(k: number): number[] {
-  return recordings.map(({ trace, peer }) => {
-    const weights = trace.memories.map(({ memory }, at) => countO200k(`[${at + 1}] ${memory}\n`));
-    return hitShare((peer.orders[`k${k}`] ?? []).slice(0, LIMIT), weights);
-  });
+  const asked = { k, policyFor: contextPilotsOwn, budgetRatio: null, limit: LIMIT };
+  return recordings.map((recording) => memoryHitShare(recording, asked));
 }
 
 console.log(

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
 import { readTrace } from "../src/eval/recorded-trace.js";
-import { type ReplayedRequest, type ReplayOptions, replayTrace } from "../src/eval/replay-trace.js";
+import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
 
@@ -25,7 +25,7 @@ const traces = RECORDED_CONVERSATIONS.map((name) =>
 );
 
 interface Arm {
-  readonly layout: ReplayOptions["layout"];
+  readonly layout: TraceReplay["layout"];
   readonly policy: PolicyName;
   readonly k: number;
   readonly capacityTokens: number;
@@ -43,7 +43,7 @@ const ARMS: readonly Arm[] = [
   { layout: "conversation", policy: "prefix-exact", k: 20, capacityTokens: 8_000 },
 ];
 
-function requestsOf(arm: Arm, told: Pick<ReplayOptions, "reports" | "residency">): ReplayedRequest[] {
+function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">): ReplayedRequest[] {
   const { capacityTokens, layout, k } = arm;
   const policy = ORDERING_POLICIES[arm.policy];
   const budgetRatio = arm.policy === "carry-over" ? 2 : null;

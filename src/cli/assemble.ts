@@ -17,7 +17,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
   return new Memstem({
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
-    defaultPolicy: settings.policy,
+    defaults: { policy: settings.policy, retention: settings.retention, engine: settings.engineModel },
     residency: residencyModel(residencyOf(settings)),
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,

@@ -3,13 +3,13 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Presets, SingleBar } from "cli-progress";
 import type { Scope, UserId } from "../core/index.js";
 import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo-data.js";
 import { type AskedQuestion, comparePrefill, prefillTable } from "../eval/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
+import { progressBar } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
 /** What `memstem demo` was asked for. */
@@ -93,15 +93,7 @@ async function readConversation({ data = SAMPLE, conversation }: DemoOptions): P
 }
 
 async function withProgress<T>(title: string, total: number, work: (step: () => void) => Promise<T>): Promise<T> {
-  const bar = new SingleBar(
-    {
-      format: `${title.padEnd(16)} {bar} {value}/{total}  {eta_formatted} left`,
-      stream: process.stderr,
-      noTTYOutput: false,
-    },
-    Presets.shades_classic,
-  );
-  bar.start(total, 0);
+  const bar = progressBar(title, total);
   try {
     return await work(() => bar.increment());
   } finally {

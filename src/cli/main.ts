@@ -9,6 +9,7 @@ import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
+import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
@@ -50,6 +51,22 @@ program
     } finally {
       await memstem.close();
     }
+  });
+
+program
+  .command("batch")
+  .description(
+    "compose many prompts, ordered and scheduled together: bodies of POST /compose, one JSON object on each line",
+  )
+  .argument("<file>", "where the requests are")
+  .option("--out <file>", "where the answers go, one on each line (default: standard output)")
+  .option("--window <number>", "requests that are planned together; all of a window are in memory", tokens, 10_000)
+  .addHelpText("after", settingsHelp)
+  .action(async (file: string, options: BatchOptions) => {
+    const { runBatch } = await import("./batch.js");
+    const { composed, failed } = await runBatch(file, options);
+    process.stderr.write(`${composed} composed, ${failed} failed\n`);
+    if (failed > 0) process.exitCode = 1;
   });
 
 program

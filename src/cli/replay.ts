@@ -1,14 +1,15 @@
 import { readFile } from "node:fs/promises";
 import {
   DEFAULT_POLICY,
-  NOTHING_CARRIED,
   ORDERING_POLICIES,
   type OrderingPolicy,
   POLICY_NAMES,
   type PolicyName,
 } from "../core/index.js";
-import { type PeerOrders, type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
-import { type Replay, type ReplayOptions, replayTrace } from "../eval/replay-trace.js";
+import type { ReplayOptions } from "../eval/compose-trace.js";
+import { recordedOrder } from "../eval/recorded-order.js";
+import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
+import { type Replay, replayTrace } from "../eval/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 
@@ -42,7 +43,8 @@ export async function runReplay(command: ReplayCommand, print: (line: string) =>
   }));
   if (command.peer !== undefined) {
     const peer = readPeerOrders(await readJsonFile(command.peer));
-    rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recorded(trace, peer, command)) });
+    if (command.layout !== "single") throw new TraceError("peer: its orders are of single requests");
+    rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recordedOrder(trace, peer, command.k)) });
   }
   print(table(rows));
 }
@@ -57,26 +59,6 @@ function replay(trace: RecordedTrace, policy: OrderingPolicy, command: ReplayCom
   };
   const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
   return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options);
-}
-
-/** A policy that gives each question the order that another system gave it. Labels are numbered as memories first appear. */
-function recorded(trace: RecordedTrace, peer: PeerOrders, { k, layout, limit }: ReplayCommand): OrderingPolicy {
-  const orders = peer.orders[`k${k}`];
-  if (orders === undefined) throw new TraceError(`peer: has no orders for k = ${k}`);
-  if (layout !== "single") throw new TraceError("peer: its orders are of single requests");
-  const questions = trace.questions.slice(0, limit);
-  let at = 0;
-  return {
-    name: "context-pilot",
-    order: ({ retrieved }) => {
-      const asked = questions[at]?.retrieved.slice(0, k) ?? [];
-      const order = orders[at++] ?? [];
-      const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
-      if (labels.length !== retrieved.length)
-        throw new TraceError(`peer: order ${at - 1} is not of what was retrieved`);
-      return { labels, carried: NOTHING_CARRIED, searchPath: [] };
-    },
-  };
 }
 
 async function readJsonFile(path: string): Promise<unknown> {

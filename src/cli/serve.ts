@@ -27,6 +27,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     memstem,
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
+    maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.info(entry, "request"),
     onFault: (error) => log.error({ err: withoutMessage(error) }, "fault"),
     clock: () => performance.now(),

@@ -1,16 +1,28 @@
 import { z } from "zod";
-import { DEFAULT_POLICY, POLICY_NAMES, type ResidencyConfig } from "../core/index.js";
+import {
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODEL_NAMES,
+  ENGINE_MODELS,
+  POLICY_NAMES,
+  RETENTION_NAMES,
+  type ResidencyConfig,
+} from "../core/index.js";
 import { InvalidRequestError } from "../service/errors.js";
+import { engineModel } from "./engine-model-setting.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
   readonly variable: string;
   readonly help: string;
   readonly schema: S;
+  /** The default as it would be given, where what is read of it is no text. */
+  readonly standard?: string | undefined;
 }
 
-function setting<S extends z.ZodType>(variable: string, help: string, schema: S): Setting<S> {
-  return { variable, help, schema };
+function setting<S extends z.ZodType>(variable: string, help: string, schema: S, standard?: string): Setting<S> {
+  return { variable, help, schema, standard };
 }
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
@@ -47,6 +59,17 @@ const SETTINGS = {
     `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
     z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
   ),
+  retention: setting(
+    "MEMSTEM_RETENTION",
+    `what a conversation keeps of injected memories where a request does not say: ${RETENTION_NAMES.join(", ")}`,
+    z.enum(RETENTION_NAMES).default(DEFAULT_RETENTION),
+  ),
+  engineModel: setting(
+    "MEMSTEM_COST",
+    `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
+    engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
+    DEFAULT_ENGINE_MODEL,
+  ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",
     "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
@@ -71,6 +94,11 @@ const SETTINGS = {
     "MEMSTEM_MAX_BODY_BYTES",
     "most bytes of a request body",
     wholeNumber(1_024, 1_073_741_824).default(4 * 1024 * 1024),
+  ),
+  maxBatchBytes: setting(
+    "MEMSTEM_MAX_BATCH_BYTES",
+    "most bytes of a batch in one JSON document; one that comes line by line has no limit",
+    wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
   ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
@@ -137,9 +165,10 @@ export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings):
 
 /** The settings as `--help` lists them. */
 export function settingsHelp(): string {
-  const lines = Object.values(SETTINGS).map(({ variable, help, schema }) => {
-    const standard = schema.safeParse(undefined).data;
-    return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
-  });
+  const lines = Object.values(SETTINGS).map(
+    ({ variable, help, schema, standard = schema.safeParse(undefined).data }) => {
+      return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
+    },
+  );
   return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;
 }

@@ -1,31 +1,10 @@
-import { type ContextBlock, canonicalText } from "./context-block.js";
+import { canonicalText } from "./context-block.js";
 import { digestOf } from "./digest.js";
 import type { Digest, Label, MemoryId } from "./ids.js";
 import { renderBlock } from "./rendering.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
+import type { MemoryVersion, RegisterChanges, StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
-
-/** A block as it is stored. */
-export interface StoredBlock extends ContextBlock {
-  /** Set while no memory has this text: the block whose text the last of them has instead. */
-  supersededBy: Label | null;
-}
-
-/** That a memory has, or had, the text of a block: the memory at one version of its text. */
-export interface MemoryVersion {
-  readonly memoryId: MemoryId;
-  readonly label: Label;
-  /** Whether this is the memory's text now. */
-  readonly current: boolean;
-}
-
-/** What changed since the last drain, to be stored in one transaction. */
-export interface RegisterChanges {
-  readonly blocks: readonly StoredBlock[];
-  readonly versions: readonly MemoryVersion[];
-  readonly removedBlocks: readonly Label[];
-  readonly forgotten: readonly MemoryId[];
-}
 
 /** One distinct memory of a request and the block that holds its text. */
 export interface RequestedMemory {
@@ -69,6 +48,7 @@ export class BlockRegister {
   readonly #newlyForgotten = new Set<MemoryId>();
   #nextLabel: number;
   #textLength = 0;
+  #currentTokens = 0;
 
   constructor(
     stored: {
@@ -99,11 +79,9 @@ export class BlockRegister {
     return this.#textLength;
   }
 
-  /** Tokens of all blocks that some memory has now. */
+  /** Tokens of all blocks that some memory has now. Kept as blocks change: every request with a budget asks for it. */
   get currentTokens(): number {
-    let tokens = 0;
-    for (const block of this.current()) tokens += block.tokens;
-    return tokens;
+    return this.#currentTokens;
   }
 
   get(label: Label): StoredBlock | undefined {
@@ -238,6 +216,7 @@ export class BlockRegister {
     this.#blocks.set(block.label, block);
     this.#byText.set(block.textDigest, block.label);
     this.#textLength += block.text.length;
+    if (block.supersededBy === null) this.#currentTokens += block.tokens;
   }
 
   #drop(label: Label): void {
@@ -249,6 +228,7 @@ export class BlockRegister {
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;
+    if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 
   #hold(id: MemoryId, label: Label, current: boolean): void {
@@ -293,6 +273,8 @@ export class BlockRegister {
     const isHeld = holders.some((id) => this.#versions.get(id)?.current === block.label);
     const supersededBy = isHeld ? null : successor;
     if (block.supersededBy === supersededBy) return;
+    if (block.supersededBy === null) this.#currentTokens -= block.tokens;
+    if (supersededBy === null) this.#currentTokens += block.tokens;
     block.supersededBy = supersededBy;
     this.#dirtyBlocks.add(block.label);
   }

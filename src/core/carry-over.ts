@@ -2,101 +2,134 @@ import type { ContextIndex } from "./context-index.js";
 import type { Digest, Label } from "./ids.js";
 import type { PrefixMatch, ServedNode } from "./index-node.js";
 import { orderForReuse } from "./order-for-reuse.js";
-import type { CarryAllowance, OrderingPolicy } from "./ordering.js";
+import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
 import { prefixExact } from "./prefix-exact.js";
 
 /** A full allowance costs as much as this share of the retrieved tokens: a prefix is kept dense, so that later requests find it useful. */
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
-/** A prompt with room for all known blocks pays nothing for carrying; short of it by this share of the retrieved tokens, all of it. */
+/**
+ * A path that all requests went through costs as much as this share of the retrieved tokens; others by the root of their share. What
+ * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/ordering.md`.
+ */
+const PRICE_OF_CROWDED_PATH = 0.2;
+/** How much the relevance rank counts in the order of the rest: less than behind an exact prefix, as every like request counts here. */
+const RANK_WEIGHT = 0.1;
+/** A prompt with room for all known blocks pays nothing for either; short of it by this share of the retrieved tokens, all of it. */
 const SCARCE_BY = 0.1;
-/** Most nodes of the index that one search looks at, so that its time is bounded; the most promising branches come first. */
-const MAX_VISITED = 2_000;
+/** Most nodes of the index that one search looks at, those used last, so that its time is bounded. Figures: `docs/ordering.md`. */
+const MAX_VISITED = 512;
+/** What cannot be carried costs more than any allowance. */
+const NEVER = Number.POSITIVE_INFINITY;
 
 /**
  * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not
  * retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
- * with the most cached tokens of retrieved blocks, less a price for the carried ones; it ends with a retrieved block. Where every
- * path costs more than it saves the request starts afresh. Without an allowance it is `prefix-exact`.
+ * with the most cached tokens of retrieved blocks, less a price for the carried ones and for a path that many requests went through;
+ * it ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
+ * `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
   order(request, known) {
     const { anchor, retrieved, carrying } = request;
     if (carrying === null) return prefixExact.order(request, known);
-    const wanted = new Map(retrieved.map(({ label, tokens }) => [label, tokens]));
-    const match = cheapestPath(known.index, anchor, wanted, carrying);
+    const match = cheapestPath(known.index, anchor, retrieved, carrying);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
     const asked = retrieved.map(({ label }) => label);
-    // With carrying a later request need not want all that stands before: every like request counts.
+    const wanted = new Set(asked);
     return {
-      labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent.sets())],
+      // With carrying a later request need not want all that stands before: every like request counts.
+      labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent, RANK_WEIGHT)],
       carried: new Set(match.labels.filter((label) => !wanted.has(label))),
       searchPath: match.searchPath,
     };
   },
 };
 
-interface Step {
-  readonly node: ServedNode;
-  /** Tokens of retrieved blocks on the way to the node. */
-  readonly saved: number;
-  /** Tokens of carried blocks on the way to the node. */
-  readonly carried: number;
+/**
+ * What a path is worth that saves and carries so many tokens, and that this share of the requests behind its anchor went through:
+ * the more, the more it saves, the less it carries and the fewer went through it.
+ */
+type Value = (saved: number, carried: number, share: number) => number;
+
+function valueFor(retrievedTokens: number, { tokens, knownTokens }: CarryAllowance): Value {
+  const missing = knownTokens - (retrievedTokens + tokens);
+  const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
+  const price = (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
+  const crowding = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
+  return (saved, carried, share) => saved - price * carried - crowding * Math.sqrt(share);
 }
 
+/** One pass over the nodes used last. A parent comes before its children, so each goes on from what its parent ended with. */
 function cheapestPath(
   index: ContextIndex,
   anchor: Digest,
-  wanted: ReadonlyMap<Label, number>,
+  retrieved: readonly RetrievedBlock[],
   carrying: CarryAllowance,
 ): Omit<PrefixMatch, "tokens"> {
-  const root = index.root(anchor);
   const nothing = { labels: [], searchPath: [] };
+  const root = index.root(anchor);
   if (root === undefined) return nothing;
-  let retrievedTokens = 0;
-  for (const tokens of wanted.values()) retrievedTokens += tokens;
-  const price = priceOf(retrievedTokens, carrying);
+  const weights = new BlockWeights(index.labelBound, retrieved, carrying);
+  const { retrievedTokens } = weights;
+  const value = valueFor(retrievedTokens, carrying);
+  const savedTo = new Float64Array(MAX_VISITED);
+  const carriedTo = new Float64Array(MAX_VISITED);
   let best: { node: ServedNode; taken: number; value: number } = { node: root, taken: 0, value: 0 };
-  const pending: Step[] = [{ node: root, saved: 0, carried: 0 }];
-  let visited = 0;
-  for (let step = pending.pop(); step !== undefined && visited < MAX_VISITED; step = pending.pop()) {
-    visited++;
-    let { saved, carried } = step;
-    const { node } = step;
-    let isWithin = true;
-    for (const [at, label] of node.row.run.entries()) {
-      const tokens = wanted.get(label);
-      if (tokens === undefined) {
-        carried += carrying.tokensOf(label) ?? Number.POSITIVE_INFINITY;
-        // No path through here can save more than all that was retrieved.
-        isWithin = carried <= carrying.tokens && retrievedTokens - price * carried > best.value;
-        if (!isWithin) break;
-        continue;
-      }
-      saved += tokens;
-      const value = saved - price * carried;
-      if (value > best.value || (value === best.value && node.row.lastUsed > best.node.row.lastUsed)) {
-        best = { node, taken: at + 1, value };
+  root.mark = 0;
+  let node = root.staler;
+  for (let visited = 1; node !== null && visited < MAX_VISITED; visited++, node = node.staler) {
+    node.mark = visited;
+    const from = node.parent?.mark ?? 0;
+    let saved = savedTo[from] as number;
+    let carried = carriedTo[from] as number;
+    const { run, uses } = node.row;
+    const share = uses / root.row.uses;
+    for (let at = 0; at < run.length && carried < NEVER; at++) {
+      const weight = weights.of(run[at] as Label);
+      if (weight < 0) {
+        carried -= weight;
+        // No path through here can save more than all that was retrieved, nor be less crowded than one that nobody took.
+        if (carried > carrying.tokens || value(retrievedTokens, carried, 0) <= best.value) carried = NEVER;
+      } else {
+        saved += weight;
+        const worth = value(saved, carried, share);
+        if (worth > best.value) best = { node, taken: at + 1, value: worth };
       }
     }
-    if (!isWithin) continue;
-    // Those that begin with a retrieved block, and of them the freshest, are looked at first: they raise the bar for the others.
-    const children = [...node.children.values()].sort((a, b) => a.row.lastUsed - b.row.lastUsed);
-    for (const child of children) if (!isWanted(child, wanted)) pending.push({ node: child, saved, carried });
-    for (const child of children) if (isWanted(child, wanted)) pending.push({ node: child, saved, carried });
+    savedTo[visited] = saved;
+    carriedTo[visited] = carried;
   }
   return best.value === 0 ? nothing : index.pathTo(best.node.row.id, best.taken);
 }
 
-function isWanted(node: ServedNode, wanted: ReadonlyMap<Label, number>): boolean {
-  const [first] = node.row.run;
-  return first !== undefined && wanted.has(first);
-}
+/** Tokens by label: of what was retrieved above 0, of all else below. A block without tokens has next to none, to tell them apart. */
+class BlockWeights {
+  readonly retrievedTokens: number;
+  readonly #weights: Float64Array;
 
-/** Price of one carried token, in tokens of prefill. */
-function priceOf(retrievedTokens: number, { tokens, knownTokens }: CarryAllowance): number {
-  const missing = knownTokens - (retrievedTokens + tokens);
-  const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
-  return (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
+  constructor(
+    bound: number,
+    retrieved: readonly RetrievedBlock[],
+    private readonly carrying: CarryAllowance,
+  ) {
+    this.#weights = new Float64Array(bound);
+    let sum = 0;
+    for (const { label, tokens } of retrieved) {
+      sum += tokens;
+      if (label < bound) this.#weights[label] = tokens || Number.MIN_VALUE;
+    }
+    this.retrievedTokens = sum;
+  }
+
+  of(label: Label): number {
+    return (this.#weights[label] as number) || this.#lookUp(label);
+  }
+
+  #lookUp(label: Label): number {
+    const weight = -((this.carrying.tokensOf(label) ?? NEVER) || Number.MIN_VALUE);
+    this.#weights[label] = weight;
+    return weight;
+  }
 }

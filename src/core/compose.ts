@@ -1,7 +1,9 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { BlockRegister, Resolution, StoredBlock } from "./block-register.js";
+import type { BlockRegister, Resolution } from "./block-register.js";
+import { chooseRetention } from "./choose-retention.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
+import type { EngineModel } from "./engine-model.js";
 import { groupBy } from "./group-by.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId } from "./ids.js";
 import { injectionTokens, planInjection } from "./injecting.js";
@@ -11,10 +13,12 @@ import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
-import { replayTurns } from "./replay.js";
+import { replayTurns, splitAtAnchor } from "./replay.js";
 import type { ResidencyModel } from "./residency.js";
+import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
+import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
@@ -35,6 +39,10 @@ export interface ComposeInput {
   /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
   readonly memoryBudgetTokens: number | null;
   readonly annotations: AnnotationSettings;
+  /** What later prompts of the conversation keep of what this one injects. */
+  readonly retention: RetentionName;
+  /** What prompts cost the engine that this one goes to. */
+  readonly engine: EngineModel;
   readonly countTokens: TokenCounter;
   /** Whether memstem once sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
@@ -54,8 +62,8 @@ export interface Composition {
   readonly head: readonly ChatMessage[];
   /** The plain messages that this turn adds to its parent's. */
   readonly given: readonly ChatMessage[];
-  /** Digest of the section that this turn sent; null where it sent none. */
-  readonly section: Digest | null;
+  /** Digests of the sections that this turn sent and that later ones replay, to know them when a client sends them back. */
+  readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
 }
@@ -76,24 +84,41 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   if (final === undefined) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
   const resolution = register.resolve(input.memories);
-  const standing = standingOf(history.turns.map(({ turn }) => turn.injection));
-
-  const replay = replayTurns(
-    turns,
-    { messages: head, digests: head.map(messageDigest) },
-    history,
-    index,
-    register.textOf,
-    countTokens,
-  );
-  const { prompt } = replay;
   const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
-  const split = rest.messages.length - (placement === "in-question" ? 1 : 0);
-  const before = { messages: rest.messages.slice(0, split), digests: rest.digests.slice(0, split) };
-  const question = { messages: rest.messages.slice(split), digests: rest.digests.slice(split) };
-  prompt.push(before);
+  const { answer, question } = splitAtAnchor(rest, placement);
+
+  const replayed = (freshStart: boolean) =>
+    replayTurns(
+      turns,
+      { messages: head, digests: head.map(messageDigest) },
+      history,
+      freshStart,
+      index,
+      register,
+      countTokens,
+    );
+  const going = replayed(false);
+  const choice =
+    input.retention === "auto"
+      ? chooseRetention(
+          {
+            ...input,
+            replay: going,
+            seen: turns.seenOn(history.turns.map(({ turn }) => turn)),
+            requested: resolution.blocks,
+            answer,
+            question,
+            placement,
+          },
+          register,
+        )
+      : { retention: input.retention, freshStart: false };
+  const replay = choice.freshStart ? replayed(true) : going;
+  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const { prompt } = replay;
+  prompt.push(answer);
   const anchor = prompt.digest;
-  const tokensBefore = replay.tokens + messagesTokens(before.messages, countTokens);
+  const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const request: OrderingRequest = {
@@ -112,6 +137,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     settings: input.annotations,
   });
   const section = renderSection(injection, register.textOf);
+  const later = renderSection(retained(injection, choice.retention), register.textOf);
   prompt.pushTurn(question, placement, section);
 
   const totalTokens =
@@ -141,6 +167,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     given: rest.digests,
     placement,
     injection,
+    ...choice,
+    requested: conversation === null ? [] : asked,
     head: replay.head,
     prompt: prompt.digest,
     anchor,
@@ -162,12 +190,13 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .filter((label) => !ordering.carried.has(label))
         .some((label, rank) => fresh[rank]?.label !== label),
       stableMessages: replay.stableMessages,
+      ...choice,
     },
     warnings: [...resolutionWarnings(resolution), ...historyWarnings(history)],
     turn,
     head,
     given: rest.messages,
-    section: section === "" ? null : digestOf(section),
+    sections: [...new Set([section, later])].filter((sent) => sent !== "").map(digestOf),
     leaf,
   };
 }

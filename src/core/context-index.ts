@@ -3,6 +3,7 @@ import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch, ServedNode, Serv
 import { depthOf, isLeaf, ownTokens, type Place, pathTo, placesBehind, upToAnchor } from "./index-place.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
 import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";
+import { checkListByUse } from "./use-order.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_BESIDE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
@@ -71,7 +72,15 @@ export class ContextIndex {
     return walkGreedily(this.root(anchor), wanted);
   }
 
-  /** Where the sequences begin that were served behind an anchor, for reading; undefined where none was. */
+  /** Greater than every label that it has held. */
+  get labelBound(): number {
+    return this.#forest.labelBound;
+  }
+
+  /**
+   * Where the sequences begin that were served behind an anchor; undefined where none was. From there `staler` leads through all their
+   * nodes, those used last first and each parent before its children.
+   */
   root(anchor: Digest): ServedNode | undefined {
     return this.#forest.anchors.get(anchor);
   }
@@ -236,6 +245,7 @@ export class ContextIndex {
         if (root.above !== place) throw new Error(`node ${root.row.id}: linked wrongly`);
       tokens += ownTokens(place);
     }
+    for (const root of this.#forest.anchors.values()) checkListByUse(root);
     if (tokens !== this.tokens) throw new Error(`${this.tokens} tokens counted, ${tokens} there`);
     if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
   }

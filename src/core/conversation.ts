@@ -4,16 +4,9 @@ import type { Injection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import type { DigestedMessages } from "./prompt.js";
 import { stripSection } from "./rendering.js";
+import type { ReplayedTurn } from "./replayed-turn.js";
+import { SeenRetrievals } from "./seen-retrievals.js";
 import type { Turn } from "./turn.js";
-
-/** What a turn added to a prompt when it was replayed: the same again behind the same beginning, because texts behind labels never change. */
-export interface ReplayedTurn {
-  /** Rolling digest of the prompt before the turn. */
-  readonly before: Digest;
-  readonly section: string;
-  /** Rolling digest of the prompt after it. */
-  readonly after: Digest;
-}
 
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
@@ -21,6 +14,10 @@ export class Conversation {
   #sectionLength = 0;
   readonly #turns = new Map<TurnId, Turn>();
   readonly #children = new Map<TurnId | null, Turn[]>();
+  #seen: { readonly upTo: TurnId | null; readonly retrievals: SeenRetrievals } = {
+    upTo: null,
+    retrievals: new SeenRetrievals(),
+  };
 
   constructor(turns: readonly Turn[]) {
     for (const turn of turns) this.add(turn);
@@ -28,7 +25,7 @@ export class Conversation {
 
   /** Bytes of memory, roughly. */
   get weight(): number {
-    return 1_000 * this.#turns.size + 2 * this.#sectionLength;
+    return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
   }
 
   /** How a turn was last replayed. */
@@ -46,6 +43,17 @@ export class Conversation {
     const siblings = this.#children.get(turn.parent);
     if (siblings === undefined) this.#children.set(turn.parent, [turn]);
     else siblings.push(turn);
+  }
+
+  /** What the turns of one path, first to last, retrieved. Read it before the next call: the next turn is added to it. */
+  seenOn(path: readonly Turn[]): SeenRetrievals {
+    let { upTo, retrievals } = this.#seen;
+    let at = path.findIndex(({ id }) => id === upTo) + 1;
+    if (at === 0) retrievals = new SeenRetrievals();
+    for (; at < path.length; at++) retrievals.take(path[at]?.requested ?? []);
+    upTo = path.at(-1)?.id ?? null;
+    this.#seen = { upTo, retrievals };
+    return retrievals;
   }
 
   /** Turns that follow `parent`, oldest first. */

@@ -36,8 +36,14 @@ export interface IndexNode {
 
 /** A node of the served sequences, for reading. */
 export interface ServedNode {
-  readonly row: Pick<IndexNode, "id" | "run" | "position" | "lastUsed">;
+  readonly row: Pick<IndexNode, "id" | "run" | "position" | "uses" | "lastUsed">;
   readonly children: ReadonlyMap<Label, ServedNode>;
+  /** Null on the root of an anchor. */
+  readonly parent: ServedNode | null;
+  /** The node behind the same anchor that was used last before this one. */
+  readonly staler: ServedNode | null;
+  /** For whoever searches: scratch, of no meaning afterwards. */
+  mark: number;
 }
 
 /** What is known of a served prompt beside its blocks. Tokens are estimates of the configured counter. */

@@ -1,11 +1,15 @@
 import type { Label } from "./ids.js";
 import type { IndexNode, PrefixMatch } from "./index-node.js";
+import type { Used } from "./use-order.js";
 
 /** A node of the context index in memory: its row, linked to what stands before and behind it. */
-export interface Place {
+export interface Place extends Used<Place> {
   readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] };
   /** The node whose prefix this one's goes on from, as the row's `parent` names it. */
   above: Place | null;
+  /** The same where it is a node behind the same anchor; null on a root, which heads the list of its anchor's nodes by last use. */
+  parent: Place | null;
+  mark: number;
   /** By the first block of their run: the inversion that keeps a search from looking at all children. */
   readonly children: Map<Label, Place>;
   /** Roots of anchors whose beginning holds a whole prompt that ended here. */

@@ -1,5 +1,5 @@
 import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "./annotations.js";
-import type { BlockRegister, StoredBlock } from "./block-register.js";
+import type { BlockRegister } from "./block-register.js";
 import type { Standing } from "./conversation.js";
 import { groupBy } from "./group-by.js";
 import type { Label } from "./ids.js";
@@ -11,6 +11,7 @@ import {
   NOTHING_INJECTED,
 } from "./injection.js";
 import { renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
+import type { StoredBlock } from "./stored-block.js";
 import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 
@@ -80,11 +81,14 @@ export function injectionTokens(
   if (isEmptyInjection(injection)) return 0;
   let tokens = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
   if (placement === "after-tool-result") tokens += TOKENS_PER_MESSAGE;
-  for (const block of injection.blocks) {
-    const stored = register.get(block.label);
-    if (stored === undefined) continue;
-    tokens += block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
-  }
+  for (const block of injection.blocks) tokens += blockTokens(block, register, countTokens);
   for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
   return tokens;
+}
+
+/** Tokens of a block's line as it stands in a section; none for one whose text is gone. */
+export function blockTokens(block: InjectedBlock, register: BlockRegister, countTokens: TokenCounter): number {
+  const stored = register.get(block.label);
+  if (stored === undefined) return 0;
+  return block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
 }

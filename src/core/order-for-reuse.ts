@@ -1,18 +1,13 @@
 import type { Label } from "./ids.js";
 import type { RetrievedBlock } from "./ordering.js";
+import { RECENT_REQUESTS, type RecentRetrievals, type RequestMask } from "./recent-retrievals.js";
 
 /** How much the relevance rank counts beside what recent requests shared, in requests that are alike throughout. */
 const RANK_WEIGHT = 0.75;
 /** Power of a block's tokens in its score: of two that are as likely to be wanted again, the longer one first. */
 const TOKENS_POWER = 0.15;
-
-interface LikeRequest {
-  readonly blocks: ReadonlySet<Label>;
-  /** Share of this request's blocks that it asked for too, squared: how likely later requests are to be like it. */
-  readonly weight: number;
-  /** Positions in `rest` of the blocks that it asked for. */
-  readonly wanted: readonly number[];
-}
+/** Bits in one half of a mask. */
+const WORD = 32;
 
 /**
  * Orders the blocks that follow a cached prefix, so that later requests find a long prefix in turn. A later request is taken to be
@@ -24,62 +19,90 @@ interface LikeRequest {
  * @param front blocks that stand before, in this request or carried
  * @param rest distinct blocks in relevance order
  * @param asked blocks that the whole request asked for
+ * @param rankWeight how much the relevance rank counts beside what recent requests shared, in requests that are alike throughout
  */
 export function orderForReuse(
   front: readonly Label[],
   rest: readonly RetrievedBlock[],
   asked: readonly Label[],
-  recent: Iterable<ReadonlySet<Label>>,
+  recent: RecentRetrievals,
+  rankWeight = RANK_WEIGHT,
 ): Label[] {
-  const like = likeRequests(front, rest, asked, recent);
-  if (like.length === 0) return rest.map(({ label }) => label);
-  const shared = new Float64Array(rest.length);
-  for (const { wanted, weight } of like) for (const at of wanted) shared[at] = (shared[at] ?? 0) + weight;
+  const like = new LikeRequests(front, asked, recent);
+  const wantedBy = rest.map(({ label }) => recent.askedBy(label));
+  const shared = wantedBy.map((mask) => like.weightOf(mask));
+  if (shared.every((weight) => weight === 0)) return rest.map(({ label }) => label);
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
-  const rank = rest.map(({ label }) => RANK_WEIGHT * (1 - (rankOf.get(label) ?? 0) / asked.length));
+  const rank = rest.map(({ label }) => rankWeight * (1 - (rankOf.get(label) ?? 0) / asked.length));
   const size = rest.map(({ tokens }) => tokens ** TOKENS_POWER);
+  // Weights are whole numbers, so that sums do not depend on the order in which requests are remembered.
+  const whole = asked.length ** 2;
 
   const left = rest.map((_block, at) => at);
   const ordered: Label[] = [];
-  let alive = like;
   while (left.length > 0) {
     let best = 0;
     let bestScore = -1;
-    for (const [i, at] of left.entries()) {
-      const score = ((shared[at] ?? 0) + (rank[at] ?? 0)) * (size[at] ?? 0);
+    for (let i = 0; i < left.length; i++) {
+      const at = left[i] as number;
+      const score = ((shared[at] as number) / whole + (rank[at] as number)) * (size[at] as number);
       if (score > bestScore) {
         best = i;
         bestScore = score;
       }
     }
     const [at = 0] = left.splice(best, 1);
-    const label = (rest[at] as RetrievedBlock).label;
-    ordered.push(label);
-    alive = alive.filter(({ blocks, wanted, weight }) => {
-      if (blocks.has(label)) return true;
-      for (const other of wanted) shared[other] = (shared[other] ?? 0) - weight;
-      return false;
-    });
+    ordered.push((rest[at] as RetrievedBlock).label);
+    if (!like.keep(wantedBy[at] as RequestMask)) continue;
+    for (const other of left) shared[other] = like.weightOf(wantedBy[other] as RequestMask);
   }
   return ordered;
 }
 
-/** Recent requests that want everything in front and something of the rest. */
-function likeRequests(
-  front: readonly Label[],
-  rest: readonly RetrievedBlock[],
-  asked: readonly Label[],
-  recent: Iterable<ReadonlySet<Label>>,
-): LikeRequest[] {
-  const like: LikeRequest[] = [];
-  for (const blocks of recent) {
-    if (!front.every((label) => blocks.has(label))) continue;
-    const wanted: number[] = [];
-    for (const [at, { label }] of rest.entries()) if (blocks.has(label)) wanted.push(at);
-    if (wanted.length === 0) continue;
-    let common = 0;
-    for (const label of asked) if (blocks.has(label)) common++;
-    like.push({ blocks, weight: (common / asked.length) ** 2, wanted });
+/** Recent requests that want everything in front, and then everything that was put behind it. */
+class LikeRequests {
+  /** By bit: how many blocks of this request that one asked for too, squared: how likely later requests are to be like it. */
+  readonly #weights = new Float64Array(RECENT_REQUESTS);
+  #low = ~0;
+  #high = ~0;
+
+  constructor(front: readonly Label[], asked: readonly Label[], recent: RecentRetrievals) {
+    for (const label of front) {
+      const { low, high } = recent.askedBy(label);
+      this.#low &= low;
+      this.#high &= high;
+    }
+    if (this.#low === 0 && this.#high === 0) return;
+    for (const label of asked) {
+      const { low, high } = recent.askedBy(label);
+      for (let bits = low; bits !== 0; bits &= bits - 1) this.#count(lowestBit(bits));
+      for (let bits = high; bits !== 0; bits &= bits - 1) this.#count(WORD + lowestBit(bits));
+    }
+    for (const [bit, common] of this.#weights.entries()) this.#weights[bit] = common ** 2;
   }
-  return like;
+
+  /** Weight of those among these requests that are left. */
+  weightOf({ low, high }: RequestMask): number {
+    let sum = 0;
+    for (let bits = low & this.#low; bits !== 0; bits &= bits - 1) sum += this.#weights[lowestBit(bits)] as number;
+    for (let bits = high & this.#high; bits !== 0; bits &= bits - 1)
+      sum += this.#weights[WORD + lowestBit(bits)] as number;
+    return sum;
+  }
+
+  /** Leaves only those that are among these too; false where that changes nothing. */
+  keep({ low, high }: RequestMask): boolean {
+    const isSmaller = (this.#low & ~low) !== 0 || (this.#high & ~high) !== 0;
+    this.#low &= low;
+    this.#high &= high;
+    return isSmaller;
+  }
+
+  #count(bit: number): void {
+    this.#weights[bit] = (this.#weights[bit] as number) + 1;
+  }
+}
+
+function lowestBit(bits: number): number {
+  return WORD - 1 - Math.clz32(bits & -bits);
 }

@@ -71,7 +71,8 @@ export interface ScopeKnowledge {
  * `test/core/ordering.suite.ts`.
  */
 export interface OrderingPolicy {
-  readonly name: PolicyName;
+  /** `batch`: the order was planned before (`planned-order.ts`). */
+  readonly name: PolicyName | "batch";
   order(request: OrderingRequest, known: ScopeKnowledge): Ordering;
   /** Takes in what was ordered, after it was; absent: the policy needs nothing but what every request leaves behind. */
   learn?(request: OrderingRequest, ordering: Ordering, known: ScopeKnowledge, turn: TurnId): void;

@@ -1,5 +1,6 @@
 import type { Label, MemoryId } from "./ids.js";
-import type { PolicyName } from "./ordering.js";
+import type { OrderingPolicy } from "./ordering.js";
+import type { RetentionChoice } from "./retention.js";
 
 /** Where a memory's text stands in the prompt. */
 export type Placement =
@@ -24,9 +25,9 @@ export interface PlacedMemory {
 }
 
 /** What a composition should cost. Token figures are estimates of the configured token counter. */
-export interface Plan {
+export interface Plan extends RetentionChoice {
   readonly layout: "single" | "conversation";
-  readonly policy: PolicyName;
+  readonly policy: OrderingPolicy["name"];
   /** Prompt tokens that an engine should find in its prefix cache. */
   readonly expectedCachedTokens: number;
   /** Prompt tokens that it has to compute. */

@@ -13,7 +13,7 @@ export const prefixExact: OrderingPolicy = {
     const rest = retrieved.filter(({ label }) => !matched.has(label));
     const asked = retrieved.map(({ label }) => label);
     return {
-      labels: [...match.labels, ...orderForReuse(match.labels, rest, asked, recent.sets())],
+      labels: [...match.labels, ...orderForReuse(match.labels, rest, asked, recent)],
       carried: NOTHING_CARRIED,
       searchPath: match.searchPath,
     };

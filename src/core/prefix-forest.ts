@@ -1,6 +1,7 @@
 import type { Digest, Label, NodeId } from "./ids.js";
 import type { IndexChanges, IndexNode } from "./index-node.js";
 import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
+import { listByUse, placeBehind, takeOut } from "./use-order.js";
 
 /** Tokens of a block's line. */
 export type BlockTokens = (label: Label) => number;
@@ -19,6 +20,7 @@ export class PrefixForest {
   readonly #dirty = new Set<NodeId>();
   readonly #removed = new Set<NodeId>();
   #nextId: number;
+  #labelBound = 0;
   #tokens = 0;
 
   constructor(
@@ -36,7 +38,13 @@ export class PrefixForest {
     }
     for (const place of this.places.values()) this.#link(place);
     this.#orderByUse();
+    for (const root of this.anchors.values()) listByUse(root);
     this.#countTokens();
+  }
+
+  /** Greater than every label that it has held. */
+  get labelBound(): number {
+    return this.#labelBound;
   }
 
   get nextId(): number {
@@ -113,8 +121,18 @@ export class PrefixForest {
   /** A request that ended at `end` used it and all above it, at logical time `clock`. */
   use(end: Place, clock: number, at: number): void {
     let isOwn = true;
+    let behindAnchor: Place[] = [];
     for (let place: Place | null = end; place !== null; place = place.above) {
       const { row } = place;
+      if (row.anchor === null) behindAnchor.push(place);
+      else {
+        let fresher = place;
+        for (const node of behindAnchor.reverse()) {
+          placeBehind(node, fresher);
+          fresher = node;
+        }
+        behindAnchor = [];
+      }
       row.lastUsed = clock;
       row.usedAt = Math.max(row.usedAt, at);
       this.places.delete(row.id);
@@ -203,7 +221,9 @@ export class PrefixForest {
   }
 
   #placeOf(row: IndexNode, above: Place | null): Place {
-    return { row, above, children: new Map(), continuations: new Set(), runTokens: this.#tokensOf(row.run) };
+    for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
+    const links = { above, parent: null, fresher: null, staler: null, mark: 0 };
+    return { row, ...links, children: new Map(), continuations: new Set(), runTokens: this.#tokensOf(row.run) };
   }
 
   #tokensOf(run: readonly Label[]): number {
@@ -218,8 +238,10 @@ export class PrefixForest {
 
   #link(place: Place): void {
     const { row, above } = place;
-    if (row.anchor === null) above?.children.set(row.run[0] as Label, place);
-    else {
+    if (row.anchor === null) {
+      place.parent = above;
+      above?.children.set(row.run[0] as Label, place);
+    } else {
       this.anchors.set(row.anchor, place);
       above?.continuations.add(place);
     }
@@ -241,6 +263,7 @@ export class PrefixForest {
     this.#setRun(child, [...run, ...child.row.run]);
     this.#link(child);
     this.#tokens += ownTokens(child);
+    takeOut(place);
     this.places.delete(id);
     this.#forgetRow(id, above);
   }
@@ -253,6 +276,7 @@ export class PrefixForest {
       this.anchors.delete(row.anchor);
       this.#reweigh(above, () => above?.continuations.delete(place));
     }
+    takeOut(place);
     this.places.delete(row.id);
     this.#forgetRow(row.id, above);
   }

@@ -1,7 +1,8 @@
 import type { Label, TurnId } from "./ids.js";
 
-/** Requests that are remembered; past it the oldest goes. Figures for other sizes: `docs/ordering.md`. */
+/** Requests that are remembered, as many as a {@link RequestMask} has bits; past it the oldest goes. Figures for other sizes: `docs/ordering.md`. */
 export const RECENT_REQUESTS = 64;
+const WORD = 32;
 
 /** What one request asked for, as it is stored. */
 export interface RecentRetrieval {
@@ -16,9 +17,25 @@ export interface RecentChanges {
   readonly removed: readonly TurnId[];
 }
 
+/** Some of the remembered requests, a bit for each; which bit is whose means nothing. */
+export interface RequestMask {
+  readonly low: number;
+  readonly high: number;
+}
+
+const NO_REQUEST: RequestMask = { low: 0, high: 0 };
+
+interface Remembered {
+  readonly labels: readonly Label[];
+  /** Its bit in every mask, below {@link RECENT_REQUESTS}. */
+  readonly bit: number;
+}
+
 /** The block sets of the last {@link RECENT_REQUESTS} requests of a scope: what later requests will be like. */
 export class RecentRetrievals {
-  readonly #rows = new Map<TurnId, { readonly labels: readonly Label[]; readonly set: ReadonlySet<Label> }>();
+  readonly #rows = new Map<TurnId, Remembered>();
+  readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
+  readonly #freeBits = Array.from({ length: RECENT_REQUESTS }, (_, bit) => bit);
   readonly #dirty = new Set<TurnId>();
   readonly #removed = new Set<TurnId>();
 
@@ -32,7 +49,12 @@ export class RecentRetrievals {
 
   /** The block sets, oldest first. */
   *sets(): Iterable<ReadonlySet<Label>> {
-    for (const { set } of this.#rows.values()) yield set;
+    for (const { labels } of this.#rows.values()) yield new Set(labels);
+  }
+
+  /** Which requests asked for a block. */
+  askedBy(label: Label): RequestMask {
+    return this.#askedBy.get(label) ?? NO_REQUEST;
   }
 
   /** Takes in what a request asked for. One that asked for nothing says nothing about others. */
@@ -41,8 +63,6 @@ export class RecentRetrievals {
     this.#put(turn, labels);
     this.#removed.delete(turn);
     this.#dirty.add(turn);
-    const [oldest] = this.#rows.keys();
-    if (this.#rows.size > RECENT_REQUESTS && oldest !== undefined) this.#remove(oldest);
   }
 
   /** These blocks' text is gone: no request asked for them any more. */
@@ -71,12 +91,43 @@ export class RecentRetrievals {
   }
 
   #put(turn: TurnId, labels: readonly Label[]): void {
-    this.#rows.set(turn, { labels, set: new Set(labels) });
+    const before = this.#rows.get(turn);
+    if (before !== undefined) this.#unmark(before);
+    else if (this.#freeBits.length === 0) this.#removeOldest();
+    const bit = before?.bit ?? (this.#freeBits.pop() as number);
+    this.#rows.set(turn, { labels, bit });
+    for (const label of labels) {
+      const mask = this.#askedBy.get(label) ?? { low: 0, high: 0 };
+      this.#askedBy.set(label, mask);
+      if (bit < WORD) mask.low |= 1 << bit;
+      else mask.high |= 1 << (bit - WORD);
+    }
+  }
+
+  #removeOldest(): void {
+    for (const turn of this.#rows.keys()) {
+      this.#remove(turn);
+      return;
+    }
   }
 
   #remove(turn: TurnId): void {
+    const row = this.#rows.get(turn);
+    if (row === undefined) return;
+    this.#unmark(row);
+    this.#freeBits.push(row.bit);
     this.#rows.delete(turn);
     this.#dirty.delete(turn);
     this.#removed.add(turn);
+  }
+
+  #unmark({ labels, bit }: Remembered): void {
+    for (const label of labels) {
+      const mask = this.#askedBy.get(label);
+      if (mask === undefined) continue;
+      if (bit < WORD) mask.low &= ~(1 << bit);
+      else mask.high &= ~(1 << (bit - WORD));
+      if (mask.low === 0 && mask.high === 0) this.#askedBy.delete(label);
+    }
   }
 }

@@ -8,7 +8,7 @@ import type { ChatMessage } from "./message.js";
  *   section      = "<memories>" LF *block *annotation "</memories>"
  *   block        = label SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
  *   label        = "[" 1*DIGIT "]"
- *   labels       = label *( ", " label )
+ *   labels       = 1*label
  *   annotation   = a line that begins with neither "[", "<" nor white space
  *
  * Memory text is untrusted. Every line of it but the first is indented, and the three things that mean something here (a label,
@@ -55,8 +55,9 @@ export function renderLabel(label: Label): string {
   return `[${label}]`;
 }
 
+/** Labels in a row, with nothing between them: `][` is one token to most tokenizers, a comma and a space make it three. */
 export function renderLabels(labels: readonly Label[]): string {
-  return labels.map(renderLabel).join(", ");
+  return labels.map(renderLabel).join("");
 }
 
 /** One block's line or lines, line break included. */
@@ -143,7 +144,7 @@ export interface ParsedSection {
   readonly annotations: readonly string[];
 }
 
-const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces (\[\d+\](?:, \[\d+\])*)\) )?(.*)$/s;
+const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
 /** Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}. */
 export function parseSection(section: string): ParsedSection | null {

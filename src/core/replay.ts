@@ -1,66 +1,135 @@
+import type { BlockRegister } from "./block-register.js";
 import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
 import type { Digest, NodeId } from "./ids.js";
+import { blockTokens, injectionTokens } from "./injecting.js";
+import type { Injection } from "./injection.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
-import { renderSection, type TextOf } from "./rendering.js";
+import { renderSection, SECTION_OPENING } from "./rendering.js";
+import type { ReplayedTurn } from "./replayed-turn.js";
+import { standingInjections } from "./retention.js";
 import type { TokenCounter } from "./token-counter.js";
+import type { Turn } from "./turn.js";
 
 /** The part of a prompt that earlier turns made, built again. */
 export interface Replay {
   readonly prompt: Prompt;
   /** Digest of the instructions. */
   readonly head: Digest;
+  readonly headTokens: number;
+  /** What each turn added. */
+  readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Messages from the front that are byte for byte those of an earlier prompt. */
   readonly stableMessages: number;
-  /** Tokens of the longest earlier prompt that this one begins with and that was not evicted. */
+  /** Tokens from the front that earlier prompts began with and that were not evicted. */
   readonly cachedTokens: number;
   /** Node of the index where that prompt's blocks end; null for none. */
   readonly cachedEnd: NodeId | null;
 }
 
 /**
- * Puts every turn's injection back where it stood (ALGORITHMS.md §5, history replay). What is stable is not assumed: the rolling
- * digest of what is built now is compared with that of what was sent then, so other instructions or a forgotten memory show.
+ * Puts back what later prompts keep of every turn's injection, where it stood (ALGORITHMS.md §5, history replay); after a fresh start
+ * nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then, so
+ * other instructions, a forgotten memory or a dropped annotation show.
  */
 export function replayTurns(
   conversation: Conversation,
   head: DigestedMessages,
   history: RecalledHistory,
+  freshStart: boolean,
   index: ContextIndex,
-  textOf: TextOf,
+  register: BlockRegister,
   countTokens: TokenCounter,
 ): Replay {
   const prompt = new Prompt();
   prompt.push(head);
   const headDigest = prompt.digest;
-  let stable = { messages: 0, tokens: 0 };
+  const headTokens = messagesTokens(head.messages, countTokens);
+  const standing = standingInjections(
+    history.turns.map(({ turn }) => turn),
+    freshStart,
+  );
+  const turns: ReplayedTurn[] = [];
+  let tokens = headTokens;
+  let stableMessages = 0;
   let cachedTokens = 0;
   let cachedEnd: NodeId | null = null;
-  for (const { turn, messages } of history.turns) {
-    const before = prompt.digest;
-    const known = conversation.replayOf(turn.id);
-    if (known?.before === before) {
-      prompt.pushAgain(messages, turn.placement, known.section, known.after);
+  for (const [at, { turn, messages }] of history.turns.entries()) {
+    const injection = standing[at] as Injection;
+    const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
+    turns.push(replayed);
+    const { anchor, after } = replayed;
+    const labels = injection.blocks.map(({ label }) => label);
+    tokens += replayed.tokens.answer;
+    if (anchor === turn.anchor) stableMessages = prompt.messages.length - messagesAfterAnchor(turn, replayed.section);
+    if (index.hasAnchor(anchor)) {
+      const held = index.heldBlocks(anchor, labels);
+      const blocks = injection.blocks.slice(0, held);
+      const opening = held > 0 ? countTokens(SECTION_OPENING) : 0;
+      cachedTokens =
+        tokens + opening + blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), 0);
+      tokens += replayed.tokens.section + replayed.tokens.question;
+      if (after === turn.prompt && held === labels.length) {
+        cachedTokens = tokens;
+        cachedEnd = index.endOf(anchor, labels);
+      }
     } else {
-      const section = renderSection(turn.injection, textOf);
-      prompt.pushTurn({ messages, digests: turn.given }, turn.placement, section);
-      conversation.rememberReplay(turn.id, { before, section, after: prompt.digest });
+      tokens += replayed.tokens.section + replayed.tokens.question;
     }
-    if (prompt.digest !== turn.prompt) continue;
-    stable = { messages: prompt.messages.length, tokens: turn.promptTokens };
-    const served = turn.injection.blocks.map(({ label }) => label);
-    if (!index.holds(turn.anchor, served)) continue;
-    cachedTokens = turn.promptTokens;
-    cachedEnd = index.endOf(turn.anchor, served);
+    if (after === turn.prompt) stableMessages = prompt.messages.length;
   }
-  const changed = prompt.messages.slice(stable.messages);
-  return {
-    prompt,
-    head: headDigest,
-    tokens: stable.tokens + messagesTokens(changed, countTokens),
-    stableMessages: stable.messages,
-    cachedTokens,
-    cachedEnd,
+  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd };
+}
+
+function replayTurn(
+  conversation: Conversation,
+  turn: Turn,
+  messages: DigestedMessages["messages"],
+  injection: Injection,
+  prompt: Prompt,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): ReplayedTurn {
+  const before = prompt.digest;
+  const known = conversation.replayOf(turn.id);
+  if (known?.before === before && isSame(known.injection, injection)) {
+    prompt.pushAgain(messages, turn.placement, known.section, known.after);
+    return known;
+  }
+  const { answer, question } = splitAtAnchor({ messages, digests: turn.given }, turn.placement);
+  const section = renderSection(injection, register.textOf);
+  prompt.push(answer);
+  const anchor = prompt.digest;
+  prompt.pushTurn(question, turn.placement, section);
+  const tokens = {
+    answer: messagesTokens(answer.messages, countTokens),
+    section: injectionTokens(injection, turn.placement, register, countTokens),
+    question: messagesTokens(question.messages, countTokens),
   };
+  const replayed = { before, injection, section, anchor, after: prompt.digest, tokens };
+  conversation.rememberReplay(turn.id, replayed);
+  return replayed;
+}
+
+/** A turn's plain messages, taken apart where its section stands. */
+export function splitAtAnchor(
+  { messages, digests }: DigestedMessages,
+  placement: Turn["placement"],
+): { readonly answer: DigestedMessages; readonly question: DigestedMessages } {
+  const split = messages.length - (placement === "in-question" ? 1 : 0);
+  return {
+    answer: { messages: messages.slice(0, split), digests: digests.slice(0, split) },
+    question: { messages: messages.slice(split), digests: digests.slice(split) },
+  };
+}
+
+/** Messages that a turn adds behind its anchor. */
+function messagesAfterAnchor({ placement }: Turn, section: string): number {
+  return placement === "in-question" || section !== "" ? 1 : 0;
+}
+
+/** Both are what is kept of one turn's injection, which is never changed: they differ in how much is kept. */
+function isSame(a: Injection, b: Injection): boolean {
+  return a.blocks.length === b.blocks.length && a.annotations.length === b.annotations.length;
 }

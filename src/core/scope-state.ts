@@ -1,5 +1,5 @@
 import { type Access, type AccessChanges, AccessWindow } from "./access-frequency.js";
-import { BlockRegister, type RegisterChanges } from "./block-register.js";
+import { BlockRegister } from "./block-register.js";
 import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
@@ -8,6 +8,7 @@ import type { ConversationId, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
 import type { ScopeKnowledge } from "./ordering.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "./recent-retrievals.js";
+import type { RegisterChanges } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */

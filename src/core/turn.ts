@@ -1,5 +1,6 @@
-import type { ConversationId, Digest, TurnId } from "./ids.js";
+import type { ConversationId, Digest, Label, TurnId } from "./ids.js";
 import type { Injection } from "./injection.js";
+import type { FixedRetention } from "./retention.js";
 
 /**
  * One composed prompt's own part of a conversation. Turns form a tree: a regenerated or edited question is a second child of the
@@ -14,6 +15,12 @@ export interface Turn {
   /** Where the injection stands: before the last given message's text, or in a message of its own after it. */
   readonly placement: "in-question" | "after-tool-result";
   readonly injection: Injection;
+  /** What later prompts keep of the injection. */
+  readonly retention: FixedRetention;
+  /** Whether nothing that earlier turns injected stands in this prompt, nor in those that continue it. */
+  readonly freshStart: boolean;
+  /** Distinct blocks that were asked for; empty for a single prompt, which nothing continues. */
+  readonly requested: readonly Label[];
   /** Digest of the instructions (system messages) that stood at the head of the prompt. */
   readonly head: Digest;
   /** Rolling digest of every message of the prompt as it was sent: equal digests, equal bytes. */

@@ -7,6 +7,7 @@ import { mem0Items, newMemories, observationOf } from "../service/companion-opti
 import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
+import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import * as wire from "./contracts.js";
 import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
 
@@ -29,6 +30,8 @@ export interface HttpParts {
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
+  /** Most bytes of a batch in one JSON document. */
+  readonly maxBatchBytes: number;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
   /** Called with what a handler threw that is nobody's mistake but ours. */
@@ -62,16 +65,17 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       ...c.get("composed"),
     });
   });
-  app.use(
-    bodyLimit({
-      maxSize: parts.maxBodyBytes,
-      onError: () => {
-        const message = `must be at most ${parts.maxBodyBytes} bytes`;
-        return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
-      },
-    }),
-  );
-  app.use(prettyJSON({ space: 2 }));
+  const limit = bodyLimit({
+    maxSize: parts.maxBodyBytes,
+    onError: () => {
+      const message = `must be at most ${parts.maxBodyBytes} bytes`;
+      return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
+    },
+  });
+  const pretty = prettyJSON({ space: 2 });
+  // A batch keeps limits of its own, and is answered as it is made.
+  app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));
+  app.use((c, next) => (c.req.path === BATCH_PATH ? next() : pretty(c, next)));
   app.onError((error) => {
     const value = problemOf(error);
     if (value.status === 500) parts.onFault(error);
@@ -89,6 +93,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     });
     return c.json(wire.writeCompose(answer), 200);
   });
+  addBatchRoute(app, parts);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
     const added = newMemories(memories, metadata);

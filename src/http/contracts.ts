@@ -61,7 +61,10 @@ export const composeBody = z
         "Tokens that this turn's memories may come to. The policy `carry-over` uses what the retrieved ones leave of it for cached ones; with any other a warning says that it changes nothing.",
     }),
     policy: field.policy.nullish(),
-    retention: field.retention.nullish(),
+    retention: field.retention.nullish().meta({
+      description:
+        "What later prompts of the conversation keep of the memories that this one gives: `keep` all (prompts only grow), `volatile` the memories but not what points at them, `ephemeral` nothing, `auto` what the engine's cost model says is cheapest.",
+    }),
     annotations: annotationsWanted.nullish(),
     engine: field.engine.nullish(),
     prompt: z.boolean().nullish().meta({ description: "Also give the prompt as one text." }),
@@ -107,6 +110,10 @@ export const composeResult = z
         stable_messages: z
           .int()
           .meta({ description: "Messages from the front that are byte for byte those of an earlier prompt." }),
+        retention: field.fixedRetention.meta({ description: "What later prompts keep of this turn's memories." }),
+        fresh_start: z.boolean().meta({
+          description: "Nothing that earlier turns gave stands any more; what is still wanted is given again.",
+        }),
       })
       .meta({ id: "Plan", description: "What the prompt should cost; token figures are estimates." }),
     engine: z.object({ fields: z.record(z.string(), z.unknown()), headers: z.record(z.string(), z.string()) }),
@@ -228,6 +235,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     topK: body.top_k,
     memoryBudgetTokens: body.memory_budget_tokens,
     policy: body.policy,
+    retention: body.retention,
     annotations:
       typeof annotations === "object" && annotations !== null
         ? {
@@ -264,6 +272,8 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       search_path: [...plan.searchPath],
       order_changed: plan.orderChanged,
       stable_messages: plan.stableMessages,
+      retention: plan.retention,
+      fresh_start: plan.freshStart,
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },
     warnings: answer.warnings.map(({ code, message: text, memoryIds }) => ({

@@ -1,11 +1,13 @@
 import {
   type ChatMessage,
   messageText,
+  NOTHING_INJECTED,
   type PlacedMemory,
   type Plan,
   type RequestId,
   renderAnnotation,
   renderSection,
+  standingInjections,
   type TextOf,
   turnMessages,
   type Warning,
@@ -62,13 +64,17 @@ export function answerAgain(
   textOf: TextOf,
   wantsPrompt: boolean,
 ): ComposeAnswer {
+  const turns = request.turns.map(({ turn }) => turn);
+  const last = turns.at(-1);
+  const standing = standingInjections(turns.slice(0, -1), last?.freshStart ?? false);
+  if (last !== undefined) standing.push(last.injection);
   const messages = [
     ...request.head,
-    ...request.turns.flatMap(({ turn, given }) =>
-      turnMessages(given, turn.placement, renderSection(turn.injection, textOf)),
+    ...request.turns.flatMap(({ turn, given }, at) =>
+      turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
     ),
   ];
-  const annotations = request.turns.at(-1)?.turn.injection.annotations.map(renderAnnotation) ?? [];
+  const annotations = last?.injection.annotations.map(renderAnnotation) ?? [];
   return composeAnswer(requestId, messages, annotations, request.answer, wantsPrompt);
 }
 

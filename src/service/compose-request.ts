@@ -7,6 +7,7 @@ import {
   DEFAULT_ANNOTATIONS,
   type PolicyName,
   type RequestId,
+  type RetentionName,
   type RetrievedMemory,
   type UserId,
 } from "../core/index.js";
@@ -32,6 +33,8 @@ export interface ComposeRequest {
   readonly memoryBudgetTokens: number | null;
   /** Null: the configured one. */
   readonly policy: PolicyName | null;
+  /** Null: the configured one. */
+  readonly retention: RetentionName | null;
   readonly annotations: AnnotationSettings;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
@@ -86,7 +89,7 @@ export interface MessageLike {
   readonly content?: unknown;
 }
 /** The fields after each was checked by itself. */
-export type ComposeFields = Omit<z.output<typeof composeOptions>, "engine" | "retention">;
+export type ComposeFields = Omit<z.output<typeof composeOptions>, "engine">;
 
 /** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
@@ -120,6 +123,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     topK: fields.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     policy: fields.policy ?? null,
+    retention: fields.retention ?? null,
     annotations: annotationSettings(fields.annotations ?? true),
     prompt: fields.prompt ?? false,
   };

@@ -8,7 +8,15 @@ import type {
   RetrievedMemory,
   UserId,
 } from "../core/index.js";
-import { memoryTextProblem, POLICY_NAMES, unstorable, unstorableWithin, wordingProblem } from "../core/index.js";
+import {
+  FIXED_RETENTIONS,
+  memoryTextProblem,
+  POLICY_NAMES,
+  RETENTION_NAMES,
+  unstorable,
+  unstorableWithin,
+  wordingProblem,
+} from "../core/index.js";
 import { readMem0Answer } from "../memory/mem0-answer.js";
 
 /*
@@ -110,9 +118,14 @@ export const memories = z.unknown().transform((value, context): readonly Retriev
 export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
 export const policy = z.enum(POLICY_NAMES);
-/** `keep`: what was injected stays, so a prompt only ever grows. Others come later and are refused. */
-export const retention = z.enum(["keep"], 'only "keep" is supported');
+export const retention = z.enum(RETENTION_NAMES);
+/** What a plan says of one turn. */
+export const fixedRetention = z.enum(FIXED_RETENTIONS);
 export const engine = z.enum(["generic"], 'only "generic" is supported');
+
+/** How urgent a request of a batch is. */
+export const priority = z.int();
+export const deadline = z.number();
 
 const template = z.string().superRefine(storable(wordingProblem));
 export const annotationSwitch = z.boolean();

@@ -4,17 +4,22 @@ import {
   Conversation,
   compose,
   DEFAULT_SCOPE_BOUNDS,
+  type Digest,
   digestOf,
+  type EngineModel,
   groupBy,
   KEEPS_ALL,
   type Label,
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
+  plannedOrder,
   type RequestId,
   type ResidencyModel,
+  type RetentionName,
   type RetrievedMemory,
   renderSection,
+  retained,
   type Scope,
   type ScopeBounds,
   type TokenCounter,
@@ -36,13 +41,20 @@ import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
 /** Tenants come with API keys; until then there is one. */
 const TENANT = "default";
 
+/** What holds where a request does not say. */
+export interface ComposeDefaults {
+  readonly policy: PolicyName;
+  readonly retention: RetentionName;
+  /** What prompts cost the engine that they go to. */
+  readonly engine: EngineModel;
+}
+
 /** What the service is made of; built in one place. */
 export interface MemstemParts {
   readonly store: Store;
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
-  /** Where a request names none. */
-  readonly defaultPolicy: PolicyName;
+  readonly defaults: ComposeDefaults;
   /** What the engine is taken to let go of by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
   readonly countTokens: TokenCounter;
@@ -85,6 +97,25 @@ export class Memstem {
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
       return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
     });
+  }
+
+  get countTokens(): TokenCounter {
+    return this.parts.countTokens;
+  }
+
+  /** The memories for a request of a batch. Never rejects for a source that fails. */
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    const scope = scopeOf(request.userId, request.agentId);
+    if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
+    return lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+  }
+
+  /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
+  composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
+    const scope = scopeOf(request.userId, request.agentId);
+    return this.#queues.run(request.userId, () =>
+      this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup, order)),
+    );
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
@@ -194,8 +225,14 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  #composeIn(working: WorkingScope, scope: Scope, request: ComposeRequest, lookup: MemoryLookup): ComposeAnswer {
-    const { store, defaultPolicy, countTokens } = this.parts;
+  #composeIn(
+    working: WorkingScope,
+    scope: Scope,
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    planned: readonly Digest[] | null = null,
+  ): ComposeAnswer {
+    const { store, defaults, countTokens } = this.parts;
     const { state } = working;
     const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
     if (request.requestId !== null) {
@@ -208,7 +245,10 @@ export class Memstem {
     const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
     const { conversationId } = request;
     const at = this.parts.now();
-    const policy = ORDERING_POLICIES[request.policy ?? defaultPolicy];
+    const policy =
+      planned !== null && request.policy === null
+        ? plannedOrder(planned, (label) => state.register.get(label)?.textDigest)
+        : ORDERING_POLICIES[request.policy ?? defaults.policy];
     const composition = compose(state, {
       conversation:
         conversationId === null
@@ -227,6 +267,8 @@ export class Memstem {
       now: at,
       memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
+      retention: request.retention ?? defaults.retention,
+      engine: defaults.engine,
       countTokens,
       isOurs: (section) => store.knowsSection(scope, section),
     });
@@ -275,10 +317,11 @@ export class Memstem {
       memoryId,
       gone,
       texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
-      sectionOf: (injection) => {
-        const section = renderSection(injection, state.register.textOf);
-        return section === "" ? null : digestOf(section);
-      },
+      sectionsOf: ({ injection, retention }) =>
+        [injection, retained(injection, retention)]
+          .map((standing) => renderSection(standing, state.register.textOf))
+          .filter((section) => section !== "")
+          .map(digestOf),
       at: this.parts.now(),
     });
     return gone;
@@ -303,6 +346,6 @@ function scopeOf(userId: UserId, agentId: AgentId | null): Scope {
   return { tenant: TENANT, userId, agentId };
 }
 
-function recordOf({ turn, given, head, section }: Composition) {
-  return { turn, given, head, section };
+function recordOf({ turn, given, head, sections }: Composition) {
+  return { turn, given, head, sections };
 }

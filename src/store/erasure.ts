@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readAnswer, readInjection, writeAnswer, writeInjection } from "./rows.js";
+import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "./rows.js";
 import { heads, requests, turns } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { ForgetRecord, StoredAnswer } from "./store.js";
@@ -17,22 +17,27 @@ export function eraseFromTurns(
   scopeId: number,
   record: ForgetRecord,
 ): void {
-  const { gone, sectionOf } = record;
+  const { gone, sectionsOf } = record;
   const quotes = record.texts.map((text) => JSON.stringify(text).slice(1, -1));
   const isQuoting = (json: string) => quotes.some((quote) => json.includes(quote));
 
   for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).all()) {
     const injection = readInjection(row.injection);
-    const isTouched = [...labelsIn(injection)].some((label) => gone.has(label));
+    const requested = readLabels(row.requested);
+    const isTouched = [...labelsIn(injection), ...requested].some((label) => gone.has(label));
     const isQuoted = row.given !== null && isQuoting(row.given);
     if (!isTouched && !isQuoted) continue;
     const kept = isTouched ? withoutLabels(injection, gone) : injection;
-    const section = isTouched ? sectionOf(kept) : null;
     // What is replayed from now on may come back to us too.
-    if (section !== null) statements.keepSection.run({ scopeId, digest: section });
+    const sections = isTouched ? sectionsOf({ injection: kept, retention: row.retention }) : [];
+    for (const digest of sections) statements.keepSection.run({ scopeId, digest });
     orm
       .update(turns)
-      .set({ injection: writeInjection(kept), given: isQuoted ? null : row.given })
+      .set({
+        injection: writeInjection(kept),
+        requested: JSON.stringify(requested.filter((label) => !gone.has(label))),
+        given: isQuoted ? null : row.given,
+      })
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
       .run();
   }

@@ -41,6 +41,9 @@ const packedInjection = z.object({
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
 const packedAnswer = z.object({ m: z.array(packedMemory), plan: z.looseObject({}), warnings: jsonArray });
 
+/** What plans say that were stored before there was a choice of retention. */
+const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
+
 /** Placements by their number in stored answers; only ever appended to. */
 const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
@@ -82,7 +85,7 @@ export function readAnswer(json: string): StoredAnswer {
       replaces: replaces as Label[],
     };
   });
-  return { memories, plan: plan as unknown as Plan, warnings: warnings as Warning[] };
+  return { memories, plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan, warnings: warnings as Warning[] };
 }
 
 const observation = z.object({
@@ -177,6 +180,9 @@ export function readTurn(row: typeof turns.$inferSelect): Turn {
     given: jsonArray.parse(JSON.parse(row.givenDigests)) as Digest[],
     placement: row.placement,
     injection: readInjection(row.injection),
+    retention: row.retention,
+    freshStart: row.freshStart,
+    requested: readLabels(row.requested),
     head: row.head as Digest,
     prompt: row.prompt as Digest,
     anchor: row.anchor as Digest,

@@ -1,4 +1,5 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { FIXED_RETENTIONS } from "../core/index.js";
 
 /*
  * One row of `users` is a scope: (tenant, user, agent). Every other table but one belongs to a scope and goes with it. Memory text stands
@@ -132,6 +133,12 @@ export const turns = sqliteTable(
     placement: text("placement", { enum: ["in-question", "after-tool-result"] }).notNull(),
     /** JSON of an injection: labels, never text. */
     injection: text("injection").notNull(),
+    /** What later prompts keep of the injection. */
+    retention: text("retention", { enum: FIXED_RETENTIONS }).notNull().default("keep"),
+    /** Whether nothing that earlier turns injected stands from here on. */
+    freshStart: integer("fresh_start", { mode: "boolean" }).notNull().default(false),
+    /** JSON array of the labels that were asked for. */
+    requested: text("requested").notNull().default("[]"),
     head: text("head").notNull(),
     prompt: text("prompt").notNull(),
     anchor: text("anchor").notNull(),

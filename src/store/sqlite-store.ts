@@ -97,7 +97,7 @@ export class SqliteStore implements Store {
       const s = this.#statements;
       s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
-      if (record.section !== null) s.keepSection.run({ scopeId, digest: record.section });
+      for (const digest of record.sections) s.keepSection.run({ scopeId, digest });
       s.addTurn.run({
         scopeId,
         id: turn.id,
@@ -107,6 +107,9 @@ export class SqliteStore implements Store {
         given: JSON.stringify(record.given),
         placement: turn.placement,
         injection: writeInjection(turn.injection),
+        retention: turn.retention,
+        freshStart: turn.freshStart,
+        requested: JSON.stringify(turn.requested),
         head: turn.head,
         prompt: turn.prompt,
         anchor: turn.anchor,

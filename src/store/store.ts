@@ -2,7 +2,6 @@ import type {
   ChatMessage,
   ConversationId,
   Digest,
-  Injection,
   Label,
   MemoryId,
   NodeId,
@@ -44,7 +43,8 @@ export interface ComposeRecord {
   readonly turn: Turn;
   readonly given: readonly ChatMessage[];
   readonly head: readonly ChatMessage[];
-  readonly section: Digest | null;
+  /** Digests of the sections that the turn sent and that later ones replay. */
+  readonly sections: readonly Digest[];
   readonly request: {
     readonly id: RequestId;
     readonly leaf: NodeId;
@@ -91,8 +91,8 @@ export interface ForgetRecord {
   readonly gone: ReadonlySet<Label>;
   /** The texts that are gone; what quotes one of them is erased too. */
   readonly texts: readonly string[];
-  /** Digest of the section that an injection now renders to; null for none. */
-  readonly sectionOf: (injection: Injection) => Digest | null;
+  /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
+  readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
   /** Milliseconds since the epoch. */
   readonly at: number;
 }

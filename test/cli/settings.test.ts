@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
+import { ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
 
@@ -22,6 +23,17 @@ describe("the settings", () => {
     expect(settings).toMatchObject({ host: "127.0.0.1", port: 4600, dataDir: "memstem-data", searchTimeoutMs: 2_000 });
     expect(sourceOf(settings)).toBe("embedded");
     expect(readSettings({ MEMSTEM_PORT: "", MEMSTEM_SOURCE: "", PATH: "/bin" })).toEqual(settings);
+  });
+
+  it("take what a prompt costs by name or as an object", () => {
+    const own = {
+      cost: { kind: "time", fixedMs: 3, perTokenMs: 0.5, perPairMs: 0 },
+      blockTokens: 32,
+      minimumPrefixTokens: 64,
+    };
+    expect(readSettings({}).engineModel).toEqual(ENGINE_MODELS.gpu);
+    expect(readSettings({ MEMSTEM_COST: "hosted" }).engineModel).toEqual(ENGINE_MODELS.hosted);
+    expect(readSettings({ MEMSTEM_COST: JSON.stringify(own) }).engineModel).toEqual(own);
   });
 
   it.each([
@@ -59,6 +71,7 @@ describe("the settings", () => {
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "1.5"],
     ["MEMSTEM_WRITE_TIMEOUT_MS", "1e3"],
     ["MEMSTEM_MAX_BODY_BYTES", "-1"],
+    ["MEMSTEM_MAX_BATCH_BYTES", "0"],
     ["MEMSTEM_MAX_WORKING_MB", "0"],
     ["MEMSTEM_MAX_INDEX_NODES", "9"],
     ["MEMSTEM_CACHE_TTL_SECONDS", "0"],
@@ -66,6 +79,10 @@ describe("the settings", () => {
     ["MEMSTEM_CACHE_TOKENS", "0"],
     ["MEMSTEM_CACHE_TOKENS", "64k"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
+    ["MEMSTEM_RETENTION", "forever"],
+    ["MEMSTEM_COST", "free"],
+    ["MEMSTEM_COST", "{"],
+    ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
   ])("refuse %s=%j by name", (variable, value) => {

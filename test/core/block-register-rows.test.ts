@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BlockRegister, type StoredBlock } from "../../src/core/block-register.js";
+import { BlockRegister } from "../../src/core/block-register.js";
 import type { Label, MemoryId } from "../../src/core/ids.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { FIRST_COUNTERS } from "../../src/core/scope-state.js";
+import type { StoredBlock } from "../../src/core/stored-block.js";
 import { countTokens, memory } from "./scope-fixture.js";
 import { label } from "./served-sequences.js";
 import { StoredRows } from "./stored-rows.js";
@@ -22,7 +23,9 @@ const anySteps: fc.Arbitrary<Step[]> = fc.array(
       arbitrary: fc.record({
         kind: fc.constant("resolve" as const),
         memories: fc.array(
-          fc.tuple(anyId, fc.constantFrom("Rome", "Oslo", "Lima", "Cork")).map(([id, text]) => memory(id, text)),
+          fc
+            .tuple(anyId, fc.constantFrom("Rome", "Oslo", "Buenos Aires", "Cork"))
+            .map(([id, text]) => memory(id, text)),
           { maxLength: 4 },
         ),
       }),
@@ -122,6 +125,25 @@ describe("block register, stored as rows", () => {
       }
     });
     fc.assert(life, { numRuns: 1_000 });
+  });
+
+  it("counts the tokens of exactly the blocks that some memory has now, also after a reload", () => {
+    const life = fc.property(anySteps, anySteps, (before, after) => {
+      const stored = new StoredRegister();
+      const check = () => {
+        const sum = [...stored.register.current()].reduce((tokens, block) => tokens + block.tokens, 0);
+        expect(stored.register.currentTokens).toBe(sum);
+      };
+      for (const steps of [before, after]) {
+        for (const step of steps) {
+          stored.take(step);
+          check();
+        }
+        stored.reload();
+        check();
+      }
+    });
+    fc.assert(life, { numRuns: 500 });
   });
 
   it("hands over every change once", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { carryOver } from "../../src/core/carry-over.js";
-import type { TurnId } from "../../src/core/ids.js";
+import type { Digest, Label, TurnId } from "../../src/core/ids.js";
 import type { CarryAllowance, Ordering, OrderingRequest } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
 import {
@@ -20,8 +20,9 @@ import {
 const CARRIABLE = new Map(labels(1, 2, 3, 4, 5, 6).map((block) => [block, 5]));
 /** More is known than fits in any prompt here, so that carrying has its full price. */
 const MANY = 1_000_000;
-/** The price of a full allowance, and the shortage from which it is paid in full, as shares of the retrieved tokens. */
+/** The prices of a full allowance and of a path that all took, and the shortage from which they are paid in full: shares of what was retrieved. */
 const FULL_PRICE = 0.25;
+const CROWDED_PRICE = 0.2;
 const SCARCE_BY = 0.1;
 
 type Allowing = OrderingRequest & { readonly carrying: CarryAllowance };
@@ -42,28 +43,42 @@ const ONE_AND_THREE = [
   [3, 5],
 ] as const;
 
-/** The price of one carried token. */
-function plainPrice(retrievedTokens: number, { tokens, knownTokens }: CarryAllowance): number {
-  const short = knownTokens - retrievedTokens - tokens;
-  if (short <= 0) return 0;
-  return (Math.min(1, short / (SCARCE_BY * retrievedTokens)) * FULL_PRICE * retrievedTokens) / tokens;
+/** What a path of these blocks costs that carries so many tokens. */
+function plainPrice(served: ServedSequences, request: Allowing, path: readonly Label[], carried: number): number {
+  const { tokens, knownTokens } = request.carrying;
+  const retrieved = sumOf(request.retrieved.map((block) => block.tokens));
+  const scarcity = Math.min(1, Math.max(0, (knownTokens - retrieved - tokens) / (SCARCE_BY * retrieved)));
+  const crowding = CROWDED_PRICE * Math.sqrt(shareThrough(served, request.anchor, path));
+  return scarcity * retrieved * ((FULL_PRICE * carried) / tokens + crowding);
+}
+
+/** Share of the requests behind an anchor that went through all of a path: as the shortest node that holds it counts them. */
+function shareThrough({ index }: ServedSequences, anchor: Digest, path: readonly Label[]): number {
+  const root = index.root(anchor);
+  const under = new Set(root === undefined ? [] : [root.row.id]);
+  for (let node = root?.staler ?? null; node !== null; node = node.staler) under.add(node.row.id);
+  const holding = index
+    .entries(10_000)
+    .filter(({ id, labels: held }) => under.has(id) && path.every((block, at) => held[at] === block))
+    .sort((a, b) => a.labels.length - b.labels.length);
+  return (holding[0]?.uses ?? 0) / (root?.row.uses ?? 1);
 }
 
 /** The most that any held sequence is worth, from its front. By brute force. */
 function mostWorth(served: ServedSequences, request: Allowing): number {
   const { carrying } = request;
   const wanted = new Map(request.retrieved.map((block) => [block.label, block.tokens]));
-  const price = plainPrice(sumOf(wanted.values()), carrying);
   let most = 0;
   for (const sequence of served.held) {
     if (sequence.anchor !== request.anchor) continue;
     let [saved, carried] = [0, 0];
-    for (const block of sequence.labels) {
+    for (const [at, block] of sequence.labels.entries()) {
       const tokens = wanted.get(block);
       if (tokens !== undefined) saved += tokens;
       else carried += carrying.tokensOf(block) ?? Number.POSITIVE_INFINITY;
       if (carried > carrying.tokens) break;
-      most = Math.max(most, saved - price * carried);
+      if (tokens === undefined) continue;
+      most = Math.max(most, saved - plainPrice(served, request, sequence.labels.slice(0, at + 1), carried));
     }
   }
   return most;
@@ -75,12 +90,14 @@ function sumOf(tokens: Iterable<number>): number {
   return sum;
 }
 
-/** Tokens of the retrieved blocks that should be cached in this order, less the price of the carried ones. */
+/** Tokens of the retrieved blocks that should be cached in this order, less the price of the path that they are on. */
 function worthOf(served: ServedSequences, request: Allowing, { labels: ordered, carried }: Ordering): number {
-  const cached = new Set(ordered.slice(0, served.index.heldBlocks(request.anchor, ordered)));
+  const path = ordered.slice(0, served.index.heldBlocks(request.anchor, ordered));
+  const cached = new Set(path);
   const saved = sumOf(request.retrieved.map((block) => (cached.has(block.label) ? block.tokens : 0)));
   const extra = sumOf([...carried].map((block) => request.carrying.tokensOf(block) ?? Number.NaN));
-  return saved - plainPrice(sumOf(request.retrieved.map(({ tokens }) => tokens)), request.carrying) * extra;
+  // Started afresh, it is on a held path by luck only and nothing was paid for.
+  return Math.max(0, saved - plainPrice(served, request, path, extra));
 }
 
 describe("carry-over", () => {
@@ -131,12 +148,12 @@ describe("carry-over", () => {
 
   it("starts afresh where carrying costs as much as it saves, or more", () => {
     const { known } = having([2, 1]);
-    // All of the allowance is used up, which costs a quarter of the 20 retrieved tokens.
+    // All of the allowance is used up, which costs a quarter of the 20 retrieved tokens, and all took this path, which costs a fifth.
     const labelsFor = (saved: number) => {
       const wanted = [[9, 20 - saved] as const, [1, saved] as const];
       return carryOver.order(asking(wanted, allowance(5, MANY, CARRIABLE)), known).labels;
     };
-    expect([4, 5, 6].map(labelsFor)).toEqual([
+    expect([8, 9, 10].map(labelsFor)).toEqual([
       [9, 1],
       [9, 1],
       [2, 1, 9],
@@ -154,16 +171,36 @@ describe("carry-over", () => {
     expect(isCarried(1, 0)).toBe(true);
     expect(isCarried(1, fitting)).toBe(true);
     expect(isCarried(1, scarce)).toBe(false);
-    expect(isCarried(4, (fitting + scarce) / 2)).toBe(true);
-    expect(isCarried(4, scarce)).toBe(false);
+    expect(isCarried(8, (fitting + scarce) / 2)).toBe(true);
+    expect(isCarried(8, scarce)).toBe(false);
   });
 
   it("takes the path used last of those that are worth the same", () => {
     const served = having([1, 2, 3], [1, 4, 3]);
-    const first = () => carryOver.order(asking(ONE_AND_THREE, allowance(5, MANY, CARRIABLE)), served.known).labels;
+    const first = () => carryOver.order(asking(ONE_AND_THREE, allowance(5, 0, CARRIABLE)), served.known).labels;
     expect(first()).toEqual([1, 4, 3]);
     served.serve(HERE, labels(1, 2, 3));
     expect(first()).toEqual([1, 2, 3]);
+  });
+
+  it("takes the path that fewer requests went through, of two that save and carry the same", () => {
+    const served = having([1, 2, 3], [1, 4, 3], [1, 4, 3]);
+    const first = (known: number) =>
+      carryOver.order(asking(ONE_AND_THREE, allowance(5, known, CARRIABLE)), served.known).labels;
+    expect(first(MANY)).toEqual([1, 2, 3]);
+    // With room for all known blocks one path is as good as the other.
+    expect(first(0)).toEqual([1, 4, 3]);
+  });
+
+  it("looks at the 512 nodes used last, and starts afresh where none of them helps", () => {
+    const afterServing = (others: number) => {
+      const served = having([1, 2, 3]);
+      for (let n = 0; n < others; n++) served.serve(HERE, labels(100 + n));
+      return carryOver.order(asking(ONE_AND_THREE, allowance(5, 0, CARRIABLE)), served.known);
+    };
+    // The root is one of them.
+    expect(afterServing(510)).toMatchObject({ labels: [1, 2, 3], carried: new Set([2]) });
+    expect(afterServing(511)).toMatchObject({ labels: [1, 3], carried: new Set() });
   });
 
   it("is prefix-exact where nothing may be carried", () => {

@@ -64,7 +64,7 @@ describe("a memory whose text changed", () => {
       "Current again: [1] (replaces [2]).",
       "Current again: [2] (replaces [1]).",
       undefined,
-      "Current again: [1] (replaces [2], [3]).",
+      "Current again: [1] (replaces [2][3]).",
     ]);
   });
 

@@ -27,7 +27,7 @@ describe("compose, one prompt", () => {
     const messages = [system("Be brief."), user("What tea?")];
     const composition = new UserScope().compose(messages, []);
     expect(composition.messages).toEqual(messages);
-    expect(composition).toMatchObject({ memories: [], annotations: [], section: null, plan: { orderChanged: false } });
+    expect(composition).toMatchObject({ memories: [], annotations: [], sections: [], plan: { orderChanged: false } });
   });
 
   it("needs a message that is no instruction, and changes nothing where there is none", () => {
@@ -127,7 +127,7 @@ describe("compose, what a request lists", () => {
     scope.compose([user("?")], memories("a", "b", "c"));
     const { messages, annotations, memories: placed } = scope.compose([user("?")], memories("d", "b", "a"));
     expect(textsIn(messages)).toHaveLength(3);
-    expect(annotations).toEqual(["Most relevant first: [4], [2], [1]."]);
+    expect(annotations).toEqual(["Most relevant first: [4][2][1]."]);
     expect(placed.map(({ placement }) => placement)).toEqual(["cached_prefix", "cached_prefix", "new"]);
   });
 });
@@ -153,7 +153,7 @@ describe("compose, order and annotations", () => {
       ["c", 1],
       ["d", 0],
     ]);
-    expect(composition.annotations).toEqual(["Most relevant first: [4], [3]."]);
+    expect(composition.annotations).toEqual(["Most relevant first: [4][3]."]);
     expect(composition.plan.orderChanged).toBe(true);
     expectPromises(composition, memories("d", "c", "b", "a"));
   });
@@ -167,7 +167,7 @@ describe("compose, order and annotations", () => {
   it("uses the caller's wording", () => {
     const wording = { order: "Read $& as: {labels}!", location: "See {labels}." };
     const { annotations } = served().compose([user("?")], memories("c", "a"), { annotations: { wording } });
-    expect(annotations).toEqual(["Read $& as: [3], [1]!"]);
+    expect(annotations).toEqual(["Read $& as: [3][1]!"]);
   });
 
   it('"references name the caller\'s visible labels, never internal integers"', () => {
@@ -175,7 +175,7 @@ describe("compose, order and annotations", () => {
     // Nodes, turns and requests count on without new labels, so that no two counters agree by chance.
     for (let n = 0; n < 5; n++) scope.compose([system(`${n}`), user("?")], memories("c", "b"));
     const { messages, annotations } = scope.compose([user("?")], memories("c", "z", "a"));
-    expect(annotations).toEqual(["Most relevant first: [3], [4], [1]."]);
+    expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
     expect(messages[0]?.content).toContain("\n[4] The user's z is known.\n");
   });
 });

@@ -59,6 +59,13 @@ class StoredIndex {
   }
 }
 
+/** The nodes behind an anchor, as they are listed by last use. */
+function listedByUse(index: ContextIndex, anchor: Digest): NodeId[] {
+  const ids: NodeId[] = [];
+  for (let node = index.root(anchor) ?? null; node !== null; node = node.staler) ids.push(node.row.id);
+  return ids;
+}
+
 const byId = (a: IndexNode, b: IndexNode) => a.id - b.id;
 
 describe("context index, stored as rows", () => {
@@ -82,6 +89,7 @@ describe("context index, stored as rows", () => {
       const compare = () => {
         for (const anchor of [HERE, ELSEWHERE]) {
           expect(reloaded.index.search(anchor, wanted)).toEqual(kept.index.search(anchor, wanted));
+          expect(listedByUse(reloaded.index, anchor)).toEqual(listedByUse(kept.index, anchor));
         }
         expect([...reloaded.rows.values()].sort(byId)).toEqual([...kept.rows.values()].sort(byId));
         expect(reloaded.index.nextId).toBe(kept.index.nextId);

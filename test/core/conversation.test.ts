@@ -98,9 +98,9 @@ describe("a conversation", () => {
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n[4] The user's d is known.\nAlso relevant, given earlier: [3], [1].\n</memories>\n\nTwo?"),
+      user("<memories>\n[4] The user's d is known.\nAlso relevant, given earlier: [3][1].\n</memories>\n\nTwo?"),
     );
-    expect(annotations).toEqual(["Also relevant, given earlier: [3], [1]."]);
+    expect(annotations).toEqual(["Also relevant, given earlier: [3][1]."]);
     expect(placed).toEqual([
       { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
       { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
@@ -114,7 +114,7 @@ describe("a conversation", () => {
     chat.ask("One?", memories(...names));
     chat.answer("1");
     const { annotations } = chat.ask("Two?", memories(...names), { annotations: { topN: 4 } });
-    expect(annotations).toEqual(["Also relevant, given earlier: [1], [2], [3], [4]."]);
+    expect(annotations).toEqual(["Also relevant, given earlier: [1][2][3][4]."]);
     chat.answer("2");
     const silent = chat.ask("Three?", memories(...names), { annotations: { location: false } });
     expect(silent.annotations).toEqual([]);

@@ -24,7 +24,7 @@ describe("a memory that was forgotten", () => {
     }
     chat.scope.forget("b");
     const next = chat.ask("Question 3", memories("a", "d"));
-    expect(next.plan.stableMessages).toBe(2);
+    expect(next.plan.stableMessages).toBe(3);
     chat.answer("Answer 3");
     const after = chat.ask("Question 4", memories("d"));
     expect(after.messages.slice(0, next.messages.length)).toEqual(next.messages);
@@ -39,7 +39,7 @@ describe("a memory that was forgotten", () => {
     chat.answer("It is 42.");
     chat.scope.forget("a");
     const next = chat.ask("Sure?", memories("b"));
-    expect(next.plan.stableMessages).toBe(2);
+    expect(next.plan.stableMessages).toBe(4);
     expect(next.plan.expectedCachedTokens).toBeLessThan(30);
     expectPromises(next, memories("b"));
   });

@@ -31,7 +31,7 @@ const PIECES = [
   " ",
   "\t",
   "(replaces [1]) ",
-  "(replaces [\\1], [2]) ",
+  "(replaces [\\1][2]) ",
   "Most relevant first: [3].",
   "Current again: [1].",
   "\\",

@@ -1,16 +1,24 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Label, TurnId } from "../../src/core/ids.js";
 import { orderForReuse } from "../../src/core/order-for-reuse.js";
+import { RecentRetrievals } from "../../src/core/recent-retrievals.js";
 import { label, labels } from "./served-sequences.js";
 
 /** Blocks of five tokens each. */
 const blocks = (...numbers: readonly number[]) => labels(...numbers).map((block) => ({ label: block, tokens: 5 }));
-const requests = (...sets: readonly (readonly number[])[]) => sets.map((set) => new Set(labels(...set)));
+const requests = (...sets: readonly (readonly number[])[]) => remembering(sets.map((set) => labels(...set)));
+const setsOf = (recent: RecentRetrievals) => [...recent.sets()];
+
+function remembering(requests: readonly (readonly Label[])[]): RecentRetrievals {
+  return new RecentRetrievals(requests.map((asked, at) => ({ turn: (at + 1) as TurnId, labels: asked })));
+}
+
 const times = (count: number, set: readonly number[]) => Array.from({ length: count }, () => set);
 
 describe("order for reuse", () => {
   it("keeps the relevance order where no recent request wants any of the blocks", () => {
-    for (const recent of [[], requests([]), requests([7, 8], [9])]) {
+    for (const recent of [requests(), requests([]), requests([7, 8], [9])]) {
       expect(orderForReuse([], blocks(3, 1, 2), labels(3, 1, 2), recent)).toEqual([3, 1, 2]);
     }
   });
@@ -52,7 +60,7 @@ describe("order for reuse", () => {
       { label: label(2), tokens: 100 },
     ];
     expect(orderForReuse([], rest, labels(1, 2), requests([1, 2]))).toEqual([2, 1]);
-    expect(orderForReuse([], rest, labels(1, 2), [])).toEqual([1, 2]);
+    expect(orderForReuse([], rest, labels(1, 2), requests())).toEqual([1, 2]);
   });
 
   it("orders nothing into nothing", () => {
@@ -61,10 +69,7 @@ describe("order for reuse", () => {
   });
 
   const anyBlocks = fc.uniqueArray(fc.integer({ min: 1, max: 12 }).map(label), { maxLength: 10 });
-  const anyRecent = fc.array(
-    anyBlocks.map((asked) => new Set(asked)),
-    { maxLength: 20 },
-  );
+  const anyRecent = fc.array(anyBlocks, { maxLength: 20 });
 
   it("gives back every block once, and the same order each time", () => {
     const anyTokens = fc.array(fc.integer({ min: 1, max: 500 }), { minLength: 10, maxLength: 10 });
@@ -73,13 +78,14 @@ describe("order for reuse", () => {
       fc.nat({ max: 4 }),
       anyTokens,
       anyRecent,
-      (asked, inFront, tokens, recent) => {
+      (asked, inFront, tokens, requested) => {
+        const recent = remembering(requested);
         const rest = asked.slice(inFront).map((block, at) => ({ label: block, tokens: tokens[at] ?? 1 }));
-        const before = structuredClone([rest, asked, recent]);
+        const before = structuredClone([rest, asked, setsOf(recent)]);
         const ordered = orderForReuse(asked.slice(0, inFront), rest, asked, recent);
         expect([...ordered].sort()).toEqual(asked.slice(inFront).sort());
         expect(orderForReuse(asked.slice(0, inFront), rest, asked, recent)).toEqual(ordered);
-        expect([rest, asked, recent]).toEqual(before);
+        expect([rest, asked, setsOf(recent)]).toEqual(before);
       },
     );
     fc.assert(permutes);
@@ -88,8 +94,9 @@ describe("order for reuse", () => {
   it("is not swayed by requests that share nothing with the blocks", () => {
     const ignores = fc.property(anyBlocks, anyRecent, (asked, recent) => {
       const rest = asked.map((block) => ({ label: block, tokens: 5 }));
-      const strangers = requests([20, 21], [22], []);
-      expect(orderForReuse([], rest, asked, [...strangers, ...recent])).toEqual(orderForReuse([], rest, asked, recent));
+      const strangers = [labels(20, 21), labels(22), []];
+      const ordered = orderForReuse([], rest, asked, remembering(recent));
+      expect(orderForReuse([], rest, asked, remembering([...strangers, ...recent]))).toEqual(ordered);
     });
     fc.assert(ignores);
   });

@@ -21,6 +21,8 @@ describe("a plan", () => {
       searchPath: [],
       orderChanged: false,
       stableMessages: 0,
+      retention: "keep",
+      freshStart: false,
     });
   });
 

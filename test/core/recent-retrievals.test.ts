@@ -35,6 +35,26 @@ class Stored {
   }
 }
 
+const MENTIONED = labels(1, 2, 3, 4, 5, 6, 7, 8);
+
+/** The block sets of the requests that have a bit in any mask, as text, sorted: bits have no order. */
+function asMasksSay(recent: RecentRetrievals): string[] {
+  const asked = new Map<number, Label[]>();
+  for (const block of MENTIONED) {
+    const { low, high } = recent.askedBy(block);
+    for (let bit = 0; bit < RECENT_REQUESTS; bit++) {
+      if ((((bit < 32 ? low : high) >>> (bit % 32)) & 1) === 1) asked.set(bit, [...(asked.get(bit) ?? []), block]);
+    }
+  }
+  return [...asked.values()].map(String).sort();
+}
+
+function asSetsSay(recent: RecentRetrievals): string[] {
+  return setsOf(recent)
+    .map((set) => String(set.sort((a, b) => a - b)))
+    .sort();
+}
+
 describe("recent retrievals", () => {
   it("keep what the last requests asked for, oldest first", () => {
     const stored = new Stored();
@@ -123,6 +143,7 @@ describe("recent retrievals", () => {
       expect(setsOf(stored.reloaded())).toEqual(setsOf(stored.recent));
       expect(stored.reloaded().drain()).toEqual({ upserted: [], removed: [] });
       expect(stored.recent.size).toBeLessThanOrEqual(RECENT_REQUESTS);
+      for (const recent of [stored.recent, stored.reloaded()]) expect(asMasksSay(recent)).toEqual(asSetsSay(recent));
     });
     fc.assert(reloads);
   });

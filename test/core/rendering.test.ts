@@ -76,9 +76,9 @@ describe("a section", () => {
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
 [3] Likes tea.
   Green tea.
-[12] (replaces [1], [2]) Lives in Oslo.
+[12] (replaces [1][2]) Lives in Oslo.
 Current again: [7] (replaces [3]).
-Most relevant first: [12], [3].
+Most relevant first: [12][3].
 Also relevant, given earlier: [7].
 </memories>`);
   });

@@ -2,12 +2,14 @@ import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/ann
 import { type CacheReport, type Correction, takeReport } from "../../src/core/cache-report.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
+import { ENGINE_MODELS, type EngineModel } from "../../src/core/engine-model.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import type { OrderingPolicy } from "../../src/core/ordering.js";
 import { prefixExact } from "../../src/core/prefix-exact.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../src/core/residency.js";
+import type { RetentionName } from "../../src/core/retention.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
 import type { TokenCounter } from "../../src/core/token-counter.js";
@@ -54,6 +56,8 @@ export interface ComposeOptions {
   readonly annotations?: Partial<AnnotationSettings>;
   readonly policy?: OrderingPolicy;
   readonly memoryBudgetTokens?: number;
+  readonly retention?: RetentionName;
+  readonly engine?: EngineModel;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -94,12 +98,14 @@ export class UserScope {
       now: this.now,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
+      retention: options.retention ?? "keep",
+      engine: options.engine ?? ENGINE_MODELS.gpu,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     });
     stored.push(structuredClone(composition.turn));
     this.#composedAt.set(composition.turn.id, this.now);
-    if (composition.section !== null) this.#sections.add(composition.section);
+    for (const section of composition.sections) this.#sections.add(section);
     this.#rows.apply(this.#state.drain());
     return composition;
   }
@@ -110,7 +116,8 @@ export class UserScope {
     this.#state.forget(gone);
     for (const turns of this.#turns.values()) {
       for (const [at, turn] of turns.entries()) {
-        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone) };
+        const requested = turn.requested.filter((label) => !gone.has(label));
+        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone), requested };
       }
     }
     this.#state.unloadConversations();

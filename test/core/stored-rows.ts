@@ -1,10 +1,10 @@
 import type { Access } from "../../src/core/access-frequency.js";
-import type { MemoryVersion, StoredBlock } from "../../src/core/block-register.js";
 import type { ClusterNode } from "../../src/core/cluster-node.js";
 import type { Label, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import type { IndexNode } from "../../src/core/index-node.js";
 import type { RecentRetrieval } from "../../src/core/recent-retrievals.js";
 import { FIRST_COUNTERS, type ScopeChanges, type ScopeCounters, type StoredScope } from "../../src/core/scope-state.js";
+import type { MemoryVersion, StoredBlock } from "../../src/core/stored-block.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */
 export class StoredRows {

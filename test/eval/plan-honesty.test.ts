@@ -4,7 +4,10 @@ import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import {
   type ChatMessage,
   type ConversationId,
+  DEFAULT_ENGINE_MODEL,
   DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
   type MemoryId,
   type RequestId,
   type UserId,
@@ -35,7 +38,7 @@ describe("what a plan says", () => {
     const memstem = new Memstem({
       store: new SqliteStore(openDatabase(":memory:")),
       source: null,
-      defaultPolicy: DEFAULT_POLICY,
+      defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
       countTokens: countO200k,
       newRequestId: () => crypto.randomUUID() as RequestId,
       now: () => 0,

@@ -3,9 +3,10 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../src/core/index.js";
+
 import { pickConversation, readLocomo } from "../../src/eval/locomo-data.js";
 import { readPeerOrders, readTrace, TraceError } from "../../src/eval/recorded-trace.js";
-import { type Replay, type ReplayOptions, replayTrace } from "../../src/eval/replay-trace.js";
+import { type Replay, replayTrace, type TraceReplay } from "../../src/eval/replay-trace.js";
 import { BLOCK_TOKENS } from "../../src/simulator/block-hash-cache.js";
 import { simulatedCache } from "../../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS } from "./recorded-searches.js";
@@ -42,11 +43,7 @@ const overlapping = readTrace({
   })),
 });
 
-function replayOf(
-  trace: ReturnType<typeof readTrace>,
-  policy: PolicyName,
-  options: Partial<ReplayOptions> = {},
-): Replay {
+function replayOf(trace: ReturnType<typeof readTrace>, policy: PolicyName, options: Partial<TraceReplay> = {}): Replay {
   const counters = { encode: encodeO200k, countTokens: countO200k };
   const of = { k: 20, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", ...options } as const;
   return replayTrace(trace, simulatedCache("radix"), counters, of);
@@ -89,7 +86,7 @@ describe("replaying a trace", () => {
   describe("with a cache that is smaller than what was served", () => {
     const CAPACITY = 1_200;
     /** Mean tokens by which the plan's expectation missed what the cache held, and how many it held. */
-    const outcome = (options: Partial<ReplayOptions>, layout: ReplayOptions["layout"] = "single") => {
+    const outcome = (options: Partial<TraceReplay>, layout: TraceReplay["layout"] = "single") => {
       const of = { k: 12, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout, ...options };
       const cache = simulatedCache("blocks", { capacityTokens: CAPACITY });
       const { requests } = replayTrace(overlapping, cache, { encode: encodeO200k, countTokens: countO200k }, of);
@@ -131,7 +128,7 @@ describe("replaying a trace", () => {
       "reports halve the error of what a small cache is expected to hold; its capacity removes it",
       () => {
         const capacityTokens = 4_000;
-        const errorWith = (options: Partial<ReplayOptions>) => {
+        const errorWith = (options: Partial<TraceReplay>) => {
           const of = { k: 20, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "single" } as const;
           const errors = traces.flatMap((trace) => {
             const cache = simulatedCache("blocks", { capacityTokens });
@@ -146,19 +143,23 @@ describe("replaying a trace", () => {
         const residency = residencyModel({ kind: "capacity", tokens: capacityTokens });
         expect(errorWith({ residency })).toBeLessThan(BLOCK_TOKENS / 2);
       },
+      60_000,
     );
 
-    it.skipIf(!has)("carry-over at k = 100 prefills at most 0.16 within 1.5×, 0.025 within 3×", () => {
-      for (const [ratio, most] of [
-        [1.5, 0.16],
-        [3, 0.025],
-      ] as const) {
-        const totals = totalsOf("carry-over", 100, ratio);
-        expect(median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens))).toBeLessThanOrEqual(most);
-        for (const t of totals) expect(t.memoryTokens / t.retrievedTokens).toBeLessThanOrEqual(ratio);
-      }
-    });
-
+    it.skipIf(!has)(
+      "carry-over at k = 100 prefills at most 0.16 within 1.5×, 0.025 within 3×",
+      () => {
+        for (const [ratio, most] of [
+          [1.5, 0.16],
+          [3, 0.025],
+        ] as const) {
+          const totals = totalsOf("carry-over", 100, ratio);
+          expect(median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens))).toBeLessThanOrEqual(most);
+          for (const t of totals) expect(t.memoryTokens / t.retrievedTokens).toBeLessThanOrEqual(ratio);
+        }
+      },
+      60_000,
+    );
     it.skipIf(!has)(
       "no policy sends less evidence than was retrieved; prefix-exact hits most of those that carry nothing",
       () => {
@@ -174,6 +175,7 @@ describe("replaying a trace", () => {
           }
         }
       },
+      60_000,
     );
   });
 });

@@ -36,10 +36,10 @@ describe("POST /compose without a conversation", () => {
       [2, "cached_prefix"],
       [3, "new"],
     ]);
-    expect(answer.annotations).toEqual(["Most relevant first: [3], [2], [1]."]);
+    expect(answer.annotations).toEqual(["Most relevant first: [3][2][1]."]);
     expect(answer.messages[0]?.["content"]).toBe(
       `<memories>\n[1] ${paris.memory}\n[2] ${tea.memory}\n[3] ${bicycle.memory}\n` +
-        "Most relevant first: [3], [2], [1].\n</memories>\n\ntwo",
+        "Most relevant first: [3][2][1].\n</memories>\n\ntwo",
     );
     expect(answer.plan).toMatchObject({ order_changed: true, search_path: [0] });
     expect(answer.plan.expected_cached_tokens).toBeGreaterThan(0);
@@ -113,7 +113,7 @@ describe("POST /compose without a conversation", () => {
       ["m-bicycle", "carried_over", null],
       ["m-paris", "cached_prefix", 0],
     ]);
-    expect(answer.annotations).toEqual(["Most relevant first: [3], [1]."]);
+    expect(answer.annotations).toEqual(["Most relevant first: [3][1]."]);
     expect((await ask([paris, tea], 1)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
   });
 

@@ -17,6 +17,7 @@ describe("GET /openapi.json", () => {
       "GET /healthz",
       "GET /users/{user_id}/index",
       "POST /compose",
+      "POST /compose/batch",
       "POST /evict",
       "POST /feedback",
       "POST /memories",
@@ -69,7 +70,7 @@ describe("GET /openapi.json", () => {
     ["an unknown field in annotations", { user_id: "ada", query: "Tea?", annotations: { topN: 3 } }],
     ["memories that are a text", { user_id: "ada", query: "Tea?", memories: "tea" }],
     ["a memory without text", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1" }] }],
-    ["a retention that comes later", { user_id: "ada", query: "Tea?", retention: "ephemeral" }],
+    ["a retention that there is not", { user_id: "ada", query: "Tea?", retention: "forever" }],
     ["a negative budget", { user_id: "ada", query: "Tea?", memory_budget_tokens: -1 }],
   ])("refuses, as the service does, %s", (_what, body) => {
     expect(document.accepts("ComposeRequest", body)).toBe(false);

@@ -112,7 +112,7 @@ const invalid: readonly (readonly [string, unknown, ...string[]])[] = [
   ["top_k of 1,001", { ...good, top_k: 1_001 }, "top_k"],
   ["top_k of 1.5", { ...good, top_k: 1.5 }, "top_k"],
   ["top_k that is a text", { ...good, top_k: "20" }, "top_k"],
-  ["a retention that comes later", { ...good, retention: "ephemeral" }, "retention"],
+  ["a retention that there is not", { ...good, retention: "forever" }, "retention"],
   ["an unknown policy", { ...good, policy: "nope" }, "policy"],
   ["an unknown engine", { ...good, engine: "vllm" }, "engine"],
   ["a prompt that is no switch", { ...good, prompt: "yes" }, "prompt"],

@@ -28,6 +28,8 @@ export interface ServedApp {
   readonly memstem: Memstem;
   readonly dataDir: string;
   readonly database: string;
+  /** Where it listens. */
+  readonly base: string;
   readonly log: RequestLog[];
   readonly faults: unknown[];
   /** Sends a body as it is, or as JSON where it is neither text nor bytes. */
@@ -60,6 +62,7 @@ export function servedApp(serving: Serving = {}): ServedApp {
       memstem,
       version: "1.2.3",
       maxBodyBytes: settings.maxBodyBytes,
+      maxBatchBytes: settings.maxBatchBytes,
       onRequest: (entry) => log.push(entry),
       onFault: (error) => faults.push(error),
       clock: () => performance.now(),
@@ -96,6 +99,9 @@ export function servedApp(serving: Serving = {}): ServedApp {
     },
     get database() {
       return join(dataDir, "memstem.db");
+    },
+    get base() {
+      return base;
     },
     log,
     faults,

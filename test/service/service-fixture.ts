@@ -1,5 +1,8 @@
 import {
+  DEFAULT_ENGINE_MODEL,
   DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
   type MemoryId,
   type RequestId,
   type ResidencyModel,
@@ -33,7 +36,7 @@ export function openService({ file = ":memory:", source = null, ...bounds }: Ser
   return new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source,
-    defaultPolicy: DEFAULT_POLICY,
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
     now: () => NOON,

@@ -153,7 +153,7 @@ export function describeStore(name: string, open: () => Store): void {
         memoryId: "m1" as MemoryId,
         gone,
         texts: ["Ana likes tea."],
-        sectionOf: () => section,
+        sectionsOf: () => [section],
         at: 1,
       };
       store.commitForgetting(ana, version, { ...forgetting, changes: state.drain() });
@@ -173,7 +173,7 @@ export function describeStore(name: string, open: () => Store): void {
       const { scope, version } = store.loadScope(ana);
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
-      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionOf: () => null, at: 1 };
+      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionsOf: () => [], at: 1 };
       state.index.forget(gone);
       store.commitForgetting(ana, version, { ...record, changes: state.drain() });
       const forgottenBy = (of: typeof ana) => store.loadScope(of).scope.register.forgotten;
@@ -195,7 +195,7 @@ export function describeStore(name: string, open: () => Store): void {
         memoryId: "m1" as MemoryId,
         gone,
         texts: ["Ana likes tea."],
-        sectionOf: () => null,
+        sectionsOf: () => [],
         at: 1,
       });
       expect(store.findRequest(ana, id("r1"))).toBeNull();

@@ -4,6 +4,7 @@ import {
   compose,
   DEFAULT_ANNOTATIONS,
   type Digest,
+  ENGINE_MODELS,
   KEEPS_ALL,
   type MemoryId,
   prefixExact,
@@ -57,6 +58,8 @@ export function recordFor(
     now: 1_700_000_000_000,
     memoryBudgetTokens: null,
     annotations: DEFAULT_ANNOTATIONS,
+    retention: "keep",
+    engine: ENGINE_MODELS.gpu,
     countTokens,
     isOurs: (section) => store.knowsSection(scope, section),
   });
@@ -65,7 +68,7 @@ export function recordFor(
     turn: composition.turn,
     given: composition.given,
     head: composition.head,
-    section: composition.section,
+    sections: composition.sections,
     request: {
       id: asked.requestId as RequestId,
       leaf: composition.leaf,

@@ -1,0 +1,203 @@
+/**
+ * `npm run bench:batch`: planning requests that are all known beforehand. Without a flag all parts, else
+ *
+ *   -- --build          time, heap and resident memory of Alg. 4's tree over 2,000, 12,000 and 100,000 contexts, each in a process of its own
+ *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
+ *   -- --plan           time and memory of a plan for 10,000 requests
+ *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; needs `../shared/data`
+ *
+ * Synthetic contexts have k distinct blocks of 5,000, popular ones more often (Zipf, exponent 0.8), 16 tokens each.
+ *
+ * Floor of an exact build: each of the N²/2 distances is written once and added up once on the way to the root; at 12,000 that is 576 MB
+ * twice, some 0.3 s of memory traffic; half of it column by column, a cache line and a page for every 8 bytes: 72 million × 30 ns = 2 s.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { encodeO200k } from "../src/cli/o200k.js";
+import { type BatchPlanner, clusterContexts, type Label, planBatch, type TurnId } from "../src/core/index.js";
+import { schedule } from "../src/core/schedule.js";
+import { readTrace } from "../src/eval/recorded-trace.js";
+import { RecordedBatch } from "../src/eval/replay-batch.js";
+import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import { seeded } from "./seeded.js";
+
+const BLOCKS = 5_000;
+const BLOCK_TOKENS = 16;
+const EXPONENT = 0.8;
+
+function contexts(count: number, k: number): Label[][] {
+  const random = seeded(1);
+  const upTo = new Float64Array(BLOCKS);
+  let sum = 0;
+  for (let rank = 0; rank < BLOCKS; rank++) {
+    sum += 1 / (rank + 1) ** EXPONENT;
+    upTo[rank] = sum;
+  }
+  const draw = () => {
+    const at = random() * sum;
+    let [low, high] = [0, BLOCKS - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((upTo[middle] ?? 0) < at) low = middle + 1;
+      else high = middle;
+    }
+    return (low + 1) as Label;
+  };
+  return Array.from({ length: count }, () => {
+    const blocks = new Set<Label>();
+    while (blocks.size < k) blocks.add(draw());
+    return [...blocks];
+  });
+}
+
+const ticketed = (all: readonly (readonly Label[])[]) => all.map((blocks, at) => ({ ticket: at as TurnId, blocks }));
+
+/** Hit ratio of the tree's orders, executed by Alg. 5; every prompt ends with a block that is its own. */
+function treeHits(all: readonly (readonly Label[])[], partSize: number | null, capacityShare: number): number {
+  const options = partSize === null ? {} : { maxExact: 0, partSize };
+  const { nodes } = clusterContexts(ticketed(all), 0, 0, options);
+  const orders: (readonly Label[])[] = [];
+  const paths: (readonly number[])[] = [];
+  const pathOf = new Map<number | null, readonly number[]>();
+  for (const { id, parent, position, blocks, tickets } of nodes) {
+    const path = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
+    pathOf.set(id, path);
+    for (const ticket of tickets) {
+      orders[ticket] = blocks;
+      paths[ticket] = path;
+    }
+  }
+  const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
+  const cache = new BlockHashCache({ capacityTokens: capacityShare * promptTokens * all.length });
+  let cached = 0;
+  for (const at of schedule(paths)) {
+    const blocks = [...(orders[at] ?? []), BLOCKS + 1 + at];
+    const tokens = blocks.flatMap((block) => Array.from({ length: BLOCK_TOKENS }, (_, n) => block * BLOCK_TOKENS + n));
+    cached += cache.serve({ tokens }, 0).cachedTokens;
+  }
+  return cached / (promptTokens * all.length);
+}
+
+/** Runs one measurement in a process of its own, so that memory is its own. */
+function alone(...args: readonly string[]): void {
+  spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), ...args], { stdio: "inherit" });
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+function report(name: string, run: () => unknown, times: number): void {
+  const taken: number[] = [];
+  for (let n = 0; n < times; n++) {
+    const start = performance.now();
+    run();
+    taken.push((performance.now() - start) / 1_000);
+  }
+  const heap = process.memoryUsage().heapUsed / 2 ** 20;
+  const resident = process.resourceUsage().maxRSS / 2 ** 10;
+  const cells = [median(taken).toFixed(2).padStart(9), heap.toFixed(0).padStart(9), resident.toFixed(0).padStart(13)];
+  console.log(`| ${name.padEnd(38)} | ${cells.join(" | ")} |`);
+}
+
+function heading(): void {
+  console.log("|                                        | median, s | heap, MiB | peak RSS, MiB |");
+  console.log("| -------------------------------------- | --------: | --------: | ------------: |");
+}
+
+function build(): void {
+  heading();
+  for (const count of [2_000, 12_000, 100_000]) alone("--build-one", String(count));
+}
+
+function buildOne(count: number): void {
+  const all = ticketed(contexts(count, 15));
+  const name = `tree of ${count.toLocaleString("en")}, ${count > 12_000 ? "in parts" : "exact"}`;
+  report(name, () => clusterContexts(all, 0, 0), count > 2_000 ? 1 : 5);
+}
+
+function plan(): void {
+  heading();
+  for (const k of [15, 100]) for (const planner of ["shared-prefixes"]) alone("--plan-one", String(k), planner);
+}
+
+function planOne(k: number, planner: BatchPlanner): void {
+  const requests = contexts(10_000, k).map((blocks) => ({
+    key: "one",
+    blocks: blocks.map((label) => ({ label, tokens: BLOCK_TOKENS })),
+  }));
+  report(`10,000 requests, k = ${k}, ${planner}`, () => planBatch(requests, planner), 3);
+}
+
+function approximation(): void {
+  const all = contexts(12_000, 15);
+  console.log("hit ratio of Alg. 4 + 5 over 12,000 contexts, by capacity as a share of all prompt tokens");
+  console.log("| clustered   |     1 |   1/4 | 1/400 |");
+  console.log("| ----------- | ----: | ----: | ----: |");
+  for (const partSize of [null, 250, 500, 1_000, 2_000, 4_000]) {
+    const cells = [1, 1 / 4, 1 / 400].map((share) => treeHits(all, partSize, share).toFixed(4).slice(1).padStart(5));
+    console.log(`| ${(partSize === null ? "exactly" : `by ${partSize}`).padEnd(11)} | ${cells.join(" | ")} |`);
+  }
+}
+
+function hits(): void {
+  const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
+  if (!existsSync(shared)) {
+    console.error("needs the recorded searches, which are not here");
+    process.exit(1);
+  }
+  const traces = RECORDED_CONVERSATIONS.map((name) =>
+    readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
+  );
+  for (const k of [20, 100]) {
+    const batch = new RecordedBatch(traces, k, encodeO200k);
+    const { promptTokens, memoryTokens, requests } = batch;
+    const capacities: readonly (readonly [string, number])[] = [
+      ["all prompts", promptTokens],
+      ["1/2", promptTokens / 2],
+      ["1/4", promptTokens / 4],
+      ["memories once", memoryTokens],
+      ["1/2", memoryTokens / 2],
+      ["1/4", memoryTokens / 4],
+      ["3 prompts", (3 * promptTokens) / requests.length],
+      ["2 prompts", (2 * promptTokens) / requests.length],
+    ];
+    console.log(
+      `hit ratio by capacity, k = ${k}; ${requests.length} requests, ${promptTokens} prompt tokens, ${memoryTokens} memory tokens`,
+    );
+    console.log(`| order and schedule              | ${capacities.map(([name]) => name).join(" | ")} |`);
+    console.log(
+      `| ------------------------------- | ${capacities.map(([name]) => `${"-".repeat(name.length - 1)}:`).join(" | ")} |`,
+    );
+    const rows = [
+      ["retrieval order, as they came", "retrieval"],
+      ["Alg. 2 online, as they came", "online"],
+      ["Alg. 4 + 5", "context-pilot"],
+      ["shared prefixes", "shared-prefixes"],
+    ] as const;
+    const executed = new Map(rows.map(([name, arm]) => [name as string, batch.executedBy(arm)]));
+    const [theirs, ours] = [executed.get("Alg. 4 + 5") ?? [], executed.get("shared prefixes") ?? []];
+    const sequenced = (sequence: typeof ours, orders: typeof ours) => {
+      const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
+      return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
+    };
+    executed.set("our orders, Alg. 5's sequence", sequenced(theirs, ours));
+    executed.set("Alg. 4's orders, our sequence", sequenced(ours, theirs));
+    for (const [name, all] of executed) {
+      const cells = capacities.map(([title, tokens]) => batch.hitRatio(all, tokens).toFixed(3).padStart(title.length));
+      console.log(`| ${name.padEnd(31)} | ${cells.join(" | ")} |`);
+    }
+  }
+}
+
+const [flag, ...rest] = process.argv.slice(2);
+if (flag === "--build-one") buildOne(Number(rest[0]));
+else if (flag === "--plan-one") planOne(Number(rest[0]), rest[1] as BatchPlanner);
+else {
+  const parts = { "--build": build, "--approximation": approximation, "--plan": plan, "--hits": hits };
+  const chosen = Object.entries(parts).filter(([name]) => flag === undefined || process.argv.includes(name));
+  if (chosen.length === 0) console.error(`one of ${Object.keys(parts).join(", ")}`);
+  for (const [, run] of chosen) run();
+}

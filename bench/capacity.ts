@@ -1,0 +1,67 @@
+/**
+ * `npm run bench:capacity`: six users who ask in turn share one prefix cache of limited capacity. The users are six LoCoMo
+ * conversations with recorded real Mem0 searches (question 1 of each, question 2 of each, …; first 150 of each), single prompts. The
+ * share is of all prompt tokens: instructions, annotations and question included. Capacity 1 is what a cache without end holds when all
+ * prompts of `retrieval` were served: the tokens of distinct blocks of 16, or of distinct prefixes in the radix cache. It is the same
+ * for every row. Needs `../shared/data`.
+ *
+ * Floor of what is left to prefill: the question and the annotation, some 50 tokens per prompt, and what is seen for the first time.
+ */
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ORDERING_POLICIES, POLICY_NAMES } from "../src/core/index.js";
+import { cachedShare, distinctTokens } from "../src/eval/shared-cache.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import {
+  contextPilotsOwn,
+  type PolicyFor,
+  promptsInTurn,
+  RECORDED_CONVERSATIONS,
+  readRecording,
+} from "../test/eval/recorded-searches.js";
+
+const LIMIT = 150;
+const BUDGET_RATIO = 1.5;
+
+const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+if (!existsSync(shared)) {
+  console.error("needs the recorded searches, which are not here");
+  process.exit(1);
+}
+const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
+
+const ROWS: readonly [name: string, policyFor: PolicyFor, budgetRatio: number | null][] = [
+  ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [string, PolicyFor, null] => [
+    name,
+    () => ORDERING_POLICIES[name],
+    null,
+  ]),
+  ["ContextPilot's own, recorded", contextPilotsOwn, null],
+  [`carry-over, ≤ ${BUDGET_RATIO}× (sends more)`, () => ORDERING_POLICIES["carry-over"], BUDGET_RATIO],
+];
+
+for (const engine of ["blocks", "radix"] as const) {
+  for (const k of [20, 100]) {
+    const promptsOf = (policyFor: PolicyFor, budgetRatio: number | null) =>
+      promptsInTurn(recordings, { k, policyFor, budgetRatio, limit: LIMIT });
+    const reference = promptsOf(() => ORDERING_POLICIES.retrieval, null);
+    const all = distinctTokens(reference, simulatedCache(engine));
+    console.log(
+      `\n${engine}, k = ${k}: ${reference.length} prompts; capacity 1 is ${all.toLocaleString("en")} tokens\n`,
+    );
+    console.log("| policy                          |    ¼ |    ½ |    1 | tokens per prompt | to prefill at ½ |");
+    console.log("| ------------------------------- | ---: | ---: | ---: | ----------------: | --------------: |");
+    for (const [name, policyFor, budgetRatio] of ROWS) {
+      const prompts = promptsOf(policyFor, budgetRatio);
+      const shareAt = (part: number) =>
+        cachedShare(prompts, simulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
+      const half = shareAt(1 / 2);
+      const shares = [shareAt(1 / 4), half, shareAt(1)].map((share) => share.toFixed(3).slice(1));
+      const sent = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0) / prompts.length;
+      const tokens = (count: number, width: number) => Math.round(count).toLocaleString("en").padStart(width);
+      console.log(
+        `| ${name.padEnd(31)} | ${shares.join(" | ")} | ${tokens(sent, 17)} | ${tokens(sent * (1 - half), 15)} |`,
+      );
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * `npm run bench:retention`: what a turn of a conversation costs under each retention, over recorded real Mem0 searches of LoCoMo
+ * questions (first 150 of each conversation, or `TURNS`); means over the six conversations, prompts through an endless token-exact cache
+ * that keeps what the engine generated too. Needs `../shared/data`.
+ *
+ * `system` is what memories in the system prompt come to (Mem0's README). `auto ÷ best` compares with the cheapest fixed retention of the
+ * cell. Floor of what `keep` computes per turn: the question, what was never retrieved before, and one line that points at the rest.
+ */
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { FIXED_RETENTIONS } from "../src/core/index.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import {
+  costs,
+  LAWS,
+  mean,
+  servedFixed,
+  servedFromSystemPrompt,
+  servedWith,
+  uncached,
+} from "../test/eval/retention-costs.js";
+
+const turns = Number(process.env["TURNS"] ?? 150);
+const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+if (!existsSync(shared)) {
+  console.error("needs the recorded searches, which are not here");
+  process.exit(1);
+}
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
+
+console.log(
+  `| k | answer | engine | ${FIXED_RETENTIONS.join(" | ")} | auto | system | auto ÷ best | worst conversation | uncached: keep ÷ system |`,
+);
+console.log("| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: |");
+for (const k of [20, 100]) {
+  for (const answerTokens of [8, 200]) {
+    const conversations = { traces, k, answerTokens, turns };
+    const fixed = servedFixed(conversations);
+    const system = servedFromSystemPrompt(conversations);
+    const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
+    for (const [name, engine] of Object.entries(LAWS)) {
+      const auto = costs(servedWith(conversations, "auto", engine), engine);
+      const byRetention = fixed.map((served) => costs(served, engine));
+      const best = Math.min(...byRetention.map(mean));
+      const worst = auto.map((cost, at) => cost / Math.min(...byRetention.map((of) => of[at] ?? Number.NaN)));
+      const cells = [...byRetention, auto, costs(system, engine)].map((of) => mean(of).toPrecision(4));
+      const ratios = [(mean(auto) / best).toFixed(3), Math.max(...worst).toFixed(3), `${(100 * share).toFixed(2)} %`];
+      console.log(`| ${[k, answerTokens, name, ...cells, ...ratios].join(" | ")} |`);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { once } from "node:events";
+import { createReadStream, createWriteStream } from "node:fs";
+import { Readable, type Writable } from "node:stream";
+import { finished } from "node:stream/promises";
+import { writeBatchEvent } from "../http/batch-contract.js";
+import { batchLines } from "../http/batch-input.js";
+import { type BatchProgress, composeBatch } from "../service/batch.js";
+import { assemble } from "./assemble.js";
+import { progressBar } from "./progress-bar.js";
+import { readSettings } from "./settings.js";
+
+/** How `memstem batch` was asked to do it. */
+export interface BatchOptions {
+  readonly out?: string;
+  readonly window: number;
+}
+
+/**
+ * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. A request that is none is an
+ * error in its own line. Rejects where a file cannot be read or written; what was answered by then is stored.
+ */
+export async function runBatch(file: string, { out, window }: BatchOptions): Promise<BatchProgress> {
+  const settings = readSettings(process.env);
+  const total = await countLines(file);
+  const output: Writable = out === undefined ? process.stdout : createWriteStream(out);
+  await opened(output, out);
+  const memstem = assemble(settings);
+  const bar = progressBar("composing", total);
+  let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
+  try {
+    const inputs = batchLines(streamOf(file), {
+      maxBytes: settings.maxBodyBytes,
+      maxRequests: Number.POSITIVE_INFINITY,
+    });
+    for await (const event of composeBatch(memstem, inputs, { window, signal: new AbortController().signal })) {
+      if (event.kind === "progress") continue;
+      if (event.kind === "end") end = event;
+      else {
+        bar.increment();
+        if (!output.write(`${JSON.stringify(writeBatchEvent(event))}\n`)) await once(output, "drain");
+      }
+    }
+    if (out !== undefined) await finished(output.end());
+  } finally {
+    bar.stop();
+    await memstem.close();
+  }
+  return end;
+}
+
+function streamOf(file: string): ReadableStream<Uint8Array> {
+  return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
+}
+
+/** Opens the file before anything is composed for it. */
+async function opened(output: Writable, out: string | undefined): Promise<void> {
+  if (out !== undefined) await once(output, "open");
+}
+
+async function countLines(file: string): Promise<number> {
+  let lines = 0;
+  let last = 0x0a;
+  for await (const chunk of createReadStream(file)) {
+    for (const byte of chunk as Buffer) if (byte === 0x0a) lines++;
+    last = (chunk as Buffer).at(-1) ?? last;
+  }
+  return last === 0x0a ? lines : lines + 1;
+}

@@ -1,0 +1,36 @@
+/**
+ * The contexts, by index, in groups that share no block with each other, not even through others: contexts of users who share nothing
+ * never meet. Groups stand in the order of their oldest contexts, contexts in a group ascend. Near linear.
+ */
+export function contextComponents(contexts: readonly (readonly number[])[]): number[][] {
+  /** Towards the oldest context of the group. */
+  const older = Int32Array.from(contexts, (_, at) => at);
+  const oldestOf = (context: number) => {
+    let at = context;
+    for (let next = older[at] as number; next !== at; next = older[at] as number) {
+      older[at] = older[next] as number;
+      at = next;
+    }
+    return at;
+  };
+  const holder = new Map<number, number>();
+  for (const [at, context] of contexts.entries()) {
+    for (const label of context) {
+      const known = holder.get(label);
+      if (known === undefined) {
+        holder.set(label, at);
+        continue;
+      }
+      const [one, other] = [oldestOf(known), oldestOf(at)];
+      older[Math.max(one, other)] = Math.min(one, other);
+    }
+  }
+  const components = new Map<number, number[]>();
+  for (let at = 0; at < contexts.length; at++) {
+    const oldest = oldestOf(at);
+    const component = components.get(oldest);
+    if (component === undefined) components.set(oldest, [at]);
+    else component.push(at);
+  }
+  return [...components.values()];
+}

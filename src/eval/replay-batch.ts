@@ -1,0 +1,108 @@
+import {
+  alignTo,
+  type BatchPlanner,
+  type BatchRequest,
+  ClusterTree,
+  type Label,
+  planBatch,
+  renderBlock,
+  SECTION_CLOSING,
+  SECTION_OPENING,
+  type TurnId,
+} from "../core/index.js";
+import { BlockHashCache } from "../simulator/block-hash-cache.js";
+import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
+import type { RecordedTrace } from "./recorded-trace.js";
+
+const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
+/** Nodes of a user's cluster tree, for the order that is made while requests come in. */
+const MAX_NODES = 20_000;
+
+/** Who orders: nobody, Alg. 1 and 2 while the requests come in, or a planner that knows them all. */
+export type BatchArm = "retrieval" | "online" | BatchPlanner;
+
+/** A request as it was executed. */
+export interface ExecutedRequest {
+  readonly request: number;
+  readonly order: readonly Label[];
+}
+
+/** All questions of some users as one batch, as they came: user after user. Blocks of one user are no other's. */
+export class RecordedBatch {
+  readonly requests: readonly BatchRequest[];
+  /** Tokens of all prompts, whatever the order. */
+  readonly promptTokens: number;
+  /** Tokens of each memory's line once. */
+  readonly memoryTokens: number;
+  readonly #users: readonly number[];
+  readonly #questions: readonly (readonly number[])[];
+  readonly #lines: readonly (readonly (readonly number[])[])[];
+  readonly #before: readonly number[];
+
+  constructor(traces: readonly RecordedTrace[], k: number, encode: Encode) {
+    const tokenize = chatTokenizer(encode);
+    const lineOf = (memory: string, label: number) =>
+      encode(renderBlock({ label: label as Label, replaces: [] }, memory));
+    this.#lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
+    this.memoryTokens = this.#lines.flat().reduce((sum, { length }) => sum + length, 0);
+    this.#before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];
+    this.#users = traces.flatMap(({ questions }, user) => questions.map(() => user));
+    this.#questions = traces.flatMap(({ questions }) =>
+      questions.map(({ question }) => encode(SECTION_CLOSING + question)),
+    );
+    this.requests = traces.flatMap(({ questions }, user) =>
+      questions.map(({ retrieved }) => ({
+        key: `user ${user}`,
+        blocks: retrieved.slice(0, k).map((at) => ({
+          label: (at + 1) as Label,
+          tokens: this.#lines[user]?.[at]?.length ?? 0,
+        })),
+      })),
+    );
+    this.promptTokens = this.requests.reduce((sum, { blocks }, request) => {
+      const order = blocks.map(({ label }) => label);
+      return sum + this.promptOf({ request, order }).length;
+    }, 0);
+  }
+
+  /** Encoded line by line, so that a line's tokens do not depend on its neighbours. */
+  promptOf({ request, order }: ExecutedRequest): readonly number[] {
+    const lines = this.#lines[this.#users[request] ?? -1];
+    return [
+      ...this.#before,
+      ...order.flatMap((label) => lines?.[label - 1] ?? []),
+      ...(this.#questions[request] ?? []),
+    ];
+  }
+
+  executedBy(arm: BatchArm): readonly ExecutedRequest[] {
+    if (arm === "online") return this.#online();
+    if (arm !== "retrieval") return planBatch(this.requests, arm);
+    return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
+  }
+
+  /** Share of all prompt tokens that a block-hash cache of this capacity holds when they come, one prompt at a time. */
+  hitRatio(executed: readonly ExecutedRequest[], capacityTokens: number): number {
+    const cache = new BlockHashCache({ capacityTokens });
+    let cached = 0;
+    let all = 0;
+    for (const each of executed) {
+      const tokens = this.promptOf(each);
+      cached += cache.serve({ tokens }, 0).cachedTokens;
+      all += tokens.length;
+    }
+    return cached / all;
+  }
+
+  #online(): readonly ExecutedRequest[] {
+    const trees = new Map<string, ClusterTree>();
+    return this.requests.map(({ key, blocks }, request) => {
+      const tree = trees.get(key) ?? new ClusterTree([], 1, MAX_NODES);
+      trees.set(key, tree);
+      const context = blocks.map(({ label }) => label);
+      const order = alignTo(tree.search(context).blocks, context);
+      tree.insert(context, request as TurnId, request);
+      return { request, order };
+    });
+  }
+}

@@ -1,0 +1,158 @@
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context, Env } from "hono";
+import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
+import type { Memstem } from "../service/memstem.js";
+import { readOptions } from "../service/read-options.js";
+import * as wire from "./batch-contract.js";
+import { batchLines } from "./batch-input.js";
+import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
+
+/** What the route needs. */
+export interface BatchParts {
+  readonly memstem: Memstem;
+  /** Most bytes of one request. */
+  readonly maxBodyBytes: number;
+  /** Most bytes of a JSON batch; one that comes line by line has no end. */
+  readonly maxBatchBytes: number;
+  /** Called with what a batch threw that is nobody's mistake but ours. */
+  readonly onFault: (error: unknown) => void;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+const NDJSON = "application/x-ndjson";
+const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
+const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
+/** Lines that say how far a batch got come at most this often. */
+const PROGRESS_EVERY_MS = 1_000;
+
+export const BATCH_PATH = "/compose/batch";
+
+/**
+ * `POST /compose/batch`: many requests at once, planned together. JSON or a line for each, in and out; answers are sent as they are made.
+ * A client that goes away stops it.
+ */
+export function addBatchRoute<E extends Env>(app: OpenAPIHono<E>, parts: BatchParts): void {
+  app.openAPIRegistry.registerPath({
+    method: "post",
+    path: BATCH_PATH,
+    summary: "Compose many prompts, ordered and scheduled together",
+    request: {
+      query: wire.batchQuery,
+      body: {
+        required: true,
+        content: { "application/json": { schema: wire.batchBody }, [NDJSON]: { schema: wire.batchRequest } },
+      },
+    },
+    responses: {
+      200: {
+        description: "As they are composed; lines where they came so or are asked for by `accept`",
+        content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
+      },
+      default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+    },
+  });
+  app.post(BATCH_PATH, (c) => answerBatch(c, parts));
+}
+
+async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
+  const type = c.req.header("content-type") ?? "";
+  const { window } = readOptions(wire.batchQuery, c.req.query());
+  const { body } = c.req.raw;
+  const isLines = NDJSON_TYPE.test(type);
+  if (!isLines && !JSON_TYPE.test(type)) {
+    const message = `must be application/json or ${NDJSON}`;
+    return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
+  }
+  const stop = new AbortController();
+  const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
+  let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
+  if (isLines) {
+    inputs = body === null ? [] : batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+  } else {
+    const given = await readJson(body, parts.maxBatchBytes);
+    if (given instanceof Response) return given;
+    inputs = wire.readBatch(given);
+  }
+  const events = composeBatch(parts.memstem, inputs, { window: isLines ? window : MAX_BATCH, signal });
+  const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
+  const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
+  return new Response(streamOf(texts, stop, signal, parts.onFault), {
+    headers: { "content-type": asLines ? NDJSON : "application/json" },
+  });
+}
+
+/** A body's JSON; the problem where it is too long or none. */
+async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<unknown> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > maxBytes) {
+      const message = `must be at most ${maxBytes} bytes`;
+      return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
+    }
+    parts.push(chunk);
+  }
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts)));
+  } catch {
+    return problemResponse(notJson());
+  }
+}
+
+async function* linesFor(
+  events: AsyncIterable<BatchEvent>,
+  clock: () => number,
+): AsyncGenerator<string, void, undefined> {
+  let last = clock();
+  for await (const event of events) {
+    if (event.kind === "progress") {
+      if (clock() - last < PROGRESS_EVERY_MS) continue;
+      last = clock();
+    }
+    yield `${JSON.stringify(wire.writeBatchEvent(event))}\n`;
+  }
+}
+
+async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<string, void, undefined> {
+  let before = '{"answers":[';
+  for await (const event of events) {
+    if (event.kind === "progress") continue;
+    const written = JSON.stringify(wire.writeBatchEvent(event));
+    if (event.kind === "end") yield `${before === "," ? "" : before}],${written.slice(1)}`;
+    else yield `${before}${written}`;
+    before = ",";
+  }
+}
+
+/** Sends texts as they come; stops what makes them when nobody reads any more. */
+function streamOf(
+  texts: AsyncGenerator<string, void, undefined>,
+  stop: AbortController,
+  gone: AbortSignal,
+  onFault: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await texts.next();
+        if (done) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      } catch (error) {
+        if (!gone.aborted && !isConnectionLost(error)) onFault(error);
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      stop.abort();
+      await texts.return();
+    },
+  });
+}
+
+/** What reading a request's body throws when its client goes away before it ends. */
+function isConnectionLost(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ECONNRESET";
+}

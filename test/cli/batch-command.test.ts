@@ -1,0 +1,66 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { batchLine } from "../../src/http/batch-contract.js";
+import { commands } from "./memstem-process.js";
+
+const environment = { MEMSTEM_SOURCE: "none" };
+const request = (n: number) => ({
+  user_id: `user-${n % 2}`,
+  request_id: `r-${n}`,
+  query: `Question ${n}?`,
+  memories: [0, 1, 2].map((at) => ({ id: `m-${(n + at) % 5}`, memory: `Fact ${(n + at) % 5} is this.` })),
+});
+
+describe("memstem batch", () => {
+  const memstem = commands();
+
+  function written(...lines: readonly string[]): string {
+    const file = join(memstem.root, "requests.jsonl");
+    writeFileSync(file, lines.join("\n"));
+    return file;
+  }
+  const answersIn = (text: string) =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => batchLine.parse(JSON.parse(line)));
+
+  it("answers every line of a file, in the order in which they are to be executed", async () => {
+    const file = written(...Array.from({ length: 20 }, (_, n) => JSON.stringify(request(n))));
+    const { code, stdout, stderr } = await memstem.run(["batch", file], { environment });
+    expect(code).toBe(0);
+    const answers = answersIn(stdout).flatMap((line) => ("answer" in line ? [line] : []));
+    expect(answers.map(({ rank }) => rank)).toEqual(Array.from({ length: 20 }, (_, at) => at));
+    expect(new Set(answers.map(({ index }) => index)).size).toBe(20);
+    expect(stderr).toBe("20 composed, 0 failed\n");
+  });
+
+  it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {
+    const file = written(
+      JSON.stringify(request(0)),
+      "{",
+      JSON.stringify({ query: "Whose?" }),
+      JSON.stringify(request(1)),
+    );
+    const out = join(memstem.root, "answers.jsonl");
+    const ended = await memstem.run(["batch", file, "--out", out, "--window", "2"], { environment });
+    expect(ended).toMatchObject({ code: 1, stdout: "", stderr: "2 composed, 2 failed\n" });
+    const lines = answersIn(readFileSync(out, "utf8"));
+    expect(
+      lines.map((line) => ("problem" in line ? [line.index, line.problem.status] : "answer" in line && line.index)),
+    ).toEqual([[1, 422], 0, [2, 422], 3]);
+  });
+
+  it.each([
+    ["a file that is not there", ["batch", "/nowhere/requests.jsonl"], "ENOENT"],
+    ["an answer file that cannot be written", ["batch", import.meta.filename, "--out", "/nowhere/out"], "ENOENT"],
+    ["no file", ["batch"], "missing required argument"],
+    ["a window of nothing", ["batch", import.meta.filename, "--window", "0"], "whole number"],
+  ])("refuses %s", async (_what, args, message) => {
+    const { code, stdout, stderr } = await memstem.run(args, { environment });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain("    at ");
+  });
+});
