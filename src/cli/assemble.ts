@@ -21,7 +21,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     residency: residencyModel(residencyOf(settings)),
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
-    now: Date.now,
+    now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });

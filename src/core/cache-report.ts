@@ -8,6 +8,8 @@ export interface ReportedRequest {
   readonly leaf: NodeId;
   /** Turns are numbered in the order in which they were composed: the scope's logical clock. */
   readonly turn: TurnId;
+  /** When it was composed, in milliseconds since the epoch. */
+  readonly at: number;
   readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens">;
 }
 
@@ -34,10 +36,16 @@ const SCALED_ERROR = 0.02;
 const UNSCALED_ERROR = 0.1;
 
 /**
+ * Milliseconds that an engine may take to compute a prompt. Of two requests sent at once the second cannot hit what the first has not
+ * written yet, which says nothing of what the engine keeps.
+ */
+const IN_FLIGHT_MS = 5_000;
+
+/**
  * Tokens of a prompt, as the plan counts them, up to which an engine may have held it when it served the request: what it reported,
  * what the rest of its last step could hide, and what the estimates may be off.
  */
-export function reachOf({ plan }: ReportedRequest, { cachedTokens, promptTokens }: CacheReport): number {
+export function reachOf({ plan }: Pick<ReportedRequest, "plan">, { cachedTokens, promptTokens }: CacheReport): number {
   const isScaled = promptTokens !== null && promptTokens > 0;
   const scale = isScaled ? plan.totalTokens / promptTokens : 1;
   const step = STEPS.find((tokens) => cachedTokens % tokens === 0) ?? 1;
@@ -48,7 +56,7 @@ export function reachOf({ plan }: ReportedRequest, { cachedTokens, promptTokens 
 /**
  * Corrects the index by what an engine reported (ARCHITECTURE.md, "honest about the cache"): its count is the truth. What was expected
  * to hit and did not had gone by the time the request was served, and with it everything that stood behind it or was used no later,
- * unless a later request was served it; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
+ * unless a later request was served it, or one so shortly before that it was not written yet; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
  * hit is as young as `now`, in milliseconds, when the report came. A request that has left the index itself says nothing.
  */
 export function takeReport(
@@ -57,10 +65,11 @@ export function takeReport(
   report: CacheReport,
   now: number,
 ): Correction {
-  const { leaf, turn, plan } = request;
+  const { leaf, turn, at, plan } = request;
   const held = index.tokens;
   const reach = reachOf(request, report);
-  if (reach < plan.expectedCachedTokens) index.miss(leaf, turn, report.cachedTokens === 0 ? 0 : reach);
+  if (reach < plan.expectedCachedTokens)
+    index.miss(leaf, turn, report.cachedTokens === 0 ? 0 : reach, at - IN_FLIGHT_MS);
   index.refresh(leaf, turn, now);
   return { tokensRemoved: Math.max(0, held - index.tokens) };
 }

@@ -171,9 +171,10 @@ export class ContextIndex {
   /**
    * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens. What stood behind more
    * of its path was gone, and so was all that had been used no later than that: caches let go of what was used longest ago. It is removed
-   * unless it was served since, as the request's own path was. Where nothing was hit, all that was used before is gone.
+   * unless it was served since, as the request's own path was. Where nothing was hit, all that was used before is gone. What was used
+   * after `settled`, in milliseconds, may not have been written yet when the request came: of that a miss says nothing.
    */
-  miss(id: NodeId, clock: number, tokens: number): void {
+  miss(id: NodeId, clock: number, tokens: number, settled: number): void {
     const end = this.#forest.places.get(id);
     if (end === undefined) return;
     const bereft: Place[] = [];
@@ -182,7 +183,7 @@ export class ContextIndex {
     for (let place: Place | null = end; place !== null && depthOf(place) > tokens; place = place.above) {
       const pending = [...placesBehind(place)].filter((behind) => behind !== served);
       for (let behind = pending.pop(); behind !== undefined; behind = pending.pop()) {
-        if (behind.row.lastUsed >= clock) pending.push(...placesBehind(behind));
+        if (behind.row.lastUsed >= clock || behind.row.usedAt > settled) pending.push(...placesBehind(behind));
         else {
           gone = Math.max(gone, behind.row.lastUsed);
           this.#forest.removeBranch(behind);
@@ -194,7 +195,7 @@ export class ContextIndex {
     this.#pruneAll(bereft);
     for (const place of this.#forest.places.values()) {
       if (place.row.lastUsed > gone) return;
-      if (isLeaf(place)) this.#forest.cut(place);
+      if (isLeaf(place) && place.row.usedAt <= settled) this.#forest.cut(place);
     }
   }
 

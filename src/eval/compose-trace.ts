@@ -26,6 +26,8 @@ import { ServedPrefixes } from "./served-prefixes.js";
 
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 const NO_ANSWER = "I don't know.";
+/** Milliseconds between two questions: time to read an answer and ask on. */
+const PAUSE_MS = 30_000;
 
 /** What prompts are made of a trace with. */
 export interface ReplayOptions {
@@ -94,7 +96,8 @@ export function* composeTrace(
   );
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   let standing: readonly number[] = [];
-  for (const { question, answer, retrieved, evidence } of trace.questions.slice(0, options.limit)) {
+  for (const [at, { question, answer, retrieved, evidence }] of trace.questions.slice(0, options.limit).entries()) {
+    const now = at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
     const retrievedTokens = sum(asked);
     const spoken: ChatMessage = { role: "user", content: question };
@@ -107,7 +110,7 @@ export function* composeTrace(
       memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
       annotations: DEFAULT_ANNOTATIONS,
       residency: options.residency ?? KEEPS_ALL,
-      now: 0,
+      now,
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
       countTokens,
@@ -140,6 +143,6 @@ export function* composeTrace(
     };
     if (cachedTokens === undefined) continue;
     const { leaf, turn, plan } = composition;
-    takeReport(state.index, { leaf, turn: turn.id, plan }, { cachedTokens, promptTokens: tokens.length }, 0);
+    takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, { cachedTokens, promptTokens: tokens.length }, now);
   }
 }

@@ -5,8 +5,6 @@ import type { RecordedTrace } from "./recorded-trace.js";
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
 export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens"> {
   readonly promptTokens: number;
-  /** Tokens that the plan expected the cache to hold. */
-  readonly expectedCachedTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
   readonly uncachedTokens: number;

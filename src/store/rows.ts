@@ -98,6 +98,7 @@ export function readServed(row: typeof requests.$inferSelect): ServedRequest {
   return {
     leaf: row.leaf as NodeId,
     turn: row.turn as TurnId,
+    at: row.createdAt,
     plan: readAnswer(row.answer).plan,
     evicted: row.evicted,
     observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),

@@ -75,6 +75,8 @@ export interface Observation {
 export interface ServedRequest {
   readonly leaf: NodeId;
   readonly turn: TurnId;
+  /** When it was composed, in milliseconds since the epoch. */
+  readonly at: number;
   readonly plan: Plan;
   readonly evicted: boolean;
   /** Everything that the engine reported so far; null for nothing. */

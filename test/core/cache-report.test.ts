@@ -1,9 +1,11 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reachOf } from "../../src/core/cache-report.js";
 import type { Composition } from "../../src/core/compose.js";
-import type { NodeId, TurnId } from "../../src/core/ids.js";
-import { residencyModel } from "../../src/core/residency.js";
+import { KEEPS_ALL, residencyModel } from "../../src/core/residency.js";
 import { Chat, memory, system, UserScope, user } from "./scope-fixture.js";
+import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
+import { anySequence } from "./served-sequences.js";
 
 /** A memory of some 250 tokens, so that one block is more than any engine's step. */
 const big = (name: string) => memory(name, `${name} ${"x".repeat(1_000)}`);
@@ -11,8 +13,13 @@ const bigs = (...names: readonly string[]) => names.map(big);
 
 const INSTRUCTIONS = system("Be kind. ".repeat(150));
 
-/** Composes one prompt with memories of these names. */
+const MINUTE = 60_000;
+/** A time after which a cache lets go, for the tests of age. */
+const TTL = 60 * MINUTE;
+
+/** Composes one prompt with memories of these names, a minute after what was before. */
 function ask(scope: UserScope, ...names: readonly string[]): Composition {
+  scope.now += MINUTE;
   return scope.compose([INSTRUCTIONS, user("?")], bigs(...names));
 }
 
@@ -51,11 +58,11 @@ describe("a report of a full hit", () => {
   });
 
   it("makes what it hit young, for a model that lets go by age", () => {
-    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: 1_000 }));
+    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
     const first = ask(scope, "a");
-    scope.now = 600;
+    scope.now += TTL - MINUTE;
     scope.report(first, 0);
-    scope.now = 1_500;
+    scope.now += TTL - 2 * MINUTE;
     expect(expected(scope, "a")).toBeGreaterThan(0);
   });
 });
@@ -120,6 +127,7 @@ describe("a report of a miss at the head", () => {
     branch.history.push(...chat.history.slice(1, 3), user("Another second question"));
     const other = branch.again(bigs("other"));
     expect(other.plan.expectedCachedTokens).toBeGreaterThan(500 / 4);
+    scope.now += MINUTE;
     const fourth = chat.ask("Question 4", bigs("m4"));
     scope.report(fourth, 0);
     scope.state.index.check();
@@ -143,13 +151,11 @@ describe("a late report", () => {
   });
 
   it("does not make young what a later request used", () => {
-    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: 1_000 }));
+    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
     const first = ask(scope, "a");
-    scope.now = 500;
     ask(scope, "a");
-    scope.now = 1_400;
+    scope.now += TTL - MINUTE;
     scope.report(first, 0);
-    scope.now = 1_500;
     expect(expected(scope, "a")).toBe(0);
   });
 
@@ -163,6 +169,18 @@ describe("a late report", () => {
     expect(scope.state.index.entries(100)).toEqual(before);
   });
 
+  it("of one of two requests sent at once does not take what the other had not written yet for gone", () => {
+    const scope = new UserScope();
+    ask(scope, "a");
+    const first = ask(scope, "a", "b");
+    scope.now -= MINUTE - 100;
+    const second = ask(scope, "a", "b", "c");
+    expect(second.plan.expectedCachedTokens).toBe(upTo(second, 2));
+    expect(scope.report(second, upTo(second, 1))).toEqual({ tokensRemoved: 0 });
+    scope.evict(second.leaf);
+    expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
+  });
+
   it("said again changes nothing more", () => {
     const scope = new UserScope();
     ask(scope, "a", "b", "d");
@@ -171,6 +189,38 @@ describe("a late report", () => {
     const left = scope.state.index.entries(100);
     expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
     expect(scope.state.index.entries(100)).toEqual(left);
+  });
+});
+
+describe("a miss", () => {
+  it("leaves nothing that stood behind the missed part and was not served since, and all that was", () => {
+    const life = fc.property(
+      fc.array(anySequence, { minLength: 2, maxLength: 12 }),
+      fc.nat(11),
+      fc.nat(80),
+      (sequences, nth, hit) => {
+        const prompts = new ServedPrompts(KEEPS_ALL, 1_000);
+        for (const sequence of sequences) {
+          prompts.now += MINUTE;
+          prompts.serve(sequence);
+        }
+        const request = prompts.served[nth % sequences.length] as PromptServed;
+        prompts.index.miss(request.node, request.clock, hit, request.at - 1);
+        prompts.index.check();
+        for (const prompt of prompts.served)
+          if (prompt.clock >= request.clock) expect(prompts.holds(prompt)).toBe(true);
+        for (const { labels, lastUsed } of prompts.index.entries(1_000)) {
+          if (lastUsed >= request.clock) continue;
+          let shared = HEAD_TOKENS;
+          for (const [at, block] of labels.entries()) {
+            if (request.labels[at] !== block) break;
+            shared += blockTokens(block);
+          }
+          expect(shared).toBeLessThanOrEqual(hit);
+        }
+      },
+    );
+    fc.assert(life, { numRuns: 500 });
   });
 });
 
@@ -187,7 +237,7 @@ describe("a request's turn", () => {
 });
 
 describe("how far a report reaches", () => {
-  const request = { leaf: 1 as NodeId, turn: 1 as TurnId, plan: { expectedCachedTokens: 1_000, totalTokens: 1_200 } };
+  const request = { plan: { expectedCachedTokens: 1_000, totalTokens: 1_200 } };
   const reach = (cachedTokens: number, promptTokens: number | null) => reachOf(request, { cachedTokens, promptTokens });
 
   it.each([

@@ -11,9 +11,9 @@ import { Chat, countTokens, memory, UserScope } from "./scope-fixture.js";
 
 const MODELS: readonly ResidencyConfig[] = [
   { kind: "all" },
-  { kind: "ttl", ttlMs: 3_000 },
+  { kind: "ttl", ttlMs: 15_000 },
   { kind: "capacity", tokens: 150 },
-  { kind: "ttl-and-capacity", ttlMs: 3_000, tokens: 150 },
+  { kind: "ttl-and-capacity", ttlMs: 15_000, tokens: 150 },
 ];
 
 const anyStep = fc.record({
@@ -22,7 +22,7 @@ const anyStep = fc.record({
   memories: fc.array(fc.tuple(fc.nat(9), fc.nat(7)), { maxLength: 6 }),
   /** Tokens of carried blocks allowed beside the retrieved ones; null: another policy. */
   carry: fc.option(fc.nat(40)),
-  after: fc.nat(2_000),
+  after: fc.nat(10_000),
   forget: fc.option(fc.nat(9), { freq: 5 }),
   /** Of the requests so far. */
   evict: fc.option(fc.nat(20)),

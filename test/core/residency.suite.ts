@@ -101,7 +101,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       prompts.index.evict(one.node);
       prompts.expire();
       expect(prompts.holds(one)).toBe(false);
-      prompts.index.miss(prompts.serve(labels(4)).node, 3, 0);
+      prompts.index.miss(prompts.serve(labels(4)).node, 3, 0, prompts.now);
       prompts.expire();
       expect(prompts.holds(two)).toBe(false);
       prompts.index.check();

@@ -3,7 +3,7 @@ import { type CacheReport, type Correction, takeReport } from "../../src/core/ca
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../src/core/engine-model.js";
-import type { ConversationId, Digest, MemoryId, NodeId } from "../../src/core/ids.js";
+import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
 import type { ChatMessage } from "../../src/core/message.js";
 import type { OrderingPolicy } from "../../src/core/ordering.js";
@@ -66,6 +66,7 @@ export class UserScope {
   readonly #turns = new Map<ConversationId, Turn[]>();
   readonly #sections = new Set<Digest>();
   readonly #rows = new StoredRows();
+  readonly #composedAt = new Map<TurnId, number>();
   /** What time it is, in milliseconds; the test's to move on. */
   now = 0;
 
@@ -103,6 +104,7 @@ export class UserScope {
       isOurs: (section) => this.#sections.has(section),
     });
     stored.push(structuredClone(composition.turn));
+    this.#composedAt.set(composition.turn.id, this.now);
     for (const section of composition.sections) this.#sections.add(section);
     this.#rows.apply(this.#state.drain());
     return composition;
@@ -134,7 +136,7 @@ export class UserScope {
     cachedTokens: number,
     promptTokens: CacheReport["promptTokens"] = null,
   ): Correction {
-    const request = { leaf, turn: turn.id, plan };
+    const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
     const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
     this.#rows.apply(this.#state.drain());
     return correction;

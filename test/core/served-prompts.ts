@@ -14,7 +14,13 @@ export type PromptEvent =
       readonly after: number;
     }
   | { readonly kind: "evict"; readonly nth: number }
-  | { readonly kind: "report"; readonly nth: number; readonly hit: number; readonly after: number }
+  | {
+      readonly kind: "report";
+      readonly nth: number;
+      readonly hit: number;
+      readonly after: number;
+      readonly inFlight: number;
+    }
   | { readonly kind: "forget"; readonly labels: readonly Label[] };
 
 const after = fc.integer({ min: 0, max: 5_000 });
@@ -35,7 +41,13 @@ export const anyPromptEvents: fc.Arbitrary<PromptEvent[]> = fc.array(
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), nth }) },
     {
       weight: 2,
-      arbitrary: fc.record({ kind: fc.constant("report" as const), nth, hit: fc.nat({ max: 80 }), after }),
+      arbitrary: fc.record({
+        kind: fc.constant("report" as const),
+        nth,
+        hit: fc.nat({ max: 80 }),
+        after,
+        inFlight: fc.constantFrom(0, 3_000),
+      }),
     },
     {
       weight: 1,
@@ -60,6 +72,7 @@ export interface PromptServed {
   readonly labels: readonly Label[];
   readonly node: NodeId;
   readonly clock: number;
+  readonly at: number;
   /** Of the whole prompt. */
   readonly tokens: number;
 }
@@ -91,7 +104,7 @@ export class ServedPrompts {
         this.now += event.after;
         const request = this.served[event.nth];
         if (request === undefined) break;
-        this.index.miss(request.node, request.clock, event.hit);
+        this.index.miss(request.node, request.clock, event.hit, request.at - event.inFlight);
         this.index.refresh(request.node, request.clock, this.now);
         break;
       }
@@ -111,7 +124,7 @@ export class ServedPrompts {
     const clock = this.served.length + 1;
     const node = this.index.insert(anchor, labels, clock, prompt);
     const tokens = tokensBefore + labels.reduce((sum, block) => sum + blockTokens(block), 0) + BEHIND_TOKENS;
-    const prompted = { anchor, labels, node, clock, tokens };
+    const prompted = { anchor, labels, node, clock, at: this.now, tokens };
     this.served.push(prompted);
     this.store();
     return prompted;

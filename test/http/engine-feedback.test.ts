@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { feedbackResult, indexResult } from "../../src/http/contracts.js";
 import { servedApp } from "./served-app.js";
 
@@ -44,6 +44,9 @@ describe("POST /evict", () => {
 
 describe("POST /feedback", () => {
   const app = servedApp();
+  afterEach(() => {
+    vi.useRealTimers();
+  });
   const feedback = async (body: object) =>
     feedbackResult.parse(JSON.parse((await app.send("POST", "/feedback", body)).text));
 
@@ -68,7 +71,9 @@ describe("POST /feedback", () => {
     }));
     const compose = (request_id: string, ...memories: unknown[]) =>
       app.compose({ user_id: "ada", request_id, query: "Well?", memories });
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
     await compose("r-1", long, other);
+    vi.useRealTimers();
     const { plan } = await compose("r-2", long, third);
     expect(plan.expected_cached_tokens).toBeGreaterThan(200);
     const report = { user_id: "ada", request_id: "r-2", prompt_tokens: plan.total_tokens, cached_tokens: 0 };

@@ -19,6 +19,12 @@ const FACT_TOKENS = expect.toSatisfy((tokens: number) => tokens > 250 && tokens 
 
 const ask = (service: Memstem, requestId: string, ...names: readonly string[]) =>
   composeWith(service, { userId: "ana", requestId, query: "?", memories: facts(...names) });
+/** A service to which requests come a minute apart. */
+const openSlowly: typeof openService = (options = {}) => {
+  let minutes = 0;
+  return openService({ now: () => NOON + 60_000 * ++minutes, ...options });
+};
+
 const report = (service: Memstem, requestId: string, cachedTokens: number) =>
   service.feedback(ana, null, requestId as RequestId, { cachedTokens });
 const nodes = (service: Memstem, of: UserId = ana) => service.describeIndex(of, null, 1_000).nodes;
@@ -26,7 +32,7 @@ const nodes = (service: Memstem, of: UserId = ana) => service.describeIndex(of, 
 describe("feedback", () => {
   it("that shows a miss ends what the next request expects, also after a restart", async () => {
     const file = join(directory, "restart.db");
-    const [steady, reopened] = [openService(), openService({ file })];
+    const [steady, reopened] = [openSlowly(), openSlowly({ file })];
     for (const service of [steady, reopened]) {
       await ask(service, "r1", "a", "b");
       await ask(service, "r2", "a", "c");
@@ -35,7 +41,7 @@ describe("feedback", () => {
       expect(corrected).toEqual({ tokensRemoved: FACT_TOKENS });
     }
     await reopened.close();
-    const again = openService({ file });
+    const again = openSlowly({ file });
     const next = await ask(again, "r3", "b", "a");
     expect(next).toEqual(await ask(steady, "r3", "b", "a"));
     expect(next.blocks.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
@@ -46,7 +52,7 @@ describe("feedback", () => {
   });
 
   it("corrects once: the first time that it says how much was cached", async () => {
-    const service = openService();
+    const service = openSlowly();
     await ask(service, "r1", "a", "b");
     await ask(service, "r2", "a", "c");
     expect((await service.feedback(ana, null, "r2" as RequestId, { ttftMs: 12, promptTokens: 900 })).corrected).toEqual(
@@ -64,7 +70,7 @@ describe("feedback", () => {
   });
 
   it("on a request that was evicted changes nothing, and on one that never was is refused", async () => {
-    const service = openService();
+    const service = openSlowly();
     await ask(service, "r1", "a", "b");
     await ask(service, "r2", "a", "c");
     await service.evict(["r2" as RequestId]);
@@ -77,7 +83,7 @@ describe("feedback", () => {
   });
 
   it("waits its turn: what was asked for before it is composed before it", async () => {
-    const service = openService();
+    const service = openSlowly();
     await ask(service, "r1", "a", "b");
     const [second, correction, third] = await Promise.all([
       ask(service, "r2", "a", "c"),
@@ -92,7 +98,7 @@ describe("feedback", () => {
 
   it("from another process is what this one goes on with", async () => {
     const file = join(directory, "two.db");
-    const [one, two, alone] = [openService({ file }), openService({ file }), openService()];
+    const [one, two, alone] = [openSlowly({ file }), openSlowly({ file }), openSlowly()];
     for (const [n, names] of [["a", "b"], ["a", "c"], ["d"], ["a", "c", "b"]].entries()) {
       const answer = await ask(n % 2 === 0 ? one : two, `r${n}`, ...names);
       expect(answer).toEqual(await ask(alone, `r${n}`, ...names));
@@ -105,7 +111,7 @@ describe("feedback", () => {
 
   it("that comes after the cache's time is up does not bring back what it is about", async () => {
     let now = NOON;
-    const service = openService({ residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }), now: () => now });
+    const service = openSlowly({ residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }), now: () => now });
     const { plan } = await ask(service, "r1", "a");
     now += 59_000;
     await report(service, "r1", plan.expectedCachedTokens);

@@ -12,15 +12,15 @@ import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const MODELS: readonly ResidencyConfig[] = [
   { kind: "all" },
-  { kind: "ttl", ttlMs: 3_000 },
+  { kind: "ttl", ttlMs: 15_000 },
   { kind: "capacity", tokens: 200 },
-  { kind: "ttl-and-capacity", ttlMs: 3_000, tokens: 200 },
+  { kind: "ttl-and-capacity", ttlMs: 15_000, tokens: 200 },
 ];
 
 const USERS = ["ana", "bo"] as const;
 const anyStep = fc.record({
   user: fc.constantFrom(...USERS),
-  after: fc.nat(2_000),
+  after: fc.nat(10_000),
   act: fc.oneof(
     {
       weight: 5,
