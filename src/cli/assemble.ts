@@ -11,6 +11,7 @@ import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 import { residencyOf, type Settings, sourceOf } from "./settings.js";
+import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
@@ -19,6 +20,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     source,
     defaults: { policy: settings.policy, retention: settings.retention, engine: settings.engineModel },
     residency: residencyModel(residencyOf(settings)),
+    planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now: () => Date.now(),

@@ -1,11 +1,12 @@
+import { setImmediate } from "node:timers/promises";
 import {
-  type BatchPlanner,
+  type BatchRequest,
   canonicalText,
   type Digest,
   digestOf,
   type Label,
   messageDigest,
-  planBatch,
+  type PlannedRequest,
   type TokenCounter,
 } from "../core/index.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -21,6 +22,12 @@ export interface FoundRequest {
   readonly deadline: number | null;
 }
 
+/** Plans a batch, in the order in which it is to be executed; `planBatch`, wherever it runs. */
+export type Planning = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
+
+/** Requests that are made ready for a plan before others get their turn. */
+const READY_AT_ONCE = 32;
+
 /** When a request of a batch is executed, and the order of its blocks, named by the digests of their texts. */
 export interface PlannedFound<F extends FoundRequest> {
   readonly found: F;
@@ -31,11 +38,11 @@ export interface PlannedFound<F extends FoundRequest> {
  * Plans requests that are all known, of however many users, in the order in which they are to be executed. Nothing is shared between
  * scopes: a request's key names its user, its agent and all that stands before its blocks.
  */
-export function planFound<F extends FoundRequest>(
+export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
   countTokens: TokenCounter,
-  planner?: BatchPlanner,
-): PlannedFound<F>[] {
+  plan: Planning,
+): Promise<PlannedFound<F>[]> {
   const texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
   const numbers = new Map<string, Label>();
   const digests: Digest[] = [];
@@ -55,7 +62,7 @@ export function planFound<F extends FoundRequest>(
     }
     return { label, tokens: known.tokens };
   };
-  const batch = requests.map(({ request, lookup, priority, deadline }) => {
+  const ready = ({ request, lookup, priority, deadline }: F): BatchRequest => {
     const { userId, agentId, conversationId, messages } = request;
     const scope = JSON.stringify([userId, agentId]);
     const memories = "found" in lookup ? lookup.found : [];
@@ -68,8 +75,13 @@ export function planFound<F extends FoundRequest>(
       ...(deadline === null ? {} : { deadline }),
       ...(conversationId === null ? {} : { conversation: JSON.stringify([userId, agentId, conversationId]) }),
     };
-  });
-  return planBatch(batch, planner).map(({ request, order }) => ({
+  };
+  const batch: BatchRequest[] = [];
+  for (const request of requests) {
+    batch.push(ready(request));
+    if (batch.length % READY_AT_ONCE === 0) await setImmediate();
+  }
+  return (await plan(batch)).map(({ request, order }) => ({
     found: requests[request] as F,
     order: order.map((label) => digests[label] as Digest),
   }));

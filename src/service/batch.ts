@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import type { BatchPlanner, Digest, TokenCounter } from "../core/index.js";
-import { type FoundRequest, planFound } from "./batch-planning.js";
+import type { Digest, TokenCounter } from "../core/index.js";
+import { type FoundRequest, type Planning, planFound } from "./batch-planning.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import type { MemoryLookup } from "./memory-lookup.js";
@@ -49,6 +49,7 @@ export interface BatchProgress {
 /** What a batch is composed with: one user's requests are still done one after the other, and every answer is stored. */
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
+  readonly planning: Planning;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<MemoryLookup>;
   /** `order`: the plan's, used where the request names no policy. */
   composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer>;
@@ -57,7 +58,6 @@ export interface BatchComposer {
 export interface BatchOptions {
   /** Requests that are planned together. */
   readonly window: number;
-  readonly planner?: BatchPlanner | undefined;
   /** Stops the batch: what was answered stays, nothing more is composed. */
   readonly signal: AbortSignal;
 }
@@ -70,7 +70,7 @@ export interface BatchOptions {
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, planner, signal }: BatchOptions,
+  { window, signal }: BatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
@@ -98,7 +98,7 @@ export async function* composeBatch(
       progress.found = progress.composed + found.length;
       yield { kind: "progress", ...progress };
     }
-    for (const { found: input, order } of planFound(found, composer.countTokens, planner)) {
+    for (const { found: input, order } of await planFound(found, composer.countTokens, composer.planning)) {
       // Others' requests get their turn between any two.
       await setImmediate();
       signal.throwIfAborted();

@@ -13,6 +13,7 @@ import {
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
+  planBatch,
   plannedOrder,
   type RequestId,
   type ResidencyModel,
@@ -30,6 +31,7 @@ import type { MemorySource, NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation, Store } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
+import type { Planning } from "./batch-planning.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
@@ -57,6 +59,8 @@ export interface MemstemParts {
   readonly defaults: ComposeDefaults;
   /** What the engine is taken to let go of by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
+  /** How batches are planned. Default: at once, while everything else waits. */
+  readonly planning?: Planning;
   readonly countTokens: TokenCounter;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
@@ -101,6 +105,10 @@ export class Memstem {
 
   get countTokens(): TokenCounter {
     return this.parts.countTokens;
+  }
+
+  get planning(): Planning {
+    return this.parts.planning ?? (async (requests) => planBatch(requests));
   }
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
