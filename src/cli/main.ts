@@ -93,8 +93,8 @@ program
   )
   .option("--budget-ratio <number>", "memory budget, as a multiple of the tokens retrieved (default: none)", ratio)
   .addOption(
-    new Option("--layout <name>", "one prompt per question, or one conversation")
-      .choices(["single", "conversation"])
+    new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
+      .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
