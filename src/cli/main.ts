@@ -60,6 +60,7 @@ program
   )
   .argument("<file>", "where the requests are")
   .option("--out <file>", "where the answers go, one on each line (default: standard output)")
+  .option("--workers <names>", "give each request to one of these, with commas between")
   .option("--window <number>", "requests that are planned together; all of a window are in memory", tokens, 10_000)
   .addHelpText("after", settingsHelp)
   .action(async (file: string, options: BatchOptions) => {

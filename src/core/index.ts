@@ -49,4 +49,5 @@ export * from "./stored-block.js";
 export * from "./token-counter.js";
 export * from "./turn.js";
 export type { Warning } from "./warning.js";
+export { MAX_WORKERS, type WorkerRow } from "./worker-blocks.js";
 export * from "./worker-routing.js";

@@ -32,6 +32,7 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation, Store } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
+import type { WorkerMemory } from "./batch-routing.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
@@ -110,6 +111,21 @@ export class Memstem {
   get planning(): Planning {
     return this.parts.planning ?? (async (requests) => planBatch(requests));
   }
+
+  /** Which workers of batches processed what, by scope. */
+  readonly workers: WorkerMemory = {
+    processedBy: (scope, worker) =>
+      this.#scopes.use(scopeOf(scope.userId, scope.agentId), ({ state }) =>
+        [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
+      ),
+    remember: (of, worker, texts) => {
+      const scope = scopeOf(of.userId, of.agentId);
+      this.#scopes.use(scope, (working) => {
+        working.state.rememberWorker(worker, texts);
+        working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
+      });
+    },
+  };
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {

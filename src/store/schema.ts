@@ -88,12 +88,12 @@ export const indexNodes = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
 
-/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree. */
+/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree, workers. */
 export const orderingRows = sqliteTable(
   "ordering_rows",
   {
     scopeId: ofScope(),
-    kind: text("kind", { enum: ["recent", "access", "cluster"] }).notNull(),
+    kind: text("kind", { enum: ["recent", "access", "cluster", "worker"] }).notNull(),
     id: integer("id").notNull(),
     row: text("row").notNull(),
   },

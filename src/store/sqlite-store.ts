@@ -128,6 +128,10 @@ export class SqliteStore implements Store {
     });
   }
 
+  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion {
+    return this.#commit(scope, version, changes, 0, () => {});
+  }
+
   commitEviction(
     scope: Scope,
     version: StoredVersion | null,

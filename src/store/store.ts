@@ -125,6 +125,8 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
+  /** Keeps what changed in a scope beside any request. */
+  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion;
   /** Keeps what the engine reported of a request, in place of what it reported before, and what that corrected. */
   commitReport(
     scope: Scope,
