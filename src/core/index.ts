@@ -46,6 +46,7 @@ export * from "./scope-state.js";
 export { sorted } from "./sorted.js";
 export { unstorable, unstorableWithin } from "./storable-text.js";
 export * from "./stored-block.js";
+export * from "./time-law-fit.js";
 export * from "./token-counter.js";
 export * from "./turn.js";
 export type { Warning } from "./warning.js";

@@ -23,6 +23,7 @@ import {
   retained,
   type Scope,
   type ScopeBounds,
+  type TimeLaw,
   type TokenCounter,
   type UserId,
   type Warning,
@@ -35,6 +36,7 @@ import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { EngineLaw } from "./engine-law.js";
 import { NotFoundError } from "./errors.js";
 import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
@@ -43,6 +45,9 @@ import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
 
 /** Tenants come with API keys; until then there is one. */
 const TENANT = "default";
+
+/** What measured times are kept under; one service talks to one engine. */
+const DEFAULT_ENGINE = "default";
 
 /** What holds where a request does not say. */
 export interface ComposeDefaults {
@@ -81,10 +86,12 @@ const MAX_LISTED_REQUESTS = 10_000;
 export class Memstem {
   readonly #scopes: WorkingScopes;
   readonly #queues = new UserQueues();
+  readonly #law: EngineLaw;
   readonly #closing = new AbortController();
 
   constructor(private readonly parts: MemstemParts) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    this.#law = new EngineLaw(store, DEFAULT_ENGINE, parts.defaults.engine);
     this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
   }
 
@@ -102,6 +109,11 @@ export class Memstem {
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
       return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
     });
+  }
+
+  /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
+  get timeLaw(): TimeLaw | null {
+    return this.#law.law;
   }
 
   get countTokens(): TokenCounter {
@@ -179,10 +191,13 @@ export class Memstem {
     const scope = scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.#queues.run(userId, () => {
-      if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
-      return this.#scopes.use(scope, (working) =>
+      const before = store.findServed(scope, id);
+      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
+      const feedback = this.#scopes.use(scope, (working) =>
         reportIn(working, store, scope, { id, observation }, residency, now()),
       );
+      if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
+      return feedback;
     });
   }
 
@@ -292,7 +307,7 @@ export class Memstem {
       memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
       retention: request.retention ?? defaults.retention,
-      engine: defaults.engine,
+      engine: this.#law.model,
       countTokens,
       isOurs: (section) => store.knowsSection(scope, section),
     });
