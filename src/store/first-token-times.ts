@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lte, sql } from "drizzle-orm";
 import type { FirstTokenTime } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
 import { firstTokenTimes as times } from "./schema.js";
@@ -37,7 +37,7 @@ export class FirstTokenTimes {
           .run();
         transaction
           .delete(times)
-          .where(and(eq(times.engine, engine), lt(times.number, number - most)))
+          .where(and(eq(times.engine, engine), lte(times.number, number - most)))
           .run();
       },
       { behavior: "immediate" },
