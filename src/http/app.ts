@@ -9,6 +9,7 @@ import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import * as wire from "./contracts.js";
+import { Metrics } from "./metrics.js";
 import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
@@ -53,10 +54,13 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     },
   });
 
+  const metrics = new Metrics(memstem);
+  memstem.observe(metrics);
   app.use(async (c, next) => {
     const start = parts.clock();
     await next();
     const { method, routePath } = c.req;
+    metrics.served(method, routePath, c.res.status, parts.clock() - start);
     parts.onRequest({
       method,
       route: routePath,
@@ -162,6 +166,14 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       return c.json({ status: "ok" as const, version: parts.version, source: memstem.sourceName }, 200);
     },
   );
+
+  app.openAPIRegistry.registerPath({
+    method: "get",
+    path: "/metrics",
+    summary: "Counters and gauges for Prometheus",
+    responses: { 200: { description: "Text", content: { "text/plain": { schema: wire.metricsText } } } },
+  });
+  app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   app.doc31("/openapi.json", {
     openapi: "3.1.0",

@@ -201,6 +201,8 @@ export const indexResult = z
   })
   .meta({ id: "Index" });
 
+export const metricsText = z.string().meta({ description: "Prometheus' text format; numbers, routes and codes only." });
+
 export const userPath = z.strictObject({ user_id: field.userId });
 export const memoryPath = z.strictObject({ user_id: field.userId, memory_id: field.memoryId });
 export const forgetUserResult = z.object({ user_id: z.string(), scopes: z.int() }).meta({ id: "ForgottenUser" });

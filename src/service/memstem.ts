@@ -76,6 +76,14 @@ export interface MemstemParts {
   readonly scopeBounds?: ScopeBounds;
 }
 
+/** Is told what a service did, whoever asked for it. */
+export interface MemstemObserver {
+  /** A prompt was composed and stored; a repeated answer is not told again. */
+  composed(answer: ComposeAnswer): void;
+  /** An engine's report was taken in. */
+  reported(feedback: Feedback): void;
+}
+
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
 
@@ -88,11 +96,17 @@ export class Memstem {
   readonly #queues = new UserQueues();
   readonly #law: EngineLaw;
   readonly #closing = new AbortController();
+  #observer: MemstemObserver | null = null;
 
   constructor(private readonly parts: MemstemParts) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
     this.#law = new EngineLaw(store, DEFAULT_ENGINE, parts.defaults.engine);
     this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+  }
+
+  /** From now on tells this observer, and no other. */
+  observe(observer: MemstemObserver): void {
+    this.#observer = observer;
   }
 
   /** Name of the configured memory source; null for none. */
@@ -109,6 +123,11 @@ export class Memstem {
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
       return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
     });
+  }
+
+  /** How much it has to do with now. */
+  get load(): { readonly scopes: number; readonly bytes: number; readonly busyUsers: number } {
+    return { scopes: this.#scopes.size, bytes: this.#scopes.weight, busyUsers: this.#queues.busy };
   }
 
   /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
@@ -196,6 +215,7 @@ export class Memstem {
       const feedback = this.#scopes.use(scope, (working) =>
         reportIn(working, store, scope, { id, observation }, residency, now()),
       );
+      this.#observer?.reported(feedback);
       if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
       return feedback;
     });
@@ -327,7 +347,9 @@ export class Memstem {
       request: { id: requestId, leaf: composition.leaf, body, answer },
       at,
     });
-    return composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+    const composed = composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+    this.#observer?.composed(composed);
+    return composed;
   }
 
   #evictIn(scope: Scope, ids: readonly RequestId[]): readonly RequestId[] {
