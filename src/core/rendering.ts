@@ -138,6 +138,23 @@ export function sectionAtStart(text: string): string | null {
   return parseSection(section) === null ? null : section;
 }
 
+/**
+ * Where the blocks of the section that a text begins with stand: the offsets, in characters, at which each starts, and, last, where they
+ * end. What follows there is another text every turn. Empty where there is no section or no block in it.
+ */
+export function blockBounds(text: string): readonly number[] {
+  const section = sectionAtStart(text);
+  if (section === null) return [];
+  const bounds: number[] = [];
+  let at = OPEN.length;
+  for (const line of section.slice(OPEN.length, -CLOSE.length).split("\n")) {
+    if (BLOCK_LINE.test(line)) bounds.push(at);
+    else if (!line.startsWith("  ")) break;
+    at += line.length + 1;
+  }
+  return bounds.length === 0 ? [] : [...bounds, at];
+}
+
 /** What a strict reader sees in a section: the blocks with their texts, and the annotation lines. */
 export interface ParsedSection {
   readonly blocks: readonly { readonly label: number; readonly replaces: readonly number[]; readonly text: string }[];
