@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { ENGINES } from "../engines/engines.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -18,7 +19,13 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
   return new Memstem({
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
-    defaults: { policy: settings.policy, retention: settings.retention, engine: settings.engineModel },
+    defaults: {
+      policy: settings.policy,
+      retention: settings.retention,
+      engine: settings.engineModel,
+      engineFamily: settings.engineFamily,
+    },
+    engines: ENGINES,
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
     countTokens: countO200k,

@@ -9,6 +9,7 @@ import {
   RETENTION_NAMES,
   type ResidencyConfig,
 } from "../core/index.js";
+import { ENGINE_NAMES } from "../engines/engine-adapter.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { engineModel } from "./engine-model-setting.js";
 
@@ -69,6 +70,11 @@ const SETTINGS = {
     `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
     engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
     DEFAULT_ENGINE_MODEL,
+  ),
+  engineFamily: setting(
+    "MEMSTEM_ENGINE_FAMILY",
+    `engine that prompts go to where a request names none: ${ENGINE_NAMES.join(", ")}`,
+    z.enum(ENGINE_NAMES).default("generic"),
   ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",

@@ -66,7 +66,10 @@ export const composeBody = z
         "What later prompts of the conversation keep of the memories that this one gives: `keep` all (prompts only grow), `volatile` the memories but not what points at them, `ephemeral` nothing, `auto` what the engine's cost model says is cheapest.",
     }),
     annotations: annotationsWanted.nullish(),
-    engine: field.engine.nullish(),
+    engine: field.engine.nullish().meta({
+      description:
+        "The engine family that the prompt goes to; the answer's `engine` says what to send along, and for `anthropic` and `openai-breakpoints` the messages carry the provider's cache marks. Default: the configured one.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also give the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest" });
@@ -116,7 +119,9 @@ export const composeResult = z
         }),
       })
       .meta({ id: "Plan", description: "What the prompt should cost; token figures are estimates." }),
-    engine: z.object({ fields: z.record(z.string(), z.unknown()), headers: z.record(z.string(), z.string()) }),
+    engine: z
+      .object({ fields: z.record(z.string(), z.unknown()), headers: z.record(z.string(), z.string()) })
+      .meta({ description: "What to put into the engine's request body, and on it as headers." }),
     warnings: z.array(
       z
         .object({ code: z.string(), message: z.string(), memory_ids: z.array(z.string()).optional() })
@@ -247,6 +252,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
             wording: annotations.wording,
           }
         : annotations,
+    engine: body.engine,
     prompt: body.prompt,
   });
 }

@@ -18,6 +18,7 @@ import {
   unstorableWithin,
   wordingProblem,
 } from "../core/index.js";
+import { ENGINE_NAMES } from "../engines/engine-adapter.js";
 import { readMem0Answer } from "../memory/mem0-answer.js";
 
 /*
@@ -122,7 +123,8 @@ export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** What a plan says of one turn. */
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
-export const engine = z.enum(["generic"], 'only "generic" is supported');
+/** The engine family that a prompt goes to. */
+export const engine = z.enum(ENGINE_NAMES);
 
 /** Engines or agents with a prefix cache of their own, by name; a name may go into a header. */
 export const workers = z

@@ -28,6 +28,7 @@ import {
   type UserId,
   type Warning,
 } from "../core/index.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import type { MemorySource, NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation, Store } from "../store/store.js";
@@ -55,6 +56,7 @@ export interface ComposeDefaults {
   readonly retention: RetentionName;
   /** What prompts cost the engine that they go to. */
   readonly engine: EngineModel;
+  readonly engineFamily: EngineName;
 }
 
 /** What the service is made of; built in one place. */
@@ -63,6 +65,8 @@ export interface MemstemParts {
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
   readonly defaults: ComposeDefaults;
+  /** How every engine family is spoken to. */
+  readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
   /** What the engine is taken to let go of by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
   /** How batches are planned. Default: at once, while everything else waits. */
@@ -293,11 +297,13 @@ export class Memstem {
   ): ComposeAnswer {
     const { store, defaults, countTokens } = this.parts;
     const { state } = working;
-    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
+    // In which form it is answered is no part of what was asked for.
+    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
+    const form = { prompt: request.prompt, engine: this.parts.engines[request.engine ?? defaults.engineFamily] };
     if (request.requestId !== null) {
       const answered = store.findRequest(scope, request.requestId);
       if (answered !== null) {
-        const again = answerAgain(request.requestId, answered, state.register.textOf, request.prompt);
+        const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
         return answered.body === body ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
       }
     }
@@ -347,7 +353,7 @@ export class Memstem {
       request: { id: requestId, leaf: composition.leaf, body, answer },
       at,
     });
-    const composed = composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+    const composed = composeAnswer({ ...composition, requestId, scope }, answer, form);
     this.#observer?.composed(composed);
     return composed;
   }

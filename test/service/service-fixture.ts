@@ -11,6 +11,7 @@ import {
   type ScopeBounds,
   type UserId,
 } from "../../src/core/index.js";
+import { ENGINES } from "../../src/engines/engines.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { type ComposeOptions, readComposeOptions } from "../../src/service/compose-request.js";
 import { Memstem } from "../../src/service/memstem.js";
@@ -43,7 +44,8 @@ export function openService({
   return new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine },
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
+    engines: ENGINES,
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
     now: () => NOON,
