@@ -47,9 +47,6 @@ import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
 /** Tenants come with API keys; until then there is one. */
 const TENANT = "default";
 
-/** What measured times are kept under; one service talks to one engine. */
-const DEFAULT_ENGINE = "default";
-
 /** What holds where a request does not say. */
 export interface ComposeDefaults {
   readonly policy: PolicyName;
@@ -104,7 +101,7 @@ export class Memstem {
 
   constructor(private readonly parts: MemstemParts) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
-    this.#law = new EngineLaw(store, DEFAULT_ENGINE, parts.defaults.engine);
+    this.#law = new EngineLaw(store, parts.defaults.engineFamily, parts.defaults.engine);
     this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
   }
 
