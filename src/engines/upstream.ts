@@ -114,7 +114,7 @@ export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstr
       clearTimeout(timer);
       signal.removeEventListener("abort", abandon);
       const stale = failure === null && attempt.reusedSocket && causeOf(error) === "ECONNRESET";
-      // A kept connection that the engine closed just then: nothing of the request was read, so it is sent on a new one.
+      // A kept connection that the engine closed just then; a completion changes nothing there, so it may be asked for again.
       if (stale) return send(call, signal);
       throw new UpstreamError(name, failure ?? { kind: "unreachable", cause: causeOf(error) });
     }

@@ -78,7 +78,7 @@ export class Chat {
     try {
       const { answer, asksUsage } = await this.#send(request, composed, signal);
       if (answer.status >= 400) {
-        this.#neverServed(composed);
+        this.#neverServed(request, composed);
         return { ...answer, composed, usage: null };
       }
       const exchange = { request, composed, started, observed: new ObservedAnswer() };
@@ -89,7 +89,7 @@ export class Chat {
       return { ...(await this.#whole(answer, exchange)), composed };
     } catch (error) {
       // Where the client went away, the engine may have computed the prompt.
-      if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(composed);
+      if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(request, composed);
       throw error;
     }
   }
@@ -175,8 +175,8 @@ export class Chat {
   }
 
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
-  #neverServed(composed: ComposeAnswer | null): void {
-    if (composed !== null) this.parts.memstem.evict([composed.requestId]).catch(this.parts.onFault);
+  #neverServed({ userId }: ChatRequest, composed: ComposeAnswer | null): void {
+    if (composed !== null) this.parts.memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
 }
 
