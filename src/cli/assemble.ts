@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { ENGINES } from "../engines/engines.js";
+import { openUpstream } from "../engines/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import type { MemorySource } from "../memory/memory-source.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
+import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
@@ -34,6 +36,17 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
+}
+
+/** The engine that chats are sent on to; null where none is configured. */
+export function openChatEngine(settings: Settings): ChatEngine | null {
+  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack } = settings;
+  if (url === undefined) return null;
+  return {
+    upstream: openUpstream({ url, apiKey, timeoutMs }),
+    readUsage: ENGINES[settings.engineFamily].readUsage,
+    writeBack: writeBack === "on",
+  };
 }
 
 /** The configured memory source, with its deadlines. */

@@ -74,7 +74,7 @@ export const composeBody = z
   })
   .meta({ id: "ComposeRequest" });
 
-const message = z
+export const message = z
   .looseObject({ role: z.string() })
   .meta({ id: "Message", description: "A chat message, as OpenAI has it." });
 const label = z.int().meta({ description: "The block's label; it stands in the prompt as `[12]`." });

@@ -188,9 +188,14 @@ export class Memstem {
     return this.#queues.run(userId, () => source.add(scopeOf(userId, agentId), memories, this.#signal(signal)));
   }
 
-  /** The engine dropped these requests' cache: what only they had is no longer expected to hit. */
-  async evict(ids: readonly RequestId[]): Promise<Eviction> {
-    const named = this.parts.store.findLiveRequests(TENANT, [...new Set(ids)]);
+  /**
+   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
+   * requests knows no users, so by default everybody's of that name.
+   */
+  async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const named = this.parts.store
+      .findLiveRequests(TENANT, [...new Set(ids)])
+      .filter(({ scope }) => of === undefined || scope.userId === of);
     const evicted = new Set<RequestId>();
     for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
       await this.#queues.run(userId, () => {

@@ -17,11 +17,13 @@ describe("GET /openapi.json", () => {
       "GET /healthz",
       "GET /metrics",
       "GET /users/{user_id}/index",
+      "GET /v1/models",
       "POST /compose",
       "POST /compose/batch",
       "POST /evict",
       "POST /feedback",
       "POST /memories",
+      "POST /v1/chat/completions",
     ]);
   });
 
