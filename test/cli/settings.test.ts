@@ -84,6 +84,9 @@ describe("the settings", () => {
     ["MEMSTEM_CACHE_TOKENS", "0"],
     ["MEMSTEM_CACHE_TOKENS", "64k"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
+    ["MEMSTEM_UPSTREAM_URL", "127.0.0.1:8000/v1"],
+    ["MEMSTEM_UPSTREAM_TIMEOUT_MS", "0"],
+    ["MEMSTEM_WRITE_BACK", "maybe"],
     ["MEMSTEM_RETENTION", "forever"],
     ["MEMSTEM_COST", "free"],
     ["MEMSTEM_COST", "{"],
@@ -100,6 +103,11 @@ describe("the settings", () => {
     ["hosted", "MEMSTEM_MEM0_API_KEY"],
   ])("name what the source %s needs", (source, variable) => {
     expect(wrongIn({ MEMSTEM_SOURCE: source })).toEqual([variable]);
+  });
+
+  it("have nowhere to write exchanges back to without a source", () => {
+    expect(wrongIn({ MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "none" })).toEqual(["MEMSTEM_WRITE_BACK"]);
+    expect(wrongIn({ MEMSTEM_WRITE_BACK: "on" })).toEqual([]);
   });
 
   it("name everything that is wrong at once", () => {
