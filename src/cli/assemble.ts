@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { withBlockSeparators } from "../engines/block-separators.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -24,7 +26,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
       engine: settings.engineModel,
       engineFamily: settings.engineFamily,
     },
-    engines: ENGINES,
+    engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
@@ -32,6 +34,17 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
+}
+
+/** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */
+function enginesFor({ blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  if (blockSeparator === undefined) return ENGINES;
+  const { vllm, sglang } = ENGINES;
+  return {
+    ...ENGINES,
+    vllm: withBlockSeparators(vllm, blockSeparator),
+    sglang: withBlockSeparators(sglang, blockSeparator),
+  };
 }
 
 /** The configured memory source, with its deadlines. */
