@@ -65,6 +65,15 @@ export function describeEngineAdapter(
       );
     });
 
+    behaves("adds nothing to messages that it has been through", () => {
+      fc.assert(
+        fc.property(anyPrompt, (prompt) => {
+          const { messages } = adapter.emit(prompt);
+          expect(adapter.emit({ ...prompt, messages }).messages).toEqual(messages);
+        }),
+      );
+    });
+
     behaves("sets no more marks than the provider takes, counting the caller's, and those stay", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
