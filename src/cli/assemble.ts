@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { withBlockSeparators } from "../engines/block-separators.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
 import { openUpstream } from "../engines/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
@@ -27,7 +29,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
       engine: settings.engineModel,
       engineFamily: settings.engineFamily,
     },
-    engines: ENGINES,
+    engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
@@ -46,6 +48,17 @@ export function openChatEngine(settings: Settings): ChatEngine | null {
     upstream: openUpstream({ url, apiKey, timeoutMs }),
     readUsage: ENGINES[settings.engineFamily].readUsage,
     writeBack: writeBack === "on",
+  };
+}
+
+/** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */
+function enginesFor({ blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  if (blockSeparator === undefined) return ENGINES;
+  const { vllm, sglang } = ENGINES;
+  return {
+    ...ENGINES,
+    vllm: withBlockSeparators(vllm, blockSeparator),
+    sglang: withBlockSeparators(sglang, blockSeparator),
   };
 }
 

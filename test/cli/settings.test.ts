@@ -92,6 +92,7 @@ describe("the settings", () => {
     ["MEMSTEM_COST", "{"],
     ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMSTEM_ENGINE_FAMILY", "gpt"],
+    ["MEMSTEM_BLOCK_SEPARATOR", " "],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
   ])("refuse %s=%j by name", (variable, value) => {
