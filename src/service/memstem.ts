@@ -7,6 +7,7 @@ import {
   type Digest,
   digestOf,
   type EngineModel,
+  type Explanation,
   groupBy,
   KEEPS_ALL,
   type Label,
@@ -33,6 +34,7 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
+import { explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { UserQueues } from "./user-queues.js";
@@ -160,6 +162,17 @@ export class Memstem {
         reportIn(working, store, scope, { id, observation }, residency, now()),
       );
     });
+  }
+
+  /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): Explanation {
+    const scope = scopeOf(userId, agentId);
+    const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
+    // A scope that was never stored is not worth loading.
+    if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
+    return this.#scopes.use(scope, (working) =>
+      explainIn(working, store, scope, id, { engine: defaults.engine, residency, countTokens }),
+    );
   }
 
   /** Describes a user's context index; an empty one for a user that was never seen. */

@@ -173,5 +173,9 @@ export const requests = sqliteTable(
     observed: text("observed"),
     createdAt: integer("created_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.requestId] }), index("requests_by_id").on(table.requestId)],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.requestId] }),
+    index("requests_by_id").on(table.requestId),
+    index("requests_by_turn").on(table.scopeId, table.turn),
+  ],
 );

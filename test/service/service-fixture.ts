@@ -3,6 +3,7 @@ import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
+  type EngineModel,
   type MemoryId,
   type RequestId,
   type ResidencyModel,
@@ -23,6 +24,8 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  /** What prompts cost. */
+  readonly engine?: EngineModel;
   /** Milliseconds since the epoch; default: time stands still. */
   readonly now?: () => number;
 }
@@ -31,12 +34,17 @@ export interface ServiceOptions {
 export const NOON = 1_700_000_000_000;
 
 /** A service on real SQLite with request ids that count up. */
-export function openService({ file = ":memory:", source = null, ...bounds }: ServiceOptions = {}): Memstem {
+export function openService({
+  file = ":memory:",
+  source = null,
+  engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+  ...bounds
+}: ServiceOptions = {}): Memstem {
   let requests = 0;
   return new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine },
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
     now: () => NOON,

@@ -1,0 +1,229 @@
+import type { BlockRegister } from "./block-register.js";
+import { type ComposedPrompt, ownTurn, type SpokenTurn } from "./composed-prompt.js";
+import type { Digest, TurnId } from "./ids.js";
+import { blockTokens } from "./injecting.js";
+import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
+import { type ChatMessage, messageDigest } from "./message.js";
+import { digestAfterTurn, messagesTokens } from "./prompt.js";
+import { renderAnnotation, renderSection, SECTION_CLOSING, SECTION_OPENING, type TextOf } from "./rendering.js";
+import { splitAtAnchor } from "./replay.js";
+import { standingInjections } from "./retention.js";
+import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
+
+interface InTurn {
+  /** Null: at the head of the prompt. */
+  readonly turn: TurnId | null;
+  /** Messages between the first that the turn adds and this one's. */
+  readonly offset: number;
+  /** Two segments with equal keys behind equal beginnings are the same bytes. */
+  readonly key: string;
+}
+
+/** A plain message, or what of it stands behind a section. */
+export interface MessageSegment extends InTurn {
+  readonly kind: "instructions" | "message";
+  readonly digest: Digest;
+  /** Null where it was erased. */
+  readonly plain: ChatMessage | null;
+}
+
+/** A part of a section that stays whole or changes whole. */
+export type SectionSegment = InTurn &
+  (
+    | { readonly kind: "opening" }
+    | { readonly kind: "block"; readonly block: InjectedBlock }
+    | { readonly kind: "annotation"; readonly annotation: Annotation }
+    | { readonly kind: "closing"; readonly alone: boolean }
+  );
+
+/** Where a section stood of which something was forgotten since: its labels are gone, so that it cannot be built again. */
+export type ErasedSegment = InTurn & { readonly kind: "erased" };
+
+/** The smallest part of a prompt that is compared with another's. */
+export type Segment = MessageSegment | SectionSegment | ErasedSegment;
+
+/** A prompt's structure without its texts. */
+export interface Outline {
+  readonly segments: readonly Segment[];
+  /** The message in which each segment stands, counted from 0. */
+  readonly messages: readonly number[];
+  /** Each turn, by the number of segments before its section, and whether a prompt with exactly this beginning was served for it. */
+  readonly anchors: ReadonlyMap<number, boolean>;
+  /** The same by the number of segments up to its end. */
+  readonly ends: ReadonlyMap<number, boolean>;
+}
+
+/** What one turn has in a prompt. */
+interface Part extends SpokenTurn {
+  readonly injection: Injection;
+  readonly standing: "own" | "kept" | "none" | "erased";
+}
+
+/**
+ * Outlines stored prompts, to compare them. What turns have in common is made once, so that the prompts of a long conversation cost
+ * little more than one of them: use one for all.
+ */
+export class PromptOutlines {
+  readonly #segments = new Map<string, readonly Segment[]>();
+  readonly #digests = new Map<string, Digest>();
+  readonly #asSent = new Map<TurnId, boolean>();
+
+  constructor(private readonly textOf: TextOf) {}
+
+  outlineOf(prompt: Pick<ComposedPrompt, "turns" | "head">): Outline {
+    const own = ownTurn(prompt);
+    const parts = this.#partsOf(prompt.turns);
+    const erased = this.#erasedPart(parts);
+    const segments: Segment[] = [...headSegments(prompt.head, own.head)];
+    const messages = segments.map(({ offset }) => offset);
+    const anchors = new Map<number, boolean>();
+    const ends = new Map<number, boolean>();
+    let count = segments.length;
+    let digest = own.head;
+    for (const [at, part] of parts.entries()) {
+      const standing = at === erased ? ("erased" as const) : part.standing;
+      const before = segments.length;
+      for (const segment of this.#segmentsOf({ ...part, standing })) {
+        segments.push(segment);
+        messages.push(count + segment.offset);
+      }
+      const { turn } = part;
+      const answers = turn.given.length - (turn.placement === "in-question" ? 1 : 0);
+      anchors.set(before + answers, this.#anchorOf(part, digest) === turn.anchor);
+      digest = this.#after(part, digest);
+      ends.set(segments.length, digest === turn.prompt);
+      const last = segments.at(-1);
+      count += segments.length === before ? 0 : (last?.offset ?? 0) + 1;
+    }
+    return { segments, messages, anchors, ends };
+  }
+
+  #partsOf(turns: readonly SpokenTurn[]): Part[] {
+    const own = ownTurn({ turns });
+    const earlier = turns.slice(0, -1);
+    const standing = standingInjections(
+      earlier.map(({ turn }) => turn),
+      own.freshStart,
+    );
+    return turns.map((spoken, at): Part => {
+      const injection = standing[at];
+      if (injection === undefined) return { ...spoken, injection: own.injection, standing: "own" };
+      return { ...spoken, injection, standing: isEmptyInjection(injection) ? "none" : "kept" };
+    });
+  }
+
+  /**
+   * The part of which something was forgotten since the prompt was sent; null for none. Where several were, the first: what stands
+   * behind it is not the same for certain. Digests tell, as they do in replay.
+   */
+  #erasedPart(parts: readonly Part[]): number | null {
+    const last = parts.length - 1;
+    const own = parts[last];
+    if (own === undefined) return null;
+    let before = own.turn.head;
+    for (const part of parts.slice(0, -1)) before = this.#after(part, before);
+    if (this.#after(own, before) === own.turn.prompt) return null;
+    if (this.#anchorOf(own, before) === own.turn.anchor) return last;
+    const first = parts.findIndex(({ turn }, at) => at < last && !this.#isAsSent(turn.id, parts.slice(0, at + 1)));
+    return Math.max(0, first);
+  }
+
+  #isAsSent(id: TurnId, path: readonly SpokenTurn[]): boolean {
+    const known = this.#asSent.get(id);
+    if (known !== undefined) return known;
+    const own = ownTurn({ turns: path });
+    const digest = this.#partsOf(path).reduce((before, part) => this.#after(part, before), own.head);
+    this.#asSent.set(id, digest === own.prompt);
+    return digest === own.prompt;
+  }
+
+  #after({ turn, injection, standing }: Part, before: Digest): Digest {
+    return this.#digest(`${before} ${turn.id} ${standing}`, () =>
+      digestAfterTurn(before, turn.given, turn.placement, renderSection(injection, this.textOf)),
+    );
+  }
+
+  /** Digest of what stands before the part's section. */
+  #anchorOf({ turn }: Part, before: Digest): Digest {
+    const { answer } = splitAtAnchor({ messages: turn.given.map(() => UNREAD), digests: turn.given }, turn.placement);
+    return this.#digest(`${before} ${turn.id} anchor`, () =>
+      digestAfterTurn(before, answer.digests, "after-tool-result", ""),
+    );
+  }
+
+  #digest(key: string, make: () => Digest): Digest {
+    const known = this.#digests.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#digests.set(key, made);
+    return made;
+  }
+
+  #segmentsOf(part: Part): readonly Segment[] {
+    const key = `${part.turn.id} ${part.standing}`;
+    const known = this.#segments.get(key);
+    if (known !== undefined) return known;
+    const made = turnSegments(part);
+    this.#segments.set(key, made);
+    return made;
+  }
+}
+
+/** Stands for messages of which only the digests are looked at. */
+const UNREAD: ChatMessage = { role: "user" };
+
+function headSegments(head: readonly ChatMessage[] | null, digest: Digest): MessageSegment[] {
+  const segment = (offset: number, plain: ChatMessage | null, own: Digest): MessageSegment => {
+    return { kind: "instructions", turn: null, offset, plain, digest: own, key: `m${own}` };
+  };
+  // Of erased instructions it is known whether they were the same, not how many messages they were: they count as one.
+  if (head === null) return [segment(0, null, digest)];
+  return head.map((message, at) => segment(at, message, messageDigest(message)));
+}
+
+function turnSegments({ turn, given, injection, standing }: Part): Segment[] {
+  const { id, placement } = turn;
+  const plain = turn.given.map((digest, offset): MessageSegment => {
+    return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
+  });
+  const inQuestion = placement === "in-question";
+  const offset = inQuestion ? plain.length - 1 : plain.length;
+  const section: Segment[] =
+    standing === "erased"
+      ? [{ kind: "erased", turn: id, offset, key: `?${id}` }]
+      : sectionSegments(injection, { turn: id, offset }, !inQuestion);
+  return inQuestion ? [...plain.slice(0, -1), ...section, ...plain.slice(-1)] : [...plain, ...section];
+}
+
+function sectionSegments(injection: Injection, where: Omit<InTurn, "key">, alone: boolean): SectionSegment[] {
+  if (isEmptyInjection(injection)) return [];
+  return [
+    { ...where, kind: "opening", key: "<" },
+    ...injection.blocks.map((block): SectionSegment => {
+      return { ...where, kind: "block", block, key: `b${block.label} ${block.replaces.join()}` };
+    }),
+    ...injection.annotations.map((annotation): SectionSegment => {
+      return { ...where, kind: "annotation", annotation, key: `a${renderAnnotation(annotation)}` };
+    }),
+    { ...where, kind: "closing", alone, key: alone ? ">" : "> " },
+  ];
+}
+
+/** Tokens that a segment adds to its prompt, estimated as the plan estimates them; 0 for what was erased. */
+export function segmentTokens(segment: Segment, register: BlockRegister, countTokens: TokenCounter): number {
+  switch (segment.kind) {
+    case "instructions":
+    case "message":
+      return segment.plain === null ? 0 : messagesTokens([segment.plain], countTokens);
+    case "opening":
+      return countTokens(SECTION_OPENING);
+    case "block":
+      return blockTokens(segment.block, register, countTokens);
+    case "annotation":
+      return countTokens(`${renderAnnotation(segment.annotation)}\n`);
+    case "closing":
+      return countTokens(SECTION_CLOSING) + (segment.alone ? TOKENS_PER_MESSAGE : 0);
+    case "erased":
+      return 0;
+  }
+}

@@ -1,0 +1,40 @@
+import {
+  type EngineModel,
+  type Explanation,
+  explain,
+  type RequestId,
+  type ResidencyModel,
+  type Scope,
+  type TokenCounter,
+} from "../core/index.js";
+import { StaleScopeError, type Store } from "../store/store.js";
+import { NotFoundError } from "./errors.js";
+import type { WorkingScope } from "./working-scopes.js";
+
+/** What the engine is taken to be. */
+export interface ExplainingParts {
+  readonly engine: EngineModel;
+  readonly residency: ResidencyModel;
+  readonly countTokens: TokenCounter;
+}
+
+/** Explains a request from what is stored; changes nothing. Throws {@link NotFoundError}. */
+export function explainIn(
+  { state: { register } }: WorkingScope,
+  store: Store,
+  scope: Scope,
+  requestId: RequestId,
+  { engine, residency, countTokens }: ExplainingParts,
+): Explanation {
+  const history = store.findPromptHistory(scope, requestId);
+  if (history === null) throw new NotFoundError("request_id", "no such request of this user");
+  const { prompt, earlier, isComplete } = history;
+  const turns = new Set([prompt, ...earlier].flatMap((composed) => composed.turns));
+  for (const { turn } of turns) {
+    for (const { label } of turn.injection.blocks) {
+      if (register.get(label) === undefined) throw new StaleScopeError("another process composed since");
+    }
+  }
+  const { limits = { kind: "all" } } = residency;
+  return explain({ requestId, prompt, earlier, isComplete, register, engine, limits, countTokens });
+}
