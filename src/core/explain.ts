@@ -1,7 +1,15 @@
 import type { BlockRegister } from "./block-register.js";
 import { type ComposedPrompt, ownTurn } from "./composed-prompt.js";
 import { cacheable, type EngineModel, promptCost } from "./engine-model.js";
-import type { Difference, Explanation, NearestPrompt, PlaceInPrompt, Price, Waste } from "./explanation.js";
+import type {
+  Difference,
+  Explanation,
+  IndexVerdict,
+  NearestPrompt,
+  PlaceInPrompt,
+  Price,
+  Waste,
+} from "./explanation.js";
 import type { ConversationId, RequestId } from "./ids.js";
 import { missCause } from "./miss-cause.js";
 import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss-verdicts.js";
@@ -71,14 +79,16 @@ export function explain(input: ExplainInput): Explanation {
   const cause = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
   const behind = alsoBehind(outline, nearest.outline, segments, sizes, partly);
   const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
+  const hasErased = nearest.outline.segments.some(({ kind }) => kind === "erased");
+  const index = indexVerdict({ ...input, nearest: nearest.prompt, hasErased, shared, tracked, expected });
   return {
     ...base,
     nearest: describe(nearest.prompt, prompt),
     difference: differenceAt(outline, nearest, segments, shared),
     cause,
     tokens: { total, shared, expected, reported: prompt.report?.cachedTokens ?? null },
-    index: indexVerdict({ ...input, nearest: nearest.prompt, shared, tracked, expected }),
-    lost: lostOf(prompt, engine, total, shared),
+    index,
+    lost: lostOf(prompt, index, engine, shared),
     behind: waste(engine, behind, promptCost(engine, total, shared) - promptCost(engine, total, shared + behind)),
   };
 }
@@ -184,19 +194,20 @@ function alsoBehind(here: Outline, there: Outline, at: number, sizes: readonly n
   return Math.max(0, tokens);
 }
 
-/** Tokens that were shared and that the engine's cache could have given, less those that it gave. */
-function lostOf(prompt: ComposedPrompt, engine: EngineModel, total: number, shared: number): Waste {
-  const reported = reportedHere(prompt, total);
-  const hit = reported ?? cacheable(engine, prompt.plan?.expectedCachedTokens ?? 0);
-  const tokens = Math.max(0, cacheable(engine, shared) - hit);
-  // What was reported is what the cache gave: nothing of it is rounded off once more.
-  const asReported = { ...engine, blockTokens: 1, minimumPrefixTokens: 0 };
-  return waste(engine, tokens, promptCost(asReported, total, hit) - promptCost(engine, total, shared));
+/** Tokens that were shared and that the engine's cache could have given, less those that it gave, or is taken to have given. */
+function lostOf(prompt: ComposedPrompt, index: IndexVerdict, engine: EngineModel, shared: number): Waste {
+  const total = ownTurn(prompt).promptTokens;
+  const possible = cacheable(engine, shared);
+  const hit =
+    reportedHere(prompt, total) ?? (index.kind === "left" ? cacheable(engine, shared - index.tokens) : possible);
+  // What was hit is what the cache gave: nothing of it is rounded off once more.
+  const exact = { ...engine, blockTokens: 1, minimumPrefixTokens: 0 };
+  return waste(engine, Math.max(0, possible - hit), promptCost(exact, total, hit) - promptCost(engine, total, shared));
 }
 
 function waste(engine: EngineModel, tokens: number, amount: number): Waste {
   const unit: Price["unit"] = engine.cost.kind === "time" ? "ms" : "money";
-  return { tokens, price: { unit, amount: tokens === 0 ? 0 : Math.max(0, amount) } };
+  return { tokens, price: { unit, amount: tokens === 0 ? 0 : Math.max(0, Number(amount.toPrecision(6))) } };
 }
 
 /** Tokens of the first segments. */

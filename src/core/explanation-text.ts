@@ -26,7 +26,7 @@ export function explanationText(explanation: Explanation): readonly string[] {
   const begins =
     shared === 0
       ? `Request ${explanation.requestId} shares nothing from the start with the ${count(explanation.compared, "earlier prompt")} compared; it is set against ${which}.`
-      : `Request ${explanation.requestId} begins like ${which}: the first ${number(shared)} of its ${count(total, "token")} are the same.`;
+      : `Request ${explanation.requestId} begins like ${which}: ${shared === total ? `all of its ${count(total, "token")} are` : `the first ${number(shared)} of its ${count(total, "token")} are`} the same.`;
   return [
     begins,
     ...whereWords(difference, cause),
@@ -91,7 +91,7 @@ function causeWords(cause: MissCause): string {
       return "The two have other messages from there on: what they have in common stands before it.";
     case "fresh_start":
       return cause.where === "here"
-        ? "The conversation started afresh: what earlier turns had given was taken out of the history, and is given again where it is wanted."
+        ? 'The conversation started afresh, because retention "auto" found that cheaper: what earlier turns had given was taken out of the history, and is given again where it is wanted.'
         : "The earlier prompt had started afresh, without what earlier turns had given; this one goes on with it.";
     case "not_retained":
       return `Retention "${cause.retention}" took the ${cause.what} that an earlier turn had given out of the history, and everything behind them is computed again.`;
@@ -129,6 +129,8 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
     switch (verdict.because.kind) {
       case "evicted":
         return "the engine had said that it evicted that prompt";
+      case "forgotten":
+        return "a memory of that prompt was forgotten, and what stood behind it left the index with it";
       case "ttl":
         return `the configured TTL is ${duration(verdict.because.ttlMs)}`;
       case "reported":
@@ -176,17 +178,22 @@ function engineWords(verdict: EngineVerdict, { tokens }: Explanation): string[] 
   return [`${reported}, ${number(verdict.tokens)} fewer than expected: ${reason}.`];
 }
 
-function costWords({ lost, behind }: Explanation): string[] {
+function costWords({ lost, behind, tokens }: Explanation): string[] {
   const words = [];
-  if (lost.tokens > 0) words.push(`${count(lost.tokens, "shared token")} not cached cost ${price(lost)}`);
+  if (lost.tokens > 0) {
+    const not = tokens.reported === null ? "not expected to be cached" : "not cached";
+    words.push(`${count(lost.tokens, "shared token")} ${not}${price(lost)}`);
+  }
   if (behind.tokens > 0)
-    words.push(`${count(behind.tokens, "token")} that both have, but behind the difference, cost ${price(behind)}`);
-  return words.length === 0 ? [] : [`${words.join("; ")}.`];
+    words.push(`${count(behind.tokens, "token")} that both have, but behind the difference${price(behind)}`);
+  return words.length === 0 ? [] : [`Computed all the same: ${words.join("; ")}.`];
 }
 
+/** Nothing where the engine's cache could not have given a block more. */
 function price({ price: { unit, amount } }: Waste): string {
+  if (amount === 0) return "";
   const rounded = Number(amount.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 });
-  return unit === "ms" ? `about ${rounded} ms` : `about ${rounded} (in the configured prices)`;
+  return unit === "ms" ? ` (about ${rounded} ms)` : ` (about ${rounded} in the configured prices)`;
 }
 
 function label(value: Label | null): string {

@@ -39,26 +39,42 @@ export interface Difference {
   readonly there: PlaceInPrompt | null;
 }
 
+/** What is known of why something was not expected to be cached any more. */
+export type WhyLeft =
+  /** The engine said that it dropped the earlier prompt. */
+  | { readonly kind: "evicted" }
+  /** A memory of the earlier prompt was forgotten, and what stood behind it left the index with it. */
+  | { readonly kind: "forgotten" }
+  /** It was not used for longer than the configured time. */
+  | { readonly kind: "ttl"; readonly ttlMs: number }
+  /** An engine's report of a request in between showed that less was there. */
+  | { readonly kind: "reported"; readonly requestId: RequestId }
+  /** More was served since than the configured tokens, or may have been. */
+  | { readonly kind: "capacity"; readonly tokens: number }
+  /** Nothing that is stored says why; the index is bounded, too. */
+  | { readonly kind: "unknown" };
+
 /** Whether what the two prompts share was still expected to be cached. */
 export type IndexVerdict =
   /** There was nothing to expect. */
   | { readonly kind: "nothing_shared" }
   | { readonly kind: "expected" }
-  /** Less was expected than the index knew of once: it had left by then. */
-  | {
-      readonly kind: "left";
-      readonly tokens: number;
-      readonly because: /** The engine said that it dropped the earlier prompt. */
-        | { readonly kind: "evicted" }
-        /** It was not used for longer than the configured time. */
-        | { readonly kind: "ttl"; readonly ttlMs: number }
-        /** An engine's report of a request in between showed that less was there. */
-        | { readonly kind: "reported"; readonly requestId: RequestId }
-        /** More was served since than the configured tokens, or may have been. */
-        | { readonly kind: "capacity"; readonly tokens: number }
-        /** Nothing that is stored says why; the index is bounded, too. */
-        | { readonly kind: "unknown" };
-    };
+  /** Less was expected than the index knew of once. */
+  | { readonly kind: "left"; readonly tokens: number; readonly because: WhyLeft };
+
+/** The likeliest reason why an engine had less than was expected. */
+export type WhyLess =
+  /** A shared prefix of fewer tokens is not cached. */
+  | { readonly kind: "below_minimum"; readonly minimumTokens: number }
+  /** The cache holds whole blocks of so many tokens. */
+  | { readonly kind: "block_rounding"; readonly blockTokens: number }
+  /** It said that it dropped the earlier prompt. */
+  | { readonly kind: "evicted" }
+  /** The earlier prompt had just been sent and may not have been written yet. */
+  | { readonly kind: "in_flight" }
+  /** Nothing hit at an engine that bills writes: those cache only where a breakpoint says so. */
+  | { readonly kind: "no_breakpoint" }
+  | { readonly kind: "unknown" };
 
 /** Whether the engine had what was expected. */
 export type EngineVerdict =
@@ -67,20 +83,7 @@ export type EngineVerdict =
   /** Within what its steps and the estimate leave open. */
   | { readonly kind: "as_expected" }
   | { readonly kind: "more"; readonly tokens: number }
-  | {
-      readonly kind: "less";
-      readonly tokens: number;
-      readonly because: /** A shared prefix of fewer tokens is not cached. */
-        | { readonly kind: "below_minimum"; readonly minimumTokens: number }
-        /** The cache holds whole blocks of so many tokens. */
-        | { readonly kind: "block_rounding"; readonly blockTokens: number }
-        | { readonly kind: "evicted" }
-        /** The earlier prompt had just been sent and may not have been written yet. */
-        | { readonly kind: "in_flight" }
-        /** Nothing hit at an engine that bills writes: those cache only where a breakpoint says so. */
-        | { readonly kind: "no_breakpoint" }
-        | { readonly kind: "unknown" };
-    };
+  | { readonly kind: "less"; readonly tokens: number; readonly because: WhyLess };
 
 /** Milliseconds or money, as the engine's cost model has it. */
 export interface Price {

@@ -1,7 +1,7 @@
 import { IN_FLIGHT_MS, reachOf } from "./cache-report.js";
 import { type ComposedPrompt, ownTurn } from "./composed-prompt.js";
 import type { EngineModel } from "./engine-model.js";
-import type { EngineVerdict, IndexVerdict } from "./explanation.js";
+import type { EngineVerdict, IndexVerdict, WhyLeft, WhyLess } from "./explanation.js";
 import type { Outline } from "./prompt-outline.js";
 import type { ResidencyConfig } from "./residency.js";
 
@@ -14,7 +14,10 @@ import type { ResidencyConfig } from "./residency.js";
  */
 export function trackedTokens(here: Outline, there: Outline, shared: number, sizes: readonly number[]): number {
   let tracked = 0;
-  for (const [end, isServed] of there.ends) if (isServed && end <= shared && here.ends.has(end)) tracked = end;
+  for (const [end, isServed] of there.ends) {
+    const isEarlierTurn = here.ends.get(end) === true && end < here.segments.length;
+    if (isServed && end <= shared && isEarlierTurn) tracked = end;
+  }
   for (const [anchor, isServed] of there.anchors) {
     if (!isServed || anchor > shared || !here.anchors.has(anchor)) continue;
     let end = anchor;
@@ -35,6 +38,8 @@ export function trackedTokens(here: Outline, there: Outline, shared: number, siz
 interface IndexEvidence {
   readonly prompt: ComposedPrompt;
   readonly nearest: ComposedPrompt;
+  /** Whether the nearest prompt has lost a memory since it was sent. */
+  readonly hasErased: boolean;
   readonly earlier: readonly ComposedPrompt[];
   readonly limits: ResidencyConfig;
   /** Tokens that both prompts begin with … */
@@ -53,8 +58,9 @@ export function indexVerdict(evidence: IndexEvidence): IndexVerdict {
   return { kind: "left", tokens: tracked - expected, because: whyLeft(evidence) };
 }
 
-function whyLeft({ prompt, nearest, earlier, limits }: IndexEvidence): (IndexVerdict & { kind: "left" })["because"] {
+function whyLeft({ prompt, nearest, hasErased, earlier, limits }: IndexEvidence): WhyLeft {
   if (nearest.evicted) return { kind: "evicted" };
+  if (hasErased) return { kind: "forgotten" };
   const age = prompt.at - nearest.at;
   if ((limits.kind === "ttl" || limits.kind === "ttl-and-capacity") && age >= limits.ttlMs) {
     return { kind: "ttl", ttlMs: limits.ttlMs };
@@ -98,7 +104,7 @@ export function engineVerdict(evidence: EngineEvidence): EngineVerdict {
   if (reported >= expected)
     return reported > expected ? { kind: "more", tokens: reported - expected } : { kind: "as_expected" };
   const tokens = expected - reported;
-  const less = (because: (EngineVerdict & { kind: "less" })["because"]): EngineVerdict => ({
+  const less = (because: WhyLess): EngineVerdict => ({
     kind: "less",
     tokens,
     because,

@@ -1,14 +1,15 @@
 import type { BlockRegister } from "./block-register.js";
 import { type ComposedPrompt, ownTurn, type SpokenTurn } from "./composed-prompt.js";
 import type { Digest, TurnId } from "./ids.js";
-import { blockTokens } from "./injecting.js";
+import { blockTokens, closingTokens } from "./injecting.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import { digestAfterTurn, messagesTokens } from "./prompt.js";
-import { renderAnnotation, renderSection, SECTION_CLOSING, SECTION_OPENING, type TextOf } from "./rendering.js";
+import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "./rendering.js";
 import { splitAtAnchor } from "./replay.js";
 import { standingInjections } from "./retention.js";
-import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
+import type { TokenCounter } from "./token-counter.js";
+import type { Turn } from "./turn.js";
 
 interface InTurn {
   /** Null: at the head of the prompt. */
@@ -33,7 +34,7 @@ export type SectionSegment = InTurn &
     | { readonly kind: "opening" }
     | { readonly kind: "block"; readonly block: InjectedBlock }
     | { readonly kind: "annotation"; readonly annotation: Annotation }
-    | { readonly kind: "closing"; readonly alone: boolean }
+    | { readonly kind: "closing"; readonly placement: Turn["placement"] }
   );
 
 /** Where a section stood of which something was forgotten since: its labels are gone, so that it cannot be built again. */
@@ -56,7 +57,14 @@ export interface Outline {
 /** What one turn has in a prompt. */
 interface Part extends SpokenTurn {
   readonly injection: Injection;
-  readonly standing: "own" | "kept" | "none" | "erased";
+  readonly standing: "own" | "kept" | "none";
+}
+
+/** The first turn of a prompt whose section has lost something since the prompt was sent. */
+interface Erasure {
+  readonly part: number;
+  /** Equal where the two sections were the same bytes when they were sent. */
+  readonly key: string;
 }
 
 /**
@@ -66,24 +74,24 @@ interface Part extends SpokenTurn {
 export class PromptOutlines {
   readonly #segments = new Map<string, readonly Segment[]>();
   readonly #digests = new Map<string, Digest>();
-  readonly #asSent = new Map<TurnId, boolean>();
+  readonly #erasures = new Map<TurnId, Erasure | null>();
 
   constructor(private readonly textOf: TextOf) {}
 
   outlineOf(prompt: Pick<ComposedPrompt, "turns" | "head">): Outline {
-    const own = ownTurn(prompt);
+    const { head } = ownTurn(prompt);
     const parts = this.#partsOf(prompt.turns);
-    const erased = this.#erasedPart(parts);
-    const segments: Segment[] = [...headSegments(prompt.head, own.head)];
+    const erasure = this.#erasureIn(parts);
+    const segments: Segment[] = [...headSegments(prompt.head, head)];
     const messages = segments.map(({ offset }) => offset);
     const anchors = new Map<number, boolean>();
     const ends = new Map<number, boolean>();
     let count = segments.length;
-    let digest = own.head;
+    let digest = head;
     for (const [at, part] of parts.entries()) {
-      const standing = at === erased ? ("erased" as const) : part.standing;
       const before = segments.length;
-      for (const segment of this.#segmentsOf({ ...part, standing })) {
+      const added = at === erasure?.part ? erasedSegments(part, erasure.key) : this.#segmentsOf(part);
+      for (const segment of added) {
         segments.push(segment);
         messages.push(count + segment.offset);
       }
@@ -113,28 +121,36 @@ export class PromptOutlines {
   }
 
   /**
-   * The part of which something was forgotten since the prompt was sent; null for none. Where several were, the first: what stands
-   * behind it is not the same for certain. Digests tell, as they do in replay.
+   * Where something was forgotten since the prompt was sent; null for nowhere. Digests tell, as they do in replay. Where it goes on from
+   * its parent's prompt as that was sent, it is the same there; else it is taken for the first turn that lost something, which is never
+   * too late, and for no other prompt's.
    */
-  #erasedPart(parts: readonly Part[]): number | null {
+  #erasureIn(parts: readonly Part[]): Erasure | null {
     const last = parts.length - 1;
     const own = parts[last];
     if (own === undefined) return null;
+    const known = this.#erasures.get(own.turn.id);
+    if (known !== undefined) return known;
+    const erasure = this.#findErasure(parts, own, last);
+    this.#erasures.set(own.turn.id, erasure);
+    return erasure;
+  }
+
+  #findErasure(parts: readonly Part[], own: Part, last: number): Erasure | null {
     let before = own.turn.head;
     for (const part of parts.slice(0, -1)) before = this.#after(part, before);
     if (this.#after(own, before) === own.turn.prompt) return null;
-    if (this.#anchorOf(own, before) === own.turn.anchor) return last;
-    const first = parts.findIndex(({ turn }, at) => at < last && !this.#isAsSent(turn.id, parts.slice(0, at + 1)));
-    return Math.max(0, first);
-  }
-
-  #isAsSent(id: TurnId, path: readonly SpokenTurn[]): boolean {
-    const known = this.#asSent.get(id);
-    if (known !== undefined) return known;
-    const own = ownTurn({ turns: path });
-    const digest = this.#partsOf(path).reduce((before, part) => this.#after(part, before), own.head);
-    this.#asSent.set(id, digest === own.prompt);
-    return digest === own.prompt;
+    const key = `?${own.turn.id}`;
+    if (this.#anchorOf(own, before) === own.turn.anchor) return { part: last, key };
+    const parent = parts[last - 1]?.turn;
+    if (parent !== undefined && this.#anchorOf(own, parent.prompt) === own.turn.anchor) {
+      const inherited = this.#erasureIn(this.#partsOf(parts.slice(0, -1)));
+      if (inherited !== null) return inherited;
+    }
+    const start = parts.findLastIndex(({ turn }) => turn.freshStart);
+    const isErased = (at: number) => this.#erasureIn(this.#partsOf(parts.slice(0, at + 1))) !== null;
+    const first = parts.findIndex((_, at) => at >= start && at < last && isErased(at));
+    return { part: first < 0 ? last : first, key };
   }
 
   #after({ turn, injection, standing }: Part, before: Digest): Digest {
@@ -181,21 +197,32 @@ function headSegments(head: readonly ChatMessage[] | null, digest: Digest): Mess
   return head.map((message, at) => segment(at, message, messageDigest(message)));
 }
 
-function turnSegments({ turn, given, injection, standing }: Part): Segment[] {
-  const { id, placement } = turn;
-  const plain = turn.given.map((digest, offset): MessageSegment => {
-    return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
-  });
-  const inQuestion = placement === "in-question";
-  const offset = inQuestion ? plain.length - 1 : plain.length;
-  const section: Segment[] =
-    standing === "erased"
-      ? [{ kind: "erased", turn: id, offset, key: `?${id}` }]
-      : sectionSegments(injection, { turn: id, offset }, !inQuestion);
-  return inQuestion ? [...plain.slice(0, -1), ...section, ...plain.slice(-1)] : [...plain, ...section];
+function turnSegments({ turn, given, injection }: Part): Segment[] {
+  return withSection(turn, given, (where) => sectionSegments(injection, where, turn.placement));
 }
 
-function sectionSegments(injection: Injection, where: Omit<InTurn, "key">, alone: boolean): SectionSegment[] {
+function erasedSegments({ turn, given }: Part, key: string): Segment[] {
+  return withSection(turn, given, (where) => [{ ...where, kind: "erased", key }]);
+}
+
+/** A turn's plain messages, with the section in its place. */
+function withSection(
+  { id, given: digests, placement }: Turn,
+  given: SpokenTurn["given"],
+  section: (where: Omit<InTurn, "key">) => readonly Segment[],
+): Segment[] {
+  const plain = digests.map((digest, offset): MessageSegment => {
+    return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
+  });
+  if (placement === "after-tool-result") return [...plain, ...section({ turn: id, offset: plain.length })];
+  return [...plain.slice(0, -1), ...section({ turn: id, offset: plain.length - 1 }), ...plain.slice(-1)];
+}
+
+function sectionSegments(
+  injection: Injection,
+  where: Omit<InTurn, "key">,
+  placement: Turn["placement"],
+): SectionSegment[] {
   if (isEmptyInjection(injection)) return [];
   return [
     { ...where, kind: "opening", key: "<" },
@@ -205,7 +232,7 @@ function sectionSegments(injection: Injection, where: Omit<InTurn, "key">, alone
     ...injection.annotations.map((annotation): SectionSegment => {
       return { ...where, kind: "annotation", annotation, key: `a${renderAnnotation(annotation)}` };
     }),
-    { ...where, kind: "closing", alone, key: alone ? ">" : "> " },
+    { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
 }
 
@@ -222,7 +249,7 @@ export function segmentTokens(segment: Segment, register: BlockRegister, countTo
     case "annotation":
       return countTokens(`${renderAnnotation(segment.annotation)}\n`);
     case "closing":
-      return countTokens(SECTION_CLOSING) + (segment.alone ? TOKENS_PER_MESSAGE : 0);
+      return closingTokens(segment.placement, countTokens);
     case "erased":
       return 0;
   }

@@ -2,6 +2,7 @@ import {
   type EngineModel,
   type Explanation,
   explain,
+  explanationText,
   type RequestId,
   type ResidencyModel,
   type Scope,
@@ -18,6 +19,12 @@ export interface ExplainingParts {
   readonly countTokens: TokenCounter;
 }
 
+/** An explanation, and the same in plain words. */
+export interface ExplainedRequest {
+  readonly explanation: Explanation;
+  readonly words: readonly string[];
+}
+
 /** Explains a request from what is stored; changes nothing. Throws {@link NotFoundError}. */
 export function explainIn(
   { state: { register } }: WorkingScope,
@@ -25,7 +32,7 @@ export function explainIn(
   scope: Scope,
   requestId: RequestId,
   { engine, residency, countTokens }: ExplainingParts,
-): Explanation {
+): ExplainedRequest {
   const history = store.findPromptHistory(scope, requestId);
   if (history === null) throw new NotFoundError("request_id", "no such request of this user");
   const { prompt, earlier, isComplete } = history;
@@ -36,5 +43,6 @@ export function explainIn(
     }
   }
   const { limits = { kind: "all" } } = residency;
-  return explain({ requestId, prompt, earlier, isComplete, register, engine, limits, countTokens });
+  const explanation = explain({ requestId, prompt, earlier, isComplete, register, engine, limits, countTokens });
+  return { explanation, words: explanationText(explanation) };
 }

@@ -7,7 +7,6 @@ import {
   type Digest,
   digestOf,
   type EngineModel,
-  type Explanation,
   groupBy,
   KEEPS_ALL,
   type Label,
@@ -34,7 +33,7 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { NotFoundError } from "./errors.js";
-import { explainIn } from "./explain.js";
+import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { UserQueues } from "./user-queues.js";
@@ -165,7 +164,7 @@ export class Memstem {
   }
 
   /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
-  explain(userId: UserId, agentId: AgentId | null, id: RequestId): Explanation {
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
     const scope = scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
     // A scope that was never stored is not worth loading.

@@ -15,6 +15,7 @@ describe("GET /openapi.json", () => {
       "DELETE /users/{user_id}",
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
+      "GET /requests/{request_id}/explain",
       "GET /users/{user_id}/index",
       "POST /compose",
       "POST /compose/batch",

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  ENGINE_MODELS,
-  type Explanation,
-  explanationText,
-  type RequestId,
-  residencyModel,
-} from "../../src/core/index.js";
+import { ENGINE_MODELS, type Explanation, type RequestId, residencyModel } from "../../src/core/index.js";
 import type { ComposeOptions } from "../../src/service/compose-request.js";
 import { NotFoundError } from "../../src/service/errors.js";
 import type { Memstem } from "../../src/service/memstem.js";
@@ -55,7 +49,7 @@ class Asking {
   }
 
   explain(requestId: string): Explanation {
-    return this.service.explain(ana, null, requestId as RequestId);
+    return this.service.explain(ana, null, requestId as RequestId).explanation;
   }
 
   async feedback(requestId: string, cachedTokens: number, promptTokens?: number) {
@@ -235,6 +229,30 @@ describe("what changed", () => {
     expect(difference?.message).toBe(3);
   });
 
+  it("is a fresh start, and going back to before one", async () => {
+    const dear = {
+      cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
+      blockTokens: 1,
+      minimumPrefixTokens: 0,
+    } as const;
+    const asking = new Asking({ engine: dear });
+    const facts = (n: number) =>
+      Object.fromEntries(
+        Array.from({ length: 8 }, (_, at) => [`m${4 * n + at}`, `Fact number ${4 * n + at} about Ana`]),
+      );
+    let n = 0;
+    for (; n < 12; n++) {
+      await asking.turn(`t${n}`, facts(n), { retention: "auto" });
+      if (asking.explain(`t${n}`).cause.kind === "fresh_start") break;
+    }
+    expect(asking.explain(`t${n}`)).toMatchObject({
+      cause: { kind: "fresh_start", where: "here" },
+      difference: { message: 1, here: { kind: "message", role: "user" }, there: { kind: "opening" } },
+      nearest: { conversation: "same" },
+    });
+    expect(asking.explain(`t${n}`).behind.tokens).toBeGreaterThan(0);
+  });
+
   it("is a memory that was forgotten", async () => {
     const asking = await new Asking().turn("t1", { ...tea, ...bike });
     await asking.service.forgetMemory(ana, "bike" as never);
@@ -354,9 +372,11 @@ describe("explaining", () => {
   it("changes nothing, and says the same again", async () => {
     const asking = await new Asking().turn("t1", tea);
     await asking.turn("t2", { ...bike, ...tea });
-    const first = asking.explain("t2");
-    expect(asking.explain("t2")).toEqual(first);
-    expect(explanationText(asking.explain("t2"))).toEqual(explanationText(first));
+    const explain = () => asking.service.explain(ana, null, "t2" as RequestId);
+    const first = explain();
+    const index = asking.service.describeIndex(ana, null, 100);
+    expect(explain()).toEqual(first);
+    expect(asking.service.describeIndex(ana, null, 100)).toEqual(index);
   });
 
   it("knows no request of another user or agent, and none that was never composed", async () => {

@@ -9,6 +9,7 @@ import {
   type ResidencyModel,
   type RetrievedMemory,
   type ScopeBounds,
+  type TokenCounter,
   type UserId,
 } from "../../src/core/index.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
@@ -26,6 +27,8 @@ export interface ServiceOptions {
   readonly residency?: ResidencyModel;
   /** What prompts cost. */
   readonly engine?: EngineModel;
+  /** Default: a token for every four characters. */
+  readonly countTokens?: TokenCounter;
   /** Milliseconds since the epoch; default: time stands still. */
   readonly now?: () => number;
 }
