@@ -13,7 +13,7 @@ import type {
 import type { ConversationId, RequestId } from "./ids.js";
 import { missCause } from "./miss-cause.js";
 import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss-verdicts.js";
-import { type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
+import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
 import type { ResidencyConfig } from "./residency.js";
 import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-prefix.js";
 import type { TokenCounter } from "./token-counter.js";
@@ -106,6 +106,7 @@ function nearestOf(
   const { conversationId } = ownTurn(prompt);
   let best: Candidate | null = null;
   for (const candidate of earlier) {
+    if (best !== null && mostSegments(candidate) < best.shared.segments) continue;
     const other = outlines.outlineOf(candidate);
     const next = { prompt: candidate, outline: other, shared: sharedPrefix(outline, other) };
     if (best === null || isNearer(next, best, conversationId)) best = next;

@@ -4,9 +4,8 @@ import type { Digest, TurnId } from "./ids.js";
 import { blockTokens, closingTokens } from "./injecting.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
-import { digestAfterTurn, messagesTokens } from "./prompt.js";
+import { digestAfter, digestAfterTurn, messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "./rendering.js";
-import { splitAtAnchor } from "./replay.js";
 import { standingInjections } from "./retention.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
@@ -96,8 +95,7 @@ export class PromptOutlines {
         messages.push(count + segment.offset);
       }
       const { turn } = part;
-      const answers = turn.given.length - (turn.placement === "in-question" ? 1 : 0);
-      anchors.set(before + answers, this.#anchorOf(part, digest) === turn.anchor);
+      anchors.set(before + answersIn(turn.given, turn.placement), this.#anchorOf(part, digest) === turn.anchor);
       digest = this.#after(part, digest);
       ends.set(segments.length, digest === turn.prompt);
       const last = segments.at(-1);
@@ -160,10 +158,9 @@ export class PromptOutlines {
   }
 
   /** Digest of what stands before the part's section. */
-  #anchorOf({ turn }: Part, before: Digest): Digest {
-    const { answer } = splitAtAnchor({ messages: turn.given.map(() => UNREAD), digests: turn.given }, turn.placement);
-    return this.#digest(`${before} ${turn.id} anchor`, () =>
-      digestAfterTurn(before, answer.digests, "after-tool-result", ""),
+  #anchorOf({ turn: { id, given, placement } }: Part, before: Digest): Digest {
+    return this.#digest(`${before} ${id} anchor`, () =>
+      digestAfter(before, given.slice(0, answersIn(given, placement))),
     );
   }
 
@@ -185,8 +182,10 @@ export class PromptOutlines {
   }
 }
 
-/** Stands for messages of which only the digests are looked at. */
-const UNREAD: ChatMessage = { role: "user" };
+/** Messages that a turn adds before the one that its section stands in or after. */
+function answersIn(given: readonly Digest[], placement: Turn["placement"]): number {
+  return given.length - (placement === "in-question" ? 1 : 0);
+}
 
 function headSegments(head: readonly ChatMessage[] | null, digest: Digest): MessageSegment[] {
   const segment = (offset: number, plain: ChatMessage | null, own: Digest): MessageSegment => {
@@ -234,6 +233,16 @@ function sectionSegments(
     }),
     { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
+}
+
+/** No outline of the prompt has more segments: to know without one that it cannot share more than another does. */
+export function mostSegments({ turns, head }: Pick<ComposedPrompt, "turns" | "head">): number {
+  let most = head?.length ?? 1;
+  for (const { turn } of turns) {
+    const { blocks, annotations } = turn.injection;
+    most += turn.given.length + blocks.length + annotations.length + 2;
+  }
+  return most;
 }
 
 /** Tokens that a segment adds to its prompt, estimated as the plan estimates them; 0 for what was erased. */

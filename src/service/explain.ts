@@ -6,6 +6,7 @@ import {
   type RequestId,
   type ResidencyModel,
   type Scope,
+  type SpokenTurn,
   type TokenCounter,
 } from "../core/index.js";
 import { StaleScopeError, type Store } from "../store/store.js";
@@ -36,11 +37,10 @@ export function explainIn(
   const history = store.findPromptHistory(scope, requestId);
   if (history === null) throw new NotFoundError("request_id", "no such request of this user");
   const { prompt, earlier, isComplete } = history;
-  const turns = new Set([prompt, ...earlier].flatMap((composed) => composed.turns));
-  for (const { turn } of turns) {
-    for (const { label } of turn.injection.blocks) {
-      if (register.get(label) === undefined) throw new StaleScopeError("another process composed since");
-    }
+  const isKnown = ({ turn }: SpokenTurn) =>
+    turn.injection.blocks.every(({ label }) => register.get(label) !== undefined);
+  for (const spoken of new Set([prompt, ...earlier].flatMap((composed) => composed.turns))) {
+    if (!isKnown(spoken)) throw new StaleScopeError("another process composed since");
   }
   const { limits = { kind: "all" } } = residency;
   const explanation = explain({ requestId, prompt, earlier, isComplete, register, engine, limits, countTokens });
