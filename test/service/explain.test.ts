@@ -251,6 +251,15 @@ describe("what changed", () => {
       nearest: { conversation: "same" },
     });
     expect(asking.explain(`t${n}`).behind.tokens).toBeGreaterThan(0);
+    // Under other instructions the prompt that started afresh is the only one to begin like what goes back to before it.
+    await asking.turn("brief", facts(n + 1), { system: "Be brief.", retention: "keep" });
+    asking.history.splice(-4);
+    await asking.turn("back", dog, { system: "Be brief.", retention: "keep" });
+    expect(asking.explain("back")).toMatchObject({
+      cause: { kind: "fresh_start", where: "there" },
+      difference: { message: 1, here: { kind: "opening" }, there: { kind: "message", role: "user" } },
+      nearest: { requestId: "brief" },
+    });
   });
 
   it("is a memory that was forgotten", async () => {
