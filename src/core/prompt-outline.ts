@@ -64,6 +64,8 @@ interface Erasure {
   readonly part: number;
   /** Equal where the two sections were the same bytes when they were sent. */
   readonly key: string;
+  /** Whether it is known that the turn's section stood there at all. */
+  readonly isCertain: boolean;
 }
 
 /**
@@ -89,7 +91,7 @@ export class PromptOutlines {
     let digest = head;
     for (const [at, part] of parts.entries()) {
       const before = segments.length;
-      const added = at === erasure?.part ? erasedSegments(part, erasure.key) : this.#segmentsOf(part);
+      const added = at === erasure?.part ? erasedSegments(part, erasure) : this.#segmentsOf(part);
       for (const segment of added) {
         segments.push(segment);
         messages.push(count + segment.offset);
@@ -139,7 +141,7 @@ export class PromptOutlines {
     for (const part of parts.slice(0, -1)) before = this.#after(part, before);
     if (this.#after(own, before) === own.turn.prompt) return null;
     const key = `?${own.turn.id}`;
-    if (this.#anchorOf(own, before) === own.turn.anchor) return { part: last, key };
+    if (this.#anchorOf(own, before) === own.turn.anchor) return { part: last, key, isCertain: true };
     const parent = parts[last - 1]?.turn;
     if (parent !== undefined && this.#anchorOf(own, parent.prompt) === own.turn.anchor) {
       const inherited = this.#erasureIn(this.#partsOf(parts.slice(0, -1)));
@@ -148,7 +150,7 @@ export class PromptOutlines {
     const start = parts.findLastIndex(({ turn }) => turn.freshStart);
     const isErased = (at: number) => this.#erasureIn(this.#partsOf(parts.slice(0, at + 1))) !== null;
     const first = parts.findIndex((_, at) => at >= start && at < last && isErased(at));
-    return { part: first < 0 ? last : first, key };
+    return { part: first < 0 ? last : first, key, isCertain: false };
   }
 
   #after({ turn, injection, standing }: Part, before: Digest): Digest {
@@ -200,8 +202,12 @@ function turnSegments({ turn, given, injection }: Part): Segment[] {
   return withSection(turn, given, (where) => sectionSegments(injection, where, turn.placement));
 }
 
-function erasedSegments({ turn, given }: Part, key: string): Segment[] {
-  return withSection(turn, given, (where) => [{ ...where, kind: "erased", key }]);
+function erasedSegments({ turn, given, standing }: Part, { key, isCertain }: Erasure): Segment[] {
+  // Retention may have taken it away: then it was no message of its own, and those behind it must not be counted too far.
+  const mayBeGone = turn.placement === "after-tool-result" && standing === "none" && !isCertain;
+  return withSection(turn, given, (where) => [
+    { ...where, offset: where.offset - (mayBeGone ? 1 : 0), kind: "erased", key },
+  ]);
 }
 
 /** A turn's plain messages, with the section in its place. */

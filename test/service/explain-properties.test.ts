@@ -55,6 +55,24 @@ const withForgetting = fc
   .tuple(anySteps, fc.nat({ max: 14 }), fc.nat({ max: 5 }))
   .map(([steps, at, id]): Step[] => [...steps.slice(0, at), { kind: "forget", id }, ...steps.slice(at)]);
 
+const asked = {
+  kind: "compose",
+  memories: [],
+  question: 0,
+  policy: "retrieval",
+  retention: "keep",
+  tool: false,
+} as const;
+/** A section of its own behind a tool's result, which retention took away before a memory of it was forgotten. */
+const GONE_BEFORE_FORGOTTEN: Step[] = [
+  { ...asked, conversation: "b", system: 0, memories: [[4, 0]], retention: "ephemeral", tool: true },
+  { ...asked, conversation: "b", system: 0, memories: [[4, 0]] },
+  { ...asked, conversation: "b", system: 1 },
+  { ...asked, conversation: "b", system: 1 },
+  { kind: "forget", id: 4 },
+  { ...asked, conversation: null, system: 0 },
+];
+
 /** A prompt that was sent. */
 interface Sent {
   readonly requestId: RequestId;
@@ -163,7 +181,7 @@ describe("an explanation", () => {
         }
         await service.close();
       }),
-      { numRuns: 100 },
+      { numRuns: 100, examples: [[GONE_BEFORE_FORGOTTEN]] },
     );
   });
 
