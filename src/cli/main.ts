@@ -4,6 +4,7 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { POLICY_NAMES } from "../core/ordering.js";
+import { MODEL_SIZES } from "../engines/random-model.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError } from "../service/errors.js";
@@ -11,6 +12,7 @@ import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
+import type { RandomModelOptions } from "./engine.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -105,6 +107,25 @@ program
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");
     await runReplay(command, (line) => process.stdout.write(`${line}\n`));
+  });
+
+const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
+
+engine
+  .command("random-model")
+  .description(
+    "write a model with random weights, to measure with: its times and cached tokens are real, its text is noise",
+  )
+  .addOption(
+    new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
+      .choices(MODEL_SIZES)
+      .default("23m"),
+  )
+  .requiredOption("--out <file>", "the GGUF file to write; must not exist")
+  .option("--seed <number>", "which random weights", wholeNumber, 1)
+  .action(async (options: RandomModelOptions) => {
+    const { runRandomModel } = await import("./engine.js");
+    await runRandomModel(options, (line) => process.stdout.write(`${line}\n`));
   });
 
 function ratio(value: string): number {

@@ -58,6 +58,9 @@ describe("memstem --help", () => {
     [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
     [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
     [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
+    [["engine"], /random-model/],
+    [["engine", "random-model"], /required option '--out <file>' not specified/],
+    [["engine", "random-model", "--size", "7b", "--out", "m.gguf"], /Allowed choices are 23m, 135m/],
     [["replay", "--trace", "nowhere.json"], /cannot read nowhere\.json/],
   ])("refuses memstem %j", async (args, says) => {
     const { code, stdout, stderr } = await memstem.run(args);
