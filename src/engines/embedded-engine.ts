@@ -150,6 +150,7 @@ class LlamaEngine implements EmbeddedEngine {
     // Before it waits: no slot will ever take it.
     if (chat.tokens.length >= contextTokens) throw new ContextLengthError(chat.tokens.length, contextTokens);
     const work = this.#begin(request.signal);
+    let end: GenerationEvent;
     try {
       const endTurn = await queue.turn(caller, work.signal);
       const queueMs = clock() - startedAt;
@@ -157,7 +158,7 @@ class LlamaEngine implements EmbeddedEngine {
         const slot = await slots.take(chat.tokens, cacheSalt);
         let trusted = true;
         try {
-          yield* this.#answer(slot, chat, request, work.signal, { startedAt, queueMs });
+          end = yield* this.#answer(slot, chat, request, work.signal, { startedAt, queueMs });
         } catch (error) {
           // An abort stops between two batches: what was computed until then is as good as ever.
           trusted = work.signal.aborted;
@@ -172,6 +173,8 @@ class LlamaEngine implements EmbeddedEngine {
     } finally {
       work.end();
     }
+    // Only now: who has the end may never ask for more, and the slot would be lost.
+    yield end;
   }
 
   #refuseIfClosed(): void {
@@ -204,7 +207,7 @@ class LlamaEngine implements EmbeddedEngine {
     request: GenerationRequest,
     signal: AbortSignal,
     { startedAt, queueMs }: { readonly startedAt: number; readonly queueMs: number },
-  ): AsyncGenerator<GenerationEvent, void, undefined> {
+  ): AsyncGenerator<GenerationEvent, GenerationEvent, undefined> {
     const { model, clock, contextTokens } = this.#parts;
     const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, contextTokens - tokens.length);
     const text = new AnswerText<Token>((these, before) => model.detokenize(these, false, before));
@@ -241,7 +244,7 @@ class LlamaEngine implements EmbeddedEngine {
     }
     const totalMs = clock() - startedAt;
     const usage = { promptTokens: tokens.length, cachedTokens, completionTokens, queueMs, ttftMs, totalMs };
-    yield { kind: "end", finishReason: ending === "length" ? "length" : "stop", usage };
+    return { kind: "end", finishReason: ending === "length" ? "length" : "stop", usage };
   }
 
   /** Computes all of a prompt but its last batch, which it returns. One batch at a time, because between batches it can be aborted. */

@@ -119,6 +119,15 @@ describe.skipIf(missing !== null)(`the engine inside${missing === null ? "" : ` 
     expect(forged.promptTokens).toBeGreaterThan(plain.promptTokens + 1);
   });
 
+  it("has given the slot back when it says that the answer has ended", async () => {
+    const steps = [1, 2, 3].map(() => engine.generate({ messages: [about("Ada")], maxTokens: 1 }));
+    for (const step of steps) {
+      let event = await step.next();
+      while (event.value?.kind === "text") event = await step.next();
+      expect(event.value).toMatchObject({ kind: "end" });
+    }
+  });
+
   it("gives up a prompt that is aborted, and its turn with it", async () => {
     const aborting = new AbortController();
     const steps = engine.generate({ messages: [about("Ada")], maxTokens: 500, signal: aborting.signal });
