@@ -4,7 +4,7 @@ import type { ChatMessage } from "../core/index.js";
 import { AnswerText } from "./answer-text.js";
 import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
-import type { ChatEngine, GenerationEvent, GenerationRequest } from "./generation.js";
+import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { notGguf } from "./gguf-head.js";
 import { type ChatTokens, chatTokenizer } from "./llama-chat.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
@@ -29,7 +29,7 @@ export interface EmbeddedEngineOptions {
 }
 
 /** llama.cpp in this process. */
-export interface EmbeddedEngine extends ChatEngine {
+export interface EmbeddedEngine extends ChatModel {
   readonly slots: number;
   /** Requests that wait for a slot. */
   readonly waiting: number;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
-import type { ChatEngine, GenerationEvent, GenerationRequest } from "./generation.js";
+import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";
 import { readOpenAiChat } from "./openai-chat-request.js";
 
@@ -12,7 +12,7 @@ export type FetchHandler = (request: Request) => Promise<Response>;
  * `prompt_tokens_details.cached_tokens` is what the KV cache held. Errors have OpenAI's form and codes (`context_length_exceeded`).
  * What limits a body's size is whoever takes it off the wire. `onFault` gets what nobody's request is to blame for.
  */
-export function openAiUpstream(engine: ChatEngine, onFault: (error: unknown) => void = () => {}): FetchHandler {
+export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => void = () => {}): FetchHandler {
   const created = seconds();
   return async (request) => {
     const { pathname } = new URL(request.url);
@@ -45,7 +45,7 @@ export function openAiUpstream(engine: ChatEngine, onFault: (error: unknown) => 
   };
 }
 
-async function wholeAnswer(engine: ChatEngine, generation: GenerationRequest, head: AnswerHead): Promise<Response> {
+async function wholeAnswer(engine: ChatModel, generation: GenerationRequest, head: AnswerHead): Promise<Response> {
   let text = "";
   for await (const event of engine.generate(generation)) {
     if (event.kind === "end") return Response.json(chatCompletion(head, text, event));
@@ -55,7 +55,7 @@ async function wholeAnswer(engine: ChatEngine, generation: GenerationRequest, he
 }
 
 async function streamedAnswer(
-  engine: ChatEngine,
+  engine: ChatModel,
   generation: GenerationRequest,
   request: Request,
   head: AnswerHead,

@@ -39,7 +39,7 @@ export type GenerationEvent =
   | { readonly kind: "end"; readonly finishReason: "stop" | "length"; readonly usage: GenerationUsage };
 
 /** Something that answers chats. */
-export interface ChatEngine {
+export interface ChatModel {
   /** Name of the model, as `/v1/models` gives it. */
   readonly model: string;
   /** Tokens of one prompt and its answer. */

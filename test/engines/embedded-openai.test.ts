@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../../src/engines/embedded-engine.js";
 import { EmbeddedEngineError, QueueFullError } from "../../src/engines/embedded-engine-error.js";
 import { openAiUpstream } from "../../src/engines/embedded-openai.js";
-import type { ChatEngine, GenerationEvent, GenerationRequest } from "../../src/engines/generation.js";
+import type { ChatModel, GenerationEvent, GenerationRequest } from "../../src/engines/generation.js";
 import { llamaMissing, tinyModel } from "./tiny-model.js";
 
 const missing = await llamaMissing();
@@ -49,7 +49,7 @@ function scripted(
 ) {
   const asked: GenerationRequest[] = [];
   let ended = 0;
-  const engine: ChatEngine = {
+  const engine: ChatModel = {
     model: "scripted.gguf",
     contextTokens: 100,
     async *generate(request) {
