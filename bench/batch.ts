@@ -171,22 +171,18 @@ function hits(): void {
     console.log(
       `| ------------------------------- | ${capacities.map(([name]) => `${"-".repeat(name.length - 1)}:`).join(" | ")} |`,
     );
-    const rows = [
-      ["retrieval order, as they came", "retrieval"],
-      ["Alg. 2 online, as they came", "online"],
-      ["Alg. 4 + 5", "context-pilot"],
-      ["shared prefixes", "shared-prefixes"],
-    ] as const;
-    const executed = new Map(rows.map(([name, arm]) => [name as string, batch.executedBy(arm)]));
-    const [theirs, ours] = [executed.get("Alg. 4 + 5") ?? [], executed.get("shared prefixes") ?? []];
-    const sequenced = (sequence: typeof ours, orders: typeof ours) => {
-      const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
-      return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
-    };
-    executed.set("our orders, Alg. 5's sequence", sequenced(theirs, ours));
-    executed.set("Alg. 4's orders, our sequence", sequenced(ours, theirs));
+    const executed = new Map([
+      ["retrieval order, as they came", batch.executedBy("retrieval")],
+      ["Alg. 2 online, as they came", batch.executedBy("online")],
+      ...batch.executedByPlanners(),
+    ]);
     for (const [name, all] of executed) {
-      const cells = capacities.map(([title, tokens]) => batch.hitRatio(all, tokens).toFixed(3).padStart(title.length));
+      const cells = capacities.map(([title, tokens]) =>
+        batch
+          .hitRatio(all, new BlockHashCache({ capacityTokens: tokens }))
+          .toFixed(3)
+          .padStart(title.length),
+      );
       console.log(`| ${name.padEnd(31)} | ${cells.join(" | ")} |`);
     }
   }

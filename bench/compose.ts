@@ -19,6 +19,7 @@ import {
   type RequestId,
   type UserId,
 } from "../src/core/index.js";
+import { ENGINES } from "../src/engines/engines.js";
 import { composeRequest } from "../src/service/compose-request.js";
 import { Memstem } from "../src/service/memstem.js";
 import { openDatabase } from "../src/store/open-database.js";
@@ -49,7 +50,13 @@ async function measure(file: string, k: number, layout: "single" | "conversation
   const memstem = new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source: null,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
+    defaults: {
+      policy: DEFAULT_POLICY,
+      retention: DEFAULT_RETENTION,
+      engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+      engineFamily: "generic",
+    },
+    engines: ENGINES,
     countTokens: countO200k,
     newRequestId: () => `request-${++requests}` as RequestId,
     now: Date.now,

@@ -1,30 +1,52 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { ENGINES } from "../engines/engines.js";
+import { openUpstream } from "../engines/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import type { MemorySource } from "../memory/memory-source.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
+import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 import { residencyOf, type Settings, sourceOf } from "./settings.js";
+import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
   return new Memstem({
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
-    defaults: { policy: settings.policy, retention: settings.retention, engine: settings.engineModel },
+    defaults: {
+      policy: settings.policy,
+      retention: settings.retention,
+      engine: settings.engineModel,
+      engineFamily: settings.engineFamily,
+    },
+    engines: ENGINES,
     residency: residencyModel(residencyOf(settings)),
+    planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
+}
+
+/** The engine that chats are sent on to; null where none is configured. */
+export function openChatEngine(settings: Settings): ChatEngine | null {
+  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack } = settings;
+  if (url === undefined) return null;
+  return {
+    upstream: openUpstream({ url, apiKey, timeoutMs }),
+    readUsage: ENGINES[settings.engineFamily].readUsage,
+    writeBack: writeBack === "on",
+  };
 }
 
 /** The configured memory source, with its deadlines. */

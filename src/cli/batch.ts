@@ -5,6 +5,8 @@ import { finished } from "node:stream/promises";
 import { writeBatchEvent } from "../http/batch-contract.js";
 import { batchLines } from "../http/batch-input.js";
 import { type BatchProgress, composeBatch } from "../service/batch.js";
+import * as field from "../service/fields.js";
+import { readOptions } from "../service/read-options.js";
 import { assemble } from "./assemble.js";
 import { progressBar } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
@@ -13,14 +15,17 @@ import { readSettings } from "./settings.js";
 export interface BatchOptions {
   readonly out?: string;
   readonly window: number;
+  /** Names with commas between. */
+  readonly workers?: string;
 }
 
 /**
  * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. A request that is none is an
  * error in its own line. Rejects where a file cannot be read or written; what was answered by then is stored.
  */
-export async function runBatch(file: string, { out, window }: BatchOptions): Promise<BatchProgress> {
+export async function runBatch(file: string, { out, window, workers }: BatchOptions): Promise<BatchProgress> {
   const settings = readSettings(process.env);
+  const names = workers === undefined ? [] : readOptions(field.workers, workers.split(","));
   const total = await countLines(file);
   const output: Writable = out === undefined ? process.stdout : createWriteStream(out);
   await opened(output, out);
@@ -32,7 +37,8 @@ export async function runBatch(file: string, { out, window }: BatchOptions): Pro
       maxBytes: settings.maxBodyBytes,
       maxRequests: Number.POSITIVE_INFINITY,
     });
-    for await (const event of composeBatch(memstem, inputs, { window, signal: new AbortController().signal })) {
+    const { signal } = new AbortController();
+    for await (const event of composeBatch(memstem, inputs, { window, workers: names, signal })) {
       if (event.kind === "progress") continue;
       if (event.kind === "end") end = event;
       else {

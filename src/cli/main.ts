@@ -62,6 +62,7 @@ program
   )
   .argument("<file>", "where the requests are")
   .option("--out <file>", "where the answers go, one on each line (default: standard output)")
+  .option("--workers <names>", "give each request to one of these, with commas between")
   .option("--window <number>", "requests that are planned together; all of a window are in memory", tokens, 10_000)
   .addHelpText("after", settingsHelp)
   .action(async (file: string, options: BatchOptions) => {
@@ -95,8 +96,8 @@ program
   )
   .option("--budget-ratio <number>", "memory budget, as a multiple of the tokens retrieved (default: none)", ratio)
   .addOption(
-    new Option("--layout <name>", "one prompt per question, or one conversation")
-      .choices(["single", "conversation"])
+    new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
+      .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))

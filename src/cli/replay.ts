@@ -1,14 +1,16 @@
 import { readFile } from "node:fs/promises";
 import {
   DEFAULT_POLICY,
+  type Label,
   ORDERING_POLICIES,
   type OrderingPolicy,
   POLICY_NAMES,
   type PolicyName,
 } from "../core/index.js";
-import type { ReplayOptions } from "../eval/compose-trace.js";
+import { composeTrace, type ReplayOptions } from "../eval/compose-trace.js";
 import { recordedOrder } from "../eval/recorded-order.js";
 import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
+import { RecordedBatch } from "../eval/replay-batch.js";
 import { type Replay, replayTrace } from "../eval/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
@@ -19,7 +21,7 @@ export interface ReplayCommand {
   readonly k: number;
   readonly policy?: PolicyName;
   readonly budgetRatio?: number;
-  readonly layout: "single" | "conversation";
+  readonly layout: "single" | "conversation" | "batch";
   readonly cache: "radix" | "blocks";
   /** Tokens that the simulated cache holds; absent: no end. */
   readonly capacity?: number;
@@ -31,6 +33,13 @@ export interface ReplayCommand {
 /** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
 export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
   const trace = readTrace(await readJsonFile(command.trace));
+  if (command.layout === "batch") {
+    for (const option of ["json", "peer", "policy", "budgetRatio"] as const) {
+      if (command[option] !== undefined) throw new TraceError(`${option}: means nothing for a batch`);
+    }
+    print(batchTable(limited(trace, command), command));
+    return;
+  }
   const replayWith = (policy: OrderingPolicy) => replay(trace, policy, command);
   if (command.json) {
     const policy = command.policy ?? DEFAULT_POLICY;
@@ -54,7 +63,7 @@ function replay(trace: RecordedTrace, policy: OrderingPolicy, command: ReplayCom
     k: command.k,
     policy,
     budgetRatio: command.budgetRatio ?? null,
-    layout: command.layout,
+    layout: command.layout === "conversation" ? "conversation" : "single",
     limit: command.limit,
   };
   const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
@@ -87,9 +96,52 @@ function table(rows: readonly { readonly name: string; readonly replay: Replay }
       perRequest(totals.uncachedTokens),
     ];
   });
-  const widths = HEAD.map((title, column) => Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)));
+  return tableOf(HEAD, lines);
+}
+
+function tableOf(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const widths = head.map((title, column) => Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)));
   const write = (cells: readonly string[]) =>
     `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join(" | ")} |`;
   const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
-  return [write(HEAD), rule, ...lines.map(write)].join("\n");
+  return [write(head), rule, ...lines.map(write)].join("\n");
+}
+
+function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace {
+  return { ...trace, questions: trace.questions.slice(0, limit) };
+}
+
+const BATCH_HEAD = ["order and schedule", "prompt", "cached", "to prefill", "hit ratio"];
+
+/** All questions as one batch: every policy's orders in the order in which they came, then the planners'. Tokens per request. */
+function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
+  const batch = new RecordedBatch([trace], command.k, encodeO200k);
+  const online = POLICY_NAMES.filter((name) => name !== "carry-over").map((name) => {
+    const options: ReplayOptions = {
+      k: command.k,
+      policy: ORDERING_POLICIES[name],
+      budgetRatio: null,
+      layout: "single",
+    };
+    const prompts = composeTrace(trace, { encode: encodeO200k, countTokens: countO200k }, options);
+    const executed = [...prompts].map(({ order }, request) => ({
+      request,
+      order: order.map((at) => (at + 1) as Label),
+    }));
+    return [`${name}, as they came`, executed] as const;
+  });
+  const perRequest = (tokens: number) => Math.round(tokens / batch.requests.length).toLocaleString("en");
+  const lines = [...online, ...batch.executedByPlanners()].map(([name, executed]) => {
+    const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
+    const ratio = batch.hitRatio(executed, cache);
+    const cached = ratio * batch.promptTokens;
+    return [
+      name,
+      perRequest(batch.promptTokens),
+      perRequest(cached),
+      perRequest(batch.promptTokens - cached),
+      ratio.toFixed(3),
+    ];
+  });
+  return tableOf(BATCH_HEAD, lines);
 }

@@ -1,7 +1,7 @@
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
 import { createApp } from "../http/app.js";
-import { assemble } from "./assemble.js";
+import { assemble, openChatEngine } from "./assemble.js";
 import type { Settings } from "./settings.js";
 import { sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -25,6 +25,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
   const memstem = assemble(settings);
   const app = createApp({
     memstem,
+    chat: openChatEngine(settings),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     maxBatchBytes: settings.maxBatchBytes,

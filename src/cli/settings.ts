@@ -9,6 +9,7 @@ import {
   RETENTION_NAMES,
   type ResidencyConfig,
 } from "../core/index.js";
+import { ENGINE_NAMES } from "../engines/engine-adapter.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { engineModel } from "./engine-model-setting.js";
 
@@ -70,6 +71,11 @@ const SETTINGS = {
     engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
     DEFAULT_ENGINE_MODEL,
   ),
+  engineFamily: setting(
+    "MEMSTEM_ENGINE_FAMILY",
+    `engine that prompts go to where a request names none: ${ENGINE_NAMES.join(", ")}`,
+    z.enum(ENGINE_NAMES).default("generic"),
+  ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",
     "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
@@ -110,6 +116,26 @@ const SETTINGS = {
     "most nodes of one user's context index; the least recently used paths go",
     wholeNumber(10, 10_000_000).default(20_000),
   ),
+  upstreamUrl: setting(
+    "MEMSTEM_UPSTREAM_URL",
+    "base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none",
+    url.optional(),
+  ),
+  upstreamApiKey: setting(
+    "MEMSTEM_UPSTREAM_API_KEY",
+    "its API key; default: the client's own goes there",
+    z.string().min(1).optional(),
+  ),
+  upstreamTimeoutMs: setting(
+    "MEMSTEM_UPSTREAM_TIMEOUT_MS",
+    "how long the first byte of its answer may take",
+    wholeNumber(1, 3_600_000).default(600_000),
+  ),
+  writeBack: setting(
+    "MEMSTEM_WRITE_BACK",
+    "on or off: keep the questions and answers of /v1/chat/completions as memories where a request does not say",
+    z.enum(["on", "off"]).default("off"),
+  ),
   logLevel: setting(
     "MEMSTEM_LOG_LEVEL",
     "silent, error, warn, info or debug; logs go to standard error and hold no memory text",
@@ -145,6 +171,12 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
     issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
   }
+  if (settings.writeBack === "on" && source === "none") {
+    issues.push({
+      field: SETTINGS.writeBack.variable,
+      message: "needs a memory source, and MEMSTEM_SOURCE=none is none",
+    });
+  }
   if (issues.length > 0) throw new InvalidRequestError(issues);
   return settings;
 }
@@ -167,7 +199,7 @@ export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings):
 export function settingsHelp(): string {
   const lines = Object.values(SETTINGS).map(
     ({ variable, help, schema, standard = schema.safeParse(undefined).data }) => {
-      return `  ${variable.padEnd(26)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
+      return `  ${variable.padEnd(28)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
     },
   );
   return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;

@@ -15,6 +15,6 @@ export function intersectionOf(a: readonly Label[], b: readonly Label[]): Label[
 }
 
 /** Equal for contexts of the same blocks in whatever order: they count as identical, because an index decides the order. */
-export function blocksKey(context: readonly Label[]): string {
+export function blocksKey(context: readonly number[]): string {
   return Uint32Array.from(context).sort().join();
 }

@@ -27,7 +27,7 @@ export interface PlannedRequest {
   readonly rank: number;
   /** Its blocks in prompt order: each exactly once, none carried. */
   readonly order: readonly Label[];
-  /** Child positions from the root to the request's place in the planner's tree; requests that begin alike have paths that do. */
+  /** Child positions from the root to the request's place in the planner's tree; requests that begin alike have paths that do. Empty without blocks. */
   readonly searchPath: readonly number[];
 }
 

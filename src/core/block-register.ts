@@ -88,6 +88,11 @@ export class BlockRegister {
     return this.#blocks.get(label);
   }
 
+  /** The block with this text; undefined where none has it. */
+  withText(textDigest: Digest): Label | undefined {
+    return this.#byText.get(textDigest);
+  }
+
   /** The text of a block. Throws for a label that is not there: a prompt without it would break a promise. */
   textOf = (label: Label): string => {
     const block = this.#blocks.get(label);

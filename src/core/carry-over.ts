@@ -47,18 +47,24 @@ export const carryOver: OrderingPolicy = {
   },
 };
 
-/**
- * What a path is worth that saves and carries so many tokens, and that this share of the requests behind its anchor went through:
- * the more, the more it saves, the less it carries and the fewer went through it.
- */
-type Value = (saved: number, carried: number, share: number) => number;
+/** What a path is worth that saves and carries so many tokens: the more, the more it saves and the less it carries. */
+type Value = (saved: number, carried: number) => number;
 
-function valueFor(retrievedTokens: number, { tokens, knownTokens, spared }: CarryAllowance): Value {
+interface Prices {
+  readonly value: Value;
+  /** What a path costs beside, by the share of the requests behind its anchor that went through it. */
+  readonly crowding: (share: number) => number;
+}
+
+function pricesFor(retrievedTokens: number, { tokens, knownTokens, spared }: CarryAllowance): Prices {
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
   const price = (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
-  const crowding = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
-  return (saved, carried, share) => spared(saved, carried) - price * carried - crowding * Math.sqrt(share);
+  const crowded = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
+  return {
+    value: (saved, carried) => spared(saved, carried) - price * carried,
+    crowding: (share) => crowded * Math.sqrt(share),
+  };
 }
 
 /** One pass over the nodes used last. A parent comes before its children, so each goes on from what its parent ended with. */
@@ -73,7 +79,7 @@ function cheapestPath(
   if (root === undefined) return nothing;
   const weights = new BlockWeights(index.labelBound, retrieved, carrying);
   const { retrievedTokens } = weights;
-  const value = valueFor(retrievedTokens, carrying);
+  const { value, crowding } = pricesFor(retrievedTokens, carrying);
   const savedTo = new Float64Array(MAX_VISITED);
   const carriedTo = new Float64Array(MAX_VISITED);
   let best: { node: ServedNode; taken: number; value: number } = { node: root, taken: 0, value: 0 };
@@ -84,17 +90,21 @@ function cheapestPath(
     const from = node.parent?.mark ?? 0;
     let saved = savedTo[from] as number;
     let carried = carriedTo[from] as number;
-    const { run, uses } = node.row;
-    const share = uses / root.row.uses;
-    for (let at = 0; at < run.length && carried < NEVER; at++) {
-      const weight = weights.of(run[at] as Label);
-      if (weight < 0) {
-        carried -= weight;
-        // No path through here can save more than all that was retrieved, nor be less crowded than one that nobody took.
-        if (carried > carrying.tokens || value(retrievedTokens, carried, 0) <= best.value) carried = NEVER;
-      } else {
+    // No path through here can save more than all that was retrieved, nor be less crowded than one that nobody took.
+    if (carried < NEVER && value(retrievedTokens, carried) <= best.value) carried = NEVER;
+    if (carried < NEVER) {
+      const { run, uses } = node.row;
+      const crowded = crowding(uses / root.row.uses);
+      for (let at = 0; at < run.length; at++) {
+        const weight = weights.of(run[at] as Label);
+        if (weight < 0) {
+          carried -= weight;
+          if (carried <= carrying.tokens) continue;
+          carried = NEVER;
+          break;
+        }
         saved += weight;
-        const worth = value(saved, carried, share);
+        const worth = value(saved, carried) - crowded;
         if (worth > best.value) best = { node, taken: at + 1, value: worth };
       }
     }

@@ -12,7 +12,7 @@ import { schedule } from "./schedule.js";
  */
 export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   // Requests for the same blocks share a leaf, which names only some of them.
-  const alike = [...groupBy(sets.keys(), (request) => blocksKey((sets[request] ?? []) as readonly Label[])).values()];
+  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
   const contexts = alike.map(([request = 0], at) => ({
     ticket: at as TurnId,
     blocks: (sets[request] ?? []) as readonly Label[],

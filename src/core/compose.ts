@@ -139,7 +139,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     settings: input.annotations,
   });
   const section = renderSection(injection, register.textOf);
-  const later = renderSection(retained(injection, choice.retention), register.textOf);
+  const kept =
+    choice.retention === "keep" ? section : renderSection(retained(injection, choice.retention), register.textOf);
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
@@ -194,7 +195,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     turn,
     head,
     given: rest.messages,
-    sections: [...new Set([section, later])].filter((sent) => sent !== "").map(digestOf),
+    sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
   };
 }

@@ -13,7 +13,7 @@ export function contextParts(
   for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
     const block = group.length <= most ? null : commonestSplitting(contexts, group);
     if (block === null) {
-      // Only contexts of the same blocks cannot be told apart, and those are one.
+      // Contexts of the same blocks cannot be told apart.
       for (let from = 0; from < group.length; from += most) parts.push(group.slice(from, from + most));
       continue;
     }

@@ -109,10 +109,26 @@ export function smooth(model: EngineModel): EngineModel {
  * themselves where nothing is carried and all are saved; nothing is worth anything below the engine's minimum prefix.
  */
 export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
-  const engine = smooth(model);
+  const costOf = smoothCost(model);
   const total = before + retrieved + after;
-  const cold = promptCost(engine, total, before);
-  const worth = (cold - promptCost(engine, total, before + retrieved)) / retrieved;
+  const cold = costOf(total, before);
+  const worth = (cold - costOf(total, before + retrieved)) / retrieved;
   if (worth <= 0) return () => 0;
-  return (saved, carried) => (cold - promptCost(engine, total + carried, before + saved + carried)) / worth;
+  return (saved, carried) => (cold - costOf(total + carried, before + saved + carried)) / worth;
+}
+
+/** {@link promptCost} of a {@link smooth} model, made for being asked many thousand times. */
+function smoothCost({ cost, minimumPrefixTokens }: EngineModel): (total: number, shared: number) => number {
+  if (cost.kind === "money") {
+    return (total, shared) => {
+      const cached = shared < minimumPrefixTokens ? 0 : shared;
+      return cost.cached * cached + (total < minimumPrefixTokens ? cost.uncached : cost.written) * (total - cached);
+    };
+  }
+  const { fixedMs, perTokenMs, perPairMs } = cost;
+  return (total, shared) => {
+    const cached = shared < minimumPrefixTokens ? 0 : shared;
+    const uncached = total - cached;
+    return fixedMs + uncached * (perTokenMs + perPairMs * (cached + uncached / 2));
+  };
 }

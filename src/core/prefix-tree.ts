@@ -7,7 +7,7 @@ export interface PrefixNode {
   blocks: readonly number[];
   /** Tokens of `blocks`. */
   tokens: number;
-  /** Index of the request; null for a node that joins two. */
+  /** Index of the request, the earliest of several for the same blocks; null for a node that joins two. */
   readonly request: number | null;
   parent: PrefixNode | null;
   /** Null in a request. */

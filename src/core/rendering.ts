@@ -1,6 +1,6 @@
 import type { Label } from "./ids.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
-import type { ChatMessage } from "./message.js";
+import type { ChatMessage, ContentPart } from "./message.js";
 
 /*
  * A section is what memstem puts into a message:
@@ -111,12 +111,30 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
   if (Array.isArray(content)) {
     const [first, ...others] = content;
     const rest = first?.type === "text" && typeof first.text === "string" ? afterSection(first.text, isOurs) : null;
-    if (rest === null) return message;
+    if (rest === null) return stripSplitSection(message, content, isOurs);
     // Some clients make one text part of a message's whole text.
     const parts = rest === "" ? others : [{ ...first, text: withoutGlue(rest) }, ...others];
     return parts.length === 0 ? null : { ...message, content: parts };
   }
   return message;
+}
+
+/** A section that was split behind its blocks, as it goes to engines whose cache marks stand at the ends of parts. */
+function stripSplitSection(
+  message: ChatMessage,
+  [first, second, ...others]: readonly ContentPart[],
+  isOurs: (section: string) => boolean,
+): ChatMessage | null {
+  const start = first?.type === "text" ? first["text"] : undefined;
+  const end = second?.type === "text" ? second["text"] : undefined;
+  const rest = typeof start === "string" && typeof end === "string" ? afterSection(start + end, isOurs) : null;
+  if (rest === null) return message;
+  // What follows the section in the same text was one text with it.
+  if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
+  return {
+    ...message,
+    content: rest === "" ? others : [{ ...second, type: "text", text: withoutGlue(rest) }, ...others],
+  };
 }
 
 /** What follows the section that memstem sent at the front of a text; null where there is none. */
@@ -136,6 +154,29 @@ export function sectionAtStart(text: string): string | null {
   if (end < 0) return null;
   const section = text.slice(0, end + 1 + CLOSE.length);
   return parseSection(section) === null ? null : section;
+}
+
+/** Whether a message's text begins with a section. */
+export function beginsWithSection({ content }: ChatMessage): boolean {
+  const text = typeof content === "string" ? content : content?.[0]?.["text"];
+  return typeof text === "string" && sectionAtStart(text) !== null;
+}
+
+/**
+ * Where the blocks of the section that a text begins with stand: the offsets, in characters, at which each starts, and, last, where they
+ * end. What follows there is another text every turn. Empty where there is no section or no block in it.
+ */
+export function blockBounds(text: string): readonly number[] {
+  const section = sectionAtStart(text);
+  if (section === null) return [];
+  const bounds: number[] = [];
+  let at = OPEN.length;
+  for (const line of section.slice(OPEN.length, -CLOSE.length).split("\n")) {
+    if (BLOCK_LINE.test(line)) bounds.push(at);
+    else if (!line.startsWith("  ")) break;
+    at += line.length + 1;
+  }
+  return bounds.length === 0 ? [] : [...bounds, at];
 }
 
 /** What a strict reader sees in a section: the blocks with their texts, and the annotation lines. */

@@ -4,12 +4,13 @@ import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
-import type { ConversationId, Label, NodeId, TurnId } from "./ids.js";
+import type { ConversationId, Digest, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
 import type { ScopeKnowledge } from "./ordering.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "./recent-retrievals.js";
 import type { RegisterChanges } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
+import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "./worker-blocks.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */
 export interface ScopeCounters {
@@ -28,6 +29,7 @@ export interface StoredScope {
   readonly register: ConstructorParameters<typeof BlockRegister>[0];
   readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
   readonly recent: readonly RecentRetrieval[];
+  readonly workers: readonly WorkerRow[];
   readonly clusters: readonly ClusterNode[];
   readonly accesses: readonly Access[];
 }
@@ -37,6 +39,7 @@ export const EMPTY_SCOPE: StoredScope = {
   register: { blocks: [], versions: [], forgotten: [] },
   nodes: [],
   recent: [],
+  workers: [],
   clusters: [],
   accesses: [],
 };
@@ -47,6 +50,7 @@ export interface ScopeChanges {
   readonly register: RegisterChanges;
   readonly index: IndexChanges;
   readonly recent: RecentChanges;
+  readonly workers: WorkerChanges;
   readonly clusters: ClusterChanges;
   readonly accesses: AccessChanges;
 }
@@ -66,6 +70,8 @@ export class ScopeState implements ScopeKnowledge {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
+  /** Which workers of batches processed which blocks. */
+  readonly workers: WorkerBlocks;
   readonly clusters: ClusterTree;
   readonly accesses: AccessWindow;
   readonly #conversations = new Map<ConversationId, Conversation>();
@@ -81,6 +87,7 @@ export class ScopeState implements ScopeKnowledge {
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
+    this.workers = new WorkerBlocks(stored.workers);
     const nextCluster = 1 + Math.max(0, ...stored.clusters.map(({ id }) => id));
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
     this.accesses = new AccessWindow(stored.accesses);
@@ -101,6 +108,14 @@ export class ScopeState implements ScopeKnowledge {
     return this.#nextTurn++ as TurnId;
   }
 
+  /** A worker of a batch was given the blocks with these texts. */
+  rememberWorker(name: string, texts: readonly Digest[]): void {
+    this.workers.take(
+      name,
+      texts.flatMap((text) => this.register.withText(text) ?? []),
+    );
+  }
+
   /** The engine dropped a request's cache. */
   evict(leaf: NodeId, turn: TurnId): void {
     this.index.evict(leaf);
@@ -109,7 +124,8 @@ export class ScopeState implements ScopeKnowledge {
 
   /** These blocks' text is gone; nothing is ordered by them any more. */
   forget(gone: ReadonlySet<Label>): void {
-    for (const knowledge of [this.index, this.recent, this.clusters, this.accesses]) knowledge.forget(gone);
+    for (const knowledge of [this.index, this.recent, this.clusters, this.accesses, this.workers])
+      knowledge.forget(gone);
     this.unloadConversations();
   }
 
@@ -134,6 +150,7 @@ export class ScopeState implements ScopeKnowledge {
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
     weight += 2_000 * this.recent.size + 1_000 * this.clusters.size + 600 * this.accesses.size;
+    weight += 100_000 * this.workers.size;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -150,6 +167,7 @@ export class ScopeState implements ScopeKnowledge {
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
+      workers: this.workers.drain(),
       clusters: this.clusters.drain(),
       accesses: this.accesses.drain(),
     };

@@ -1,6 +1,9 @@
+import { blocksKey } from "./alignment.js";
 import type { BatchOrder, NumberedBatch } from "./batch-request.js";
 import { contextComponents } from "./context-components.js";
 import { contextParts } from "./context-parts.js";
+import { groupBy } from "./group-by.js";
+import type { Label } from "./ids.js";
 import { nodesOf, type PrefixNode, requestNode } from "./prefix-tree.js";
 import { joinAll } from "./prefix-tree-building.js";
 import { refined } from "./prefix-tree-refining.js";
@@ -19,16 +22,21 @@ const PART_REQUESTS = 2_000;
  * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory grows with the blocks of all requests.
  */
 export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): BatchOrder {
+  // Requests for the same blocks are one node, which the earliest stands for.
+  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
+  const earliestAlike = alike.map(([request = 0]) => request);
+  const distinct = earliestAlike.map((request) => sets[request] ?? []);
   const scratch = new Uint8Array(tokensOf.length);
-  const trees = contextComponents(sets).map((component) => {
-    const parts = component.length > PART_REQUESTS ? contextParts(sets, component, PART_REQUESTS) : [component];
+  const trees = contextComponents(distinct).map((component) => {
+    const parts = component.length > PART_REQUESTS ? contextParts(distinct, component, PART_REQUESTS) : [component];
     const roots = parts.map((part) => {
-      const requests = part.map((request) => requestNode(request, sets[request] ?? [], tokensOf));
+      const requests = part.map((at) => requestNode(earliestAlike[at] ?? 0, distinct[at] ?? [], tokensOf));
       return refined(joinAll(requests, tokensOf), tokensOf, scratch);
     });
     return joinAll(roots, tokensOf);
   });
-  const orders: number[][] = sets.map(() => []);
+  const requestsAs = new Map(alike.map((requests) => [requests[0] ?? 0, requests]));
+  const orders: (readonly Label[])[] = sets.map(() => []);
   const searchPaths: (readonly number[])[] = sets.map(() => []);
   const sequence: number[] = [];
   const earliest = earliestRequests(trees);
@@ -43,17 +51,17 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
     const order = [...before, ...relevance.filter((block) => inNode.has(block))];
     if (node.request === null) {
       pending.push(...placed(alikeExpanded(node).sort(earlier), order, path));
-    } else {
-      orders[node.request] = order;
-      searchPaths[node.request] = path;
-      sequence.push(node.request);
+      continue;
+    }
+    const named = order.map((block) => labels[block] as Label);
+    for (const request of requestsAs.get(node.request) ?? []) {
+      orders[request] = named;
+      // Without blocks there is nothing to be alike in.
+      if (named.length > 0) searchPaths[request] = path;
+      sequence.push(request);
     }
   }
-  return {
-    orders: orders.map((order) => order.map((block) => labels[block] as (typeof labels)[number])),
-    searchPaths,
-    sequence,
-  };
+  return { orders, searchPaths, sequence };
 }
 
 interface Step {

@@ -22,6 +22,16 @@ export interface EnginePrompt {
   readonly messages: readonly ChatMessage[];
   /** Indexes of messages at whose end later prompts are expected to go on, most useful first. */
   readonly reusableMessages: readonly number[];
+  /** Index of the message whose injected memories later prompts are expected to repeat, whatever then follows them in it. */
+  readonly reusableMemories?: number;
+  /** Index of the message at whose end an earlier prompt ended or went another way: what can be cached by now reaches that far. */
+  readonly cachedMessage?: number;
+  /** Marks of the engine's own that the caller set outside the messages, on tools say; they count against its limit. Default 0. */
+  readonly marksElsewhere?: number;
+  /** The model that the prompt goes to, where it is known: limits differ between models. */
+  readonly model?: string;
+  /** Tokens from the front, tools included, to the end of each message, where they are known: too short a prefix gets no mark. */
+  readonly prefixTokens?: readonly number[];
 }
 
 /** What to send to an engine beside the model and its settings. */

@@ -10,8 +10,8 @@ import {
   SECTION_OPENING,
   type TurnId,
 } from "../core/index.js";
-import { BlockHashCache } from "../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
+import type { PrefixCache } from "../simulator/prefix-cache.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
@@ -81,9 +81,20 @@ export class RecordedBatch {
     return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
   }
 
-  /** Share of all prompt tokens that a block-hash cache of this capacity holds when they come, one prompt at a time. */
-  hitRatio(executed: readonly ExecutedRequest[], capacityTokens: number): number {
-    const cache = new BlockHashCache({ capacityTokens });
+  /** Ours and ContextPilot's, with the orders of each under the schedule of the other too. */
+  executedByPlanners(): ReadonlyMap<string, readonly ExecutedRequest[]> {
+    const theirs = this.executedBy("context-pilot");
+    const ours = this.executedBy("shared-prefixes");
+    return new Map([
+      ["Alg. 4 + 5", theirs],
+      ["shared prefixes", ours],
+      ["our orders, Alg. 5's sequence", sequenced(theirs, ours)],
+      ["Alg. 4's orders, our sequence", sequenced(ours, theirs)],
+    ]);
+  }
+
+  /** Share of all prompt tokens that an empty cache holds when they come, one prompt at a time. */
+  hitRatio(executed: readonly ExecutedRequest[], cache: PrefixCache): number {
     let cached = 0;
     let all = 0;
     for (const each of executed) {
@@ -105,4 +116,10 @@ export class RecordedBatch {
       return { request, order };
     });
   }
+}
+
+/** The orders of one plan, executed in the sequence of another. */
+function sequenced(sequence: readonly ExecutedRequest[], orders: readonly ExecutedRequest[]): ExecutedRequest[] {
+  const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
+  return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
 }

@@ -3,12 +3,16 @@ import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
+import type { ChatEngine } from "../service/chat.js";
 import { mem0Items, newMemories, observationOf } from "../service/companion-options.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
+import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
+import { Metrics } from "./metrics.js";
+import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
@@ -27,6 +31,8 @@ export interface RequestLog {
 /** What the HTTP surface needs. */
 export interface HttpParts {
   readonly memstem: Memstem;
+  /** The engine that chats are sent on to; null for none. */
+  readonly chat: ChatEngine | null;
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
@@ -53,10 +59,13 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     },
   });
 
+  const metrics = new Metrics(memstem);
+  memstem.observe(metrics);
   app.use(async (c, next) => {
     const start = parts.clock();
     await next();
     const { method, routePath } = c.req;
+    metrics.served(method, routePath, c.res.status, parts.clock() - start);
     parts.onRequest({
       method,
       route: routePath,
@@ -67,21 +76,21 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   });
   const limit = bodyLimit({
     maxSize: parts.maxBodyBytes,
-    onError: () => {
+    onError: (c) => {
       const message = `must be at most ${parts.maxBodyBytes} bytes`;
-      return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
+      return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
     },
   });
   const pretty = prettyJSON({ space: 2 });
-  // A batch keeps limits of its own, and is answered as it is made.
+  // A batch keeps limits of its own, and is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));
-  app.use((c, next) => (c.req.path === BATCH_PATH ? next() : pretty(c, next)));
-  app.onError((error) => {
+  app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
+  app.onError((error, c) => {
     const value = problemOf(error);
     if (value.status === 500) parts.onFault(error);
-    return problemResponse(value);
+    return answerProblem(c, value, error);
   });
-  app.notFound(notFound);
+  app.notFound((c) => answerProblem(c, notFound(c)));
 
   app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
     const answer = await memstem.compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
@@ -94,6 +103,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     return c.json(wire.writeCompose(answer), 200);
   });
   addBatchRoute(app, parts);
+  addChatRoutes(app, parts);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
     const added = newMemories(memories, metadata);
@@ -162,6 +172,14 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       return c.json({ status: "ok" as const, version: parts.version, source: memstem.sourceName }, 200);
     },
   );
+
+  app.openAPIRegistry.registerPath({
+    method: "get",
+    path: "/metrics",
+    summary: "Counters and gauges for Prometheus",
+    responses: { 200: { description: "Text", content: { "text/plain": { schema: wire.metricsText } } } },
+  });
+  app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   app.doc31("/openapi.json", {
     openapi: "3.1.0",

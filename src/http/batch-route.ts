@@ -57,7 +57,7 @@ export function addBatchRoute<E extends Env>(app: OpenAPIHono<E>, parts: BatchPa
 
 async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
-  const { window } = readOptions(wire.batchQuery, c.req.query());
+  const { window, workers: namedInQuery } = readOptions(wire.batchQuery, c.req.query());
   const { body } = c.req.raw;
   const isLines = NDJSON_TYPE.test(type);
   if (!isLines && !JSON_TYPE.test(type)) {
@@ -67,14 +67,17 @@ async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
+  let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
     inputs = body === null ? [] : batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
     const given = await readJson(body, parts.maxBatchBytes);
     if (given instanceof Response) return given;
-    inputs = wire.readBatch(given);
+    const document = wire.readBatch(given);
+    inputs = document.inputs;
+    workers = document.workers;
   }
-  const events = composeBatch(parts.memstem, inputs, { window: isLines ? window : MAX_BATCH, signal });
+  const events = composeBatch(parts.memstem, inputs, { window: isLines ? window : MAX_BATCH, workers, signal });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
   const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
   return new Response(streamOf(texts, stop, signal, parts.onFault), {

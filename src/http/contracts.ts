@@ -66,12 +66,15 @@ export const composeBody = z
         "What later prompts of the conversation keep of the memories that this one gives: `keep` all (prompts only grow), `volatile` the memories but not what points at them, `ephemeral` nothing, `auto` what the engine's cost model says is cheapest.",
     }),
     annotations: annotationsWanted.nullish(),
-    engine: field.engine.nullish(),
+    engine: field.engine.nullish().meta({
+      description:
+        "The engine family that the prompt goes to; the answer's `engine` says what to send along, and for `anthropic` and `openai-breakpoints` the messages carry the provider's cache marks. Default: the configured one.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also give the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest" });
 
-const message = z
+export const message = z
   .looseObject({ role: z.string() })
   .meta({ id: "Message", description: "A chat message, as OpenAI has it." });
 const label = z.int().meta({ description: "The block's label; it stands in the prompt as `[12]`." });
@@ -116,7 +119,9 @@ export const composeResult = z
         }),
       })
       .meta({ id: "Plan", description: "What the prompt should cost; token figures are estimates." }),
-    engine: z.object({ fields: z.record(z.string(), z.unknown()), headers: z.record(z.string(), z.string()) }),
+    engine: z
+      .object({ fields: z.record(z.string(), z.unknown()), headers: z.record(z.string(), z.string()) })
+      .meta({ description: "What to put into the engine's request body, and on it as headers." }),
     warnings: z.array(
       z
         .object({ code: z.string(), message: z.string(), memory_ids: z.array(z.string()).optional() })
@@ -201,6 +206,8 @@ export const indexResult = z
   })
   .meta({ id: "Index" });
 
+export const metricsText = z.string().meta({ description: "Prometheus' text format; numbers, routes and codes only." });
+
 export const userPath = z.strictObject({ user_id: field.userId });
 export const memoryPath = z.strictObject({ user_id: field.userId, memory_id: field.memoryId });
 export const forgetUserResult = z.object({ user_id: z.string(), scopes: z.int() }).meta({ id: "ForgottenUser" });
@@ -245,6 +252,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
             wording: annotations.wording,
           }
         : annotations,
+    engine: body.engine,
     prompt: body.prompt,
   });
 }

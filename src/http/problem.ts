@@ -1,7 +1,13 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "../service/errors.js";
+import {
+  type FieldIssue,
+  InvalidRequestError,
+  MemorySourceError,
+  NotFoundError,
+  UpstreamError,
+} from "../service/errors.js";
 
 /** RFC 9457, with the fields that are wrong. */
 export const problemSchema = z
@@ -56,6 +62,7 @@ export function problemOf(error: unknown): Problem {
     return problem(404, error.message, [{ field: error.field, message: error.message }]);
   }
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
+  if (error instanceof UpstreamError) return upstreamProblem(error);
   // The only 400 of the framework here is the validator's, for a body that it cannot parse.
   if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
   return problem(500, "the request could not be served; the log says why");
@@ -79,7 +86,18 @@ function sourceStatus({ failure }: MemorySourceError): number {
   }
 }
 
+function upstreamProblem({ failure, message }: UpstreamError): Problem {
+  switch (failure.kind) {
+    case "timeout":
+      return { ...problem(504, message), title: "The upstream engine did not answer in time" };
+    case "aborted":
+      return problem(503, message);
+    default:
+      return { ...problem(502, message), title: "The upstream engine failed" };
+  }
+}
+
 /** For routes that do not exist. */
-export function notFound(context: Context): Response {
-  return problemResponse(problem(404, `no such route: ${context.req.method} ${context.req.path}`));
+export function notFound(context: Context): Problem {
+  return problem(404, `no such route: ${context.req.method} ${context.req.path}`);
 }

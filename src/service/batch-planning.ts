@@ -1,13 +1,6 @@
-import {
-  type BatchPlanner,
-  canonicalText,
-  type Digest,
-  digestOf,
-  type Label,
-  messageDigest,
-  planBatch,
-  type TokenCounter,
-} from "../core/index.js";
+import { setImmediate } from "node:timers/promises";
+import { type BatchRequest, type Digest, messageDigest, type PlannedRequest } from "../core/index.js";
+import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 import type { ComposeRequest } from "./compose-request.js";
 import type { MemoryLookup } from "./memory-lookup.js";
 
@@ -21,6 +14,12 @@ export interface FoundRequest {
   readonly deadline: number | null;
 }
 
+/** Plans a batch, in the order in which it is to be executed; `planBatch`, wherever it runs. */
+export type Planning = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
+
+/** Requests that are made ready for a plan before others get their turn. */
+const READY_AT_ONCE = 32;
+
 /** When a request of a batch is executed, and the order of its blocks, named by the digests of their texts. */
 export interface PlannedFound<F extends FoundRequest> {
   readonly found: F;
@@ -31,46 +30,33 @@ export interface PlannedFound<F extends FoundRequest> {
  * Plans requests that are all known, of however many users, in the order in which they are to be executed. Nothing is shared between
  * scopes: a request's key names its user, its agent and all that stands before its blocks.
  */
-export function planFound<F extends FoundRequest>(
+export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
-  countTokens: TokenCounter,
-  planner?: BatchPlanner,
-): PlannedFound<F>[] {
-  const texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
-  const numbers = new Map<string, Label>();
-  const digests: Digest[] = [];
-  const blockOf = (scope: string, text: string) => {
-    const canonical = canonicalText(text);
-    let known = texts.get(canonical);
-    if (known === undefined) {
-      known = { digest: digestOf(canonical), tokens: countTokens(`[0] ${canonical}\n`) };
-      texts.set(canonical, known);
-    }
-    const name = `${known.digest} ${scope}`;
-    let label = numbers.get(name);
-    if (label === undefined) {
-      label = digests.length as Label;
-      numbers.set(name, label);
-      digests.push(known.digest);
-    }
-    return { label, tokens: known.tokens };
-  };
-  const batch = requests.map(({ request, lookup, priority, deadline }) => {
-    const { userId, agentId, conversationId, messages } = request;
-    const scope = JSON.stringify([userId, agentId]);
-    const memories = "found" in lookup ? lookup.found : [];
-    const blocks = new Map(memories.map(({ text }) => blockOf(scope, text)).map((block) => [block.label, block]));
-    const behind = messages.slice(0, messages.at(-1)?.role === "user" ? -1 : undefined);
-    return {
-      key: `${scope} ${behind.map(messageDigest).join(" ")}`,
-      blocks: [...blocks.values()],
-      priority,
-      ...(deadline === null ? {} : { deadline }),
-      ...(conversationId === null ? {} : { conversation: JSON.stringify([userId, agentId, conversationId]) }),
-    };
-  });
-  return planBatch(batch, planner).map(({ request, order }) => ({
+  blocks: BatchBlocks,
+  plan: Planning,
+): Promise<PlannedFound<F>[]> {
+  const batch: BatchRequest[] = [];
+  for (const request of requests) {
+    batch.push(plannable(request, blocks));
+    if (batch.length % READY_AT_ONCE === 0) await setImmediate();
+  }
+  return (await plan(batch)).map(({ request, order }) => ({
     found: requests[request] as F,
-    order: order.map((label) => digests[label] as Digest),
+    order: order.map((label) => blocks.textOf(label)),
   }));
+}
+
+function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks: BatchBlocks): BatchRequest {
+  const { conversationId, messages } = request;
+  const scope = scopeName(request);
+  const memories = "found" in lookup ? lookup.found : [];
+  const wanted = new Map(memories.map(({ text }) => blocks.take(scope, text)).map((block) => [block.label, block]));
+  const before = messages.slice(0, messages.at(-1)?.role === "user" ? -1 : undefined);
+  return {
+    key: `${scope} ${before.map(messageDigest).join(" ")}`,
+    blocks: [...wanted.values()],
+    priority,
+    ...(deadline === null ? {} : { deadline }),
+    ...(conversationId === null ? {} : { conversation: `${scope} ${JSON.stringify(conversationId)}` }),
+  };
 }

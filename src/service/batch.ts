@@ -1,6 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import type { BatchPlanner, Digest, TokenCounter } from "../core/index.js";
-import { type FoundRequest, planFound } from "./batch-planning.js";
+import type { Digest, TokenCounter } from "../core/index.js";
+import { BatchBlocks } from "./batch-blocks.js";
+import { type FoundRequest, type Planning, planFound } from "./batch-planning.js";
+import { BatchRouting, type RoutableRequest, type WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import type { MemoryLookup } from "./memory-lookup.js";
@@ -31,6 +33,8 @@ export type BatchEvent =
       readonly index: number;
       /** When it was executed, from 0: send the prompts to the engine in this order. */
       readonly rank: number;
+      /** Whose cache is expected to hold most of it; null where no workers were named. */
+      readonly worker: string | null;
       readonly answer: ComposeAnswer;
     }
   | { readonly kind: "failure"; readonly index: number; readonly error: unknown }
@@ -49,15 +53,18 @@ export interface BatchProgress {
 /** What a batch is composed with: one user's requests are still done one after the other, and every answer is stored. */
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
+  readonly planning: Planning;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<MemoryLookup>;
   /** `order`: the plan's, used where the request names no policy. */
+  readonly workers: WorkerMemory;
   composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer>;
 }
 
 export interface BatchOptions {
   /** Requests that are planned together. */
   readonly window: number;
-  readonly planner?: BatchPlanner | undefined;
+  /** Workers to give the requests to, by name, each a different one; none: nothing is routed. */
+  readonly workers?: readonly string[] | undefined;
   /** Stops the batch: what was answered stays, nothing more is composed. */
   readonly signal: AbortSignal;
 }
@@ -70,8 +77,9 @@ export interface BatchOptions {
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, planner, signal }: BatchOptions,
+  { window, workers = [], signal }: BatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
+  const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
     const readable: FoundInput[] = [];
@@ -93,25 +101,34 @@ export async function* composeBatch(
         if ("error" in input) {
           progress.failed++;
           yield { kind: "failure", index: input.index, error: input.error };
-        } else found.push(input);
+        } else {
+          progress.found++;
+          found.push(input);
+        }
       }
-      progress.found = progress.composed + found.length;
       yield { kind: "progress", ...progress };
     }
-    for (const { found: input, order } of planFound(found, composer.countTokens, planner)) {
+    const blocks = new BatchBlocks(composer.countTokens);
+    const plan = await planFound(found, blocks, composer.planning);
+    const routed = routing?.route(plan, blocks) ?? [];
+    const processed: (RoutableRequest & { readonly worker: string })[] = [];
+    for (const [at, { found: input, order }] of plan.entries()) {
       // Others' requests get their turn between any two.
       await setImmediate();
       signal.throwIfAborted();
       const { index, request, lookup } = input;
       try {
         const answer = await composer.composeFound(request, lookup, order);
-        yield { kind: "answer", index, rank: progress.composed, answer };
+        const worker = routed[at] ?? null;
+        if (worker !== null) processed.push({ found: input, order, worker });
+        yield { kind: "answer", index, rank: progress.composed, worker, answer };
         progress.composed++;
       } catch (error) {
         progress.failed++;
         yield { kind: "failure", index, error };
       }
     }
+    routing?.remember(processed);
   }
   yield { kind: "end", ...progress };
 }

@@ -7,12 +7,15 @@ import {
   type RequestId,
   renderAnnotation,
   renderSection,
+  type Scope,
   standingInjections,
   type TextOf,
   turnMessages,
   type Warning,
 } from "../core/index.js";
+import type { EngineAdapter } from "../engines/engine-adapter.js";
 import type { AnsweredRequest, StoredAnswer } from "../store/store.js";
+import { enginePrompt } from "./engine-prompt.js";
 
 /** What to send along to the engine. */
 export interface EngineHints {
@@ -25,6 +28,7 @@ export interface EngineHints {
 /** A composed prompt as callers get it. */
 export interface ComposeAnswer {
   readonly requestId: RequestId;
+  /** With the engine's own marks, where it has any. */
   readonly messages: readonly ChatMessage[];
   /** The prompt as one text, where it was asked for: for completion endpoints without a chat template. */
   readonly prompt?: string;
@@ -37,32 +41,51 @@ export interface ComposeAnswer {
   readonly warnings: readonly Warning[];
 }
 
+/** In what form an answer is wanted. */
+export interface AnswerForm {
+  /** Whether it holds the prompt as one text too. */
+  readonly prompt: boolean;
+  /** The engine family that the prompt goes to. */
+  readonly engine: EngineAdapter;
+}
+
+/** What was composed, as an answer needs it. */
+export interface Composed {
+  readonly requestId: RequestId;
+  readonly scope: Scope;
+  readonly messages: readonly ChatMessage[];
+  /** The instructions at the front of the messages. */
+  readonly head: readonly ChatMessage[];
+  readonly annotations: readonly string[];
+}
+
 /** Puts an answer together; the same for a new one and for one that was stored. */
 export function composeAnswer(
-  requestId: RequestId,
-  messages: readonly ChatMessage[],
-  annotations: readonly string[],
-  stored: StoredAnswer,
-  wantsPrompt: boolean,
+  composed: Composed,
+  { memories, plan, warnings }: StoredAnswer,
+  form: AnswerForm,
 ): ComposeAnswer {
+  const { requestId, messages, annotations } = composed;
+  const served = { ...composed, head: composed.head.length, annotations: annotations.length, plan };
+  const emitted = form.engine.emit(enginePrompt(served));
   return {
     requestId,
-    messages,
-    ...(wantsPrompt ? { prompt: promptText(messages) } : {}),
-    blocks: stored.memories,
+    messages: emitted.messages,
+    ...(form.prompt ? { prompt: promptText(messages) } : {}),
+    blocks: memories,
     annotations,
-    plan: stored.plan,
-    engine: { fields: {}, headers: { "x-request-id": requestId } },
-    warnings: stored.warnings,
+    plan,
+    engine: { fields: emitted.fields, headers: emitted.headers },
+    warnings,
   };
 }
 
 /** Builds a stored answer again: the messages from the turns, byte for byte as they were, less what was forgotten since. */
 export function answerAgain(
-  requestId: RequestId,
+  { requestId, scope }: Pick<Composed, "requestId" | "scope">,
   request: AnsweredRequest,
   textOf: TextOf,
-  wantsPrompt: boolean,
+  form: AnswerForm,
 ): ComposeAnswer {
   const turns = request.turns.map(({ turn }) => turn);
   const last = turns.at(-1);
@@ -75,7 +98,7 @@ export function answerAgain(
     ),
   ];
   const annotations = last?.injection.annotations.map(renderAnnotation) ?? [];
-  return composeAnswer(requestId, messages, annotations, request.answer, wantsPrompt);
+  return composeAnswer({ requestId, scope, messages, head: request.head, annotations }, request.answer, form);
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {

@@ -11,6 +11,7 @@ import {
   type RetrievedMemory,
   type UserId,
 } from "../core/index.js";
+import type { EngineName } from "../engines/engine-adapter.js";
 import { InvalidRequestError } from "./errors.js";
 import * as field from "./fields.js";
 import { readOptions } from "./read-options.js";
@@ -36,6 +37,8 @@ export interface ComposeRequest {
   /** Null: the configured one. */
   readonly retention: RetentionName | null;
   readonly annotations: AnnotationSettings;
+  /** The engine family that the prompt goes to; null: the configured one. */
+  readonly engine: EngineName | null;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
 }
@@ -89,7 +92,7 @@ export interface MessageLike {
   readonly content?: unknown;
 }
 /** The fields after each was checked by itself. */
-export type ComposeFields = Omit<z.output<typeof composeOptions>, "engine">;
+export type ComposeFields = z.output<typeof composeOptions>;
 
 /** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
@@ -125,6 +128,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     policy: fields.policy ?? null,
     retention: fields.retention ?? null,
     annotations: annotationSettings(fields.annotations ?? true),
+    engine: fields.engine ?? null,
     prompt: fields.prompt ?? false,
   };
 }

@@ -1,3 +1,4 @@
+export { UpstreamError } from "../engines/upstream.js";
 export { MemorySourceError } from "../memory/memory-source.js";
 
 /** One thing that is wrong with a request; `field` names it as the caller wrote it. Never quotes memory text. */

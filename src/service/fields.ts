@@ -10,6 +10,7 @@ import type {
 } from "../core/index.js";
 import {
   FIXED_RETENTIONS,
+  MAX_WORKERS,
   memoryTextProblem,
   POLICY_NAMES,
   RETENTION_NAMES,
@@ -17,6 +18,7 @@ import {
   unstorableWithin,
   wordingProblem,
 } from "../core/index.js";
+import { ENGINE_NAMES } from "../engines/engine-adapter.js";
 import { readMem0Answer } from "../memory/mem0-answer.js";
 
 /*
@@ -121,8 +123,17 @@ export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** What a plan says of one turn. */
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
-export const engine = z.enum(["generic"], 'only "generic" is supported');
+/** The engine family that a prompt goes to. */
+export const engine = z.enum(ENGINE_NAMES);
 
+/** Engines or agents with a prefix cache of their own, by name; a name may go into a header. */
+export const workers = z
+  .array(
+    z.string().regex(/^[\x21-\x7e]{1,256}$/, "must be printable ASCII without white space, at most 256 characters"),
+  )
+  .min(1, "must not be empty")
+  .max(MAX_WORKERS, `must have at most ${MAX_WORKERS} workers`)
+  .refine((names) => new Set(names).size === names.length, "must name each worker once");
 /** How urgent a request of a batch is. */
 export const priority = z.int();
 export const deadline = z.number();

@@ -13,6 +13,7 @@ import {
   type MemoryId,
   ORDERING_POLICIES,
   type PolicyName,
+  planBatch,
   plannedOrder,
   type RequestId,
   type ResidencyModel,
@@ -22,16 +23,21 @@ import {
   retained,
   type Scope,
   type ScopeBounds,
+  type TimeLaw,
   type TokenCounter,
   type UserId,
   type Warning,
 } from "../core/index.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import type { MemorySource, NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation, Store } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
+import type { Planning } from "./batch-planning.js";
+import type { WorkerMemory } from "./batch-routing.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { EngineLaw } from "./engine-law.js";
 import { NotFoundError } from "./errors.js";
 import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
@@ -47,6 +53,7 @@ export interface ComposeDefaults {
   readonly retention: RetentionName;
   /** What prompts cost the engine that they go to. */
   readonly engine: EngineModel;
+  readonly engineFamily: EngineName;
 }
 
 /** What the service is made of; built in one place. */
@@ -55,8 +62,12 @@ export interface MemstemParts {
   /** Null: memories come with each request. Keeps its own deadline. */
   readonly source: MemorySource | null;
   readonly defaults: ComposeDefaults;
+  /** How every engine family is spoken to. */
+  readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
   /** What the engine is taken to let go of by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
+  /** How batches are planned. Default: at once, while everything else waits. */
+  readonly planning?: Planning;
   readonly countTokens: TokenCounter;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
@@ -64,6 +75,14 @@ export interface MemstemParts {
   /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
+}
+
+/** Is told what a service did, whoever asked for it. */
+export interface MemstemObserver {
+  /** A prompt was composed and stored; a repeated answer is not told again. */
+  composed(answer: ComposeAnswer): void;
+  /** An engine's report was taken in. */
+  reported(feedback: Feedback): void;
 }
 
 /** Live requests listed with an index; older ones are left out. */
@@ -76,11 +95,19 @@ const MAX_LISTED_REQUESTS = 10_000;
 export class Memstem {
   readonly #scopes: WorkingScopes;
   readonly #queues = new UserQueues();
+  readonly #law: EngineLaw;
   readonly #closing = new AbortController();
+  #observer: MemstemObserver | null = null;
 
   constructor(private readonly parts: MemstemParts) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    this.#law = new EngineLaw(store, parts.defaults.engineFamily, parts.defaults.engine);
     this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+  }
+
+  /** From now on tells this observer, and no other. */
+  observe(observer: MemstemObserver): void {
+    this.#observer = observer;
   }
 
   /** Name of the configured memory source; null for none. */
@@ -99,9 +126,38 @@ export class Memstem {
     });
   }
 
+  /** How much it has to do with now. */
+  get load(): { readonly scopes: number; readonly bytes: number; readonly busyUsers: number } {
+    return { scopes: this.#scopes.size, bytes: this.#scopes.weight, busyUsers: this.#queues.busy };
+  }
+
+  /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
+  get timeLaw(): TimeLaw | null {
+    return this.#law.law;
+  }
+
   get countTokens(): TokenCounter {
     return this.parts.countTokens;
   }
+
+  get planning(): Planning {
+    return this.parts.planning ?? (async (requests) => planBatch(requests));
+  }
+
+  /** Which workers of batches processed what, by scope. */
+  readonly workers: WorkerMemory = {
+    processedBy: (scope, worker) =>
+      this.#scopes.use(scopeOf(scope.userId, scope.agentId), ({ state }) =>
+        [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
+      ),
+    remember: (of, worker, texts) => {
+      const scope = scopeOf(of.userId, of.agentId);
+      this.#scopes.use(scope, (working) => {
+        working.state.rememberWorker(worker, texts);
+        working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
+      });
+    },
+  };
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
@@ -132,9 +188,14 @@ export class Memstem {
     return this.#queues.run(userId, () => source.add(scopeOf(userId, agentId), memories, this.#signal(signal)));
   }
 
-  /** The engine dropped these requests' cache: what only they had is no longer expected to hit. */
-  async evict(ids: readonly RequestId[]): Promise<Eviction> {
-    const named = this.parts.store.findLiveRequests(TENANT, [...new Set(ids)]);
+  /**
+   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
+   * requests knows no users, so by default everybody's of that name.
+   */
+  async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const named = this.parts.store
+      .findLiveRequests(TENANT, [...new Set(ids)])
+      .filter(({ scope }) => of === undefined || scope.userId === of);
     const evicted = new Set<RequestId>();
     for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
       await this.#queues.run(userId, () => {
@@ -155,10 +216,14 @@ export class Memstem {
     const scope = scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.#queues.run(userId, () => {
-      if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
-      return this.#scopes.use(scope, (working) =>
+      const before = store.findServed(scope, id);
+      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
+      const feedback = this.#scopes.use(scope, (working) =>
         reportIn(working, store, scope, { id, observation }, residency, now()),
       );
+      this.#observer?.reported(feedback);
+      if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
+      return feedback;
     });
   }
 
@@ -234,11 +299,13 @@ export class Memstem {
   ): ComposeAnswer {
     const { store, defaults, countTokens } = this.parts;
     const { state } = working;
-    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null }));
+    // In which form it is answered is no part of what was asked for.
+    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
+    const form = { prompt: request.prompt, engine: this.parts.engines[request.engine ?? defaults.engineFamily] };
     if (request.requestId !== null) {
       const answered = store.findRequest(scope, request.requestId);
       if (answered !== null) {
-        const again = answerAgain(request.requestId, answered, state.register.textOf, request.prompt);
+        const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
         return answered.body === body ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
       }
     }
@@ -268,7 +335,7 @@ export class Memstem {
       memoryBudgetTokens: request.memoryBudgetTokens,
       annotations: request.annotations,
       retention: request.retention ?? defaults.retention,
-      engine: defaults.engine,
+      engine: this.#law.model,
       countTokens,
       isOurs: (section) => store.knowsSection(scope, section),
     });
@@ -288,7 +355,9 @@ export class Memstem {
       request: { id: requestId, leaf: composition.leaf, body, answer },
       at,
     });
-    return composeAnswer(requestId, composition.messages, composition.annotations, answer, request.prompt);
+    const composed = composeAnswer({ ...composition, requestId, scope }, answer, form);
+    this.#observer?.composed(composed);
+    return composed;
   }
 
   #evictIn(scope: Scope, ids: readonly RequestId[]): readonly RequestId[] {

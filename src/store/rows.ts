@@ -22,6 +22,7 @@ import type {
   TurnId,
   UserId,
   Warning,
+  WorkerRow,
 } from "../core/index.js";
 import type { blocks, indexNodes, orderingRows, requests, turns, users } from "./schema.js";
 import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
@@ -148,6 +149,7 @@ export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
 }
 
 const access = z.object({ labels, promoted: z.int() });
+const worker = z.object({ name: z.string(), labels });
 const clusterNode = z.object({
   parent: z.int().nullable(),
   blocks: labels,
@@ -161,9 +163,10 @@ const clusterNode = z.object({
 
 export function readOrderingRows(
   rows: readonly (typeof orderingRows.$inferSelect)[],
-): Pick<StoredScope, "recent" | "clusters" | "accesses"> {
+): Pick<StoredScope, "recent" | "clusters" | "accesses" | "workers"> {
   const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
   return {
+    workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
     clusters: of("cluster").map(
       ({ id, row }) => ({ id, ...clusterNode.parse(JSON.parse(row)) }) as unknown as ClusterNode,

@@ -1,8 +1,8 @@
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { FIXED_RETENTIONS } from "../core/index.js";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table but one belongs to a scope and goes with it. Memory text stands
+ * One row of `users` is a scope: (tenant, user, agent). Every other table but two belongs to a scope and goes with it. Memory text stands
  * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
  */
 
@@ -88,12 +88,12 @@ export const indexNodes = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
 
-/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree. */
+/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree, workers. */
 export const orderingRows = sqliteTable(
   "ordering_rows",
   {
     scopeId: ofScope(),
-    kind: text("kind", { enum: ["recent", "access", "cluster"] }).notNull(),
+    kind: text("kind", { enum: ["recent", "access", "cluster", "worker"] }).notNull(),
     id: integer("id").notNull(),
     row: text("row").notNull(),
   },
@@ -174,4 +174,18 @@ export const requests = sqliteTable(
     createdAt: integer("created_at").notNull(),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.requestId] }), index("requests_by_id").on(table.requestId)],
+);
+
+/** First-token times that engines reported, the last few of each: numbers only, nobody's. */
+export const firstTokenTimes = sqliteTable(
+  "first_token_times",
+  {
+    engine: text("engine").notNull(),
+    /** Counts the engine's from 1. */
+    number: integer("number").notNull(),
+    uncachedTokens: integer("uncached_tokens").notNull(),
+    cachedTokens: integer("cached_tokens").notNull(),
+    ms: real("ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.engine, table.number] })],
 );

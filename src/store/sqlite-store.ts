@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type {
   ConversationId,
   Digest,
+  FirstTokenTime,
   Label,
   MemoryId,
   NodeId,
@@ -15,6 +16,7 @@ import type {
 } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
 import { eraseFromTurns } from "./erasure.js";
+import { FirstTokenTimes } from "./first-token-times.js";
 import type { OpenDatabase } from "./open-database.js";
 import {
   readAnswer,
@@ -50,9 +52,11 @@ const IDS_PER_STATEMENT = 500;
 /** The store in one SQLite file. Every commit is one immediate transaction. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
+  readonly #times: FirstTokenTimes;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database.orm);
+    this.#times = new FirstTokenTimes(database.orm);
   }
 
   loadScope(scope: Scope): LoadedScope {
@@ -126,6 +130,22 @@ export class SqliteStore implements Store {
         at,
       });
     });
+  }
+
+  countFirstTokenTimes(engine: string): number {
+    return this.#times.count(engine);
+  }
+
+  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
+    return this.#times.upTo(engine, count, most);
+  }
+
+  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void {
+    this.#times.keep(engine, time, most);
+  }
+
+  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion {
+    return this.#commit(scope, version, changes, 0, () => {});
   }
 
   commitEviction(

@@ -2,6 +2,7 @@ import type {
   ChatMessage,
   ConversationId,
   Digest,
+  FirstTokenTime,
   Label,
   MemoryId,
   NodeId,
@@ -125,6 +126,14 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
+  /** How many first-token times an engine has reported so far. */
+  countFirstTokenTimes(engine: string): number;
+  /** Its first-token times up to the `count`th, the last `most` of them, oldest first. */
+  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[];
+  /** Keeps one more; of those before the last `most` none needs to stay. */
+  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void;
+  /** Keeps what changed in a scope beside any request. */
+  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion;
   /** Keeps what the engine reported of a request, in place of what it reported before, and what that corrected. */
   commitReport(
     scope: Scope,

@@ -30,7 +30,7 @@ export function writeChanges(statements: Statements, user: ScopeKey, scopeId: nu
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
   for (const node of changes.index.upserted)
     statements.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
-  const { recent, accesses, clusters } = changes;
+  const { recent, accesses, clusters, workers } = changes;
   const drop = (kind: string, ids: readonly number[]) => {
     for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
   };
@@ -38,6 +38,8 @@ export function writeChanges(statements: Statements, user: ScopeKey, scopeId: nu
     statements.keepOrderingRow.run({ scopeId, kind, id, row: JSON.stringify(row) });
   drop("recent", recent.removed);
   for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);
+  drop("worker", workers.removed);
+  for (const { id, ...worker } of workers.upserted) keep("worker", id, worker);
   drop("access", accesses.removed);
   for (const { turn, labels, promoted } of accesses.upserted) keep("access", turn, { labels, promoted });
   drop("cluster", clusters.removed);

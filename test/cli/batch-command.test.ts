@@ -36,6 +36,22 @@ describe("memstem batch", () => {
     expect(stderr).toBe("20 composed, 0 failed\n");
   });
 
+  it("plans a large batch on a thread, and comes to an end", async () => {
+    const many = (n: number) => ({
+      ...request(n),
+      memories: Array.from({ length: 20 }, (_, at) => ({
+        id: `m-${(7 * n + at) % 97}`,
+        memory: `Fact ${(7 * n + at) % 97}.`,
+      })),
+    });
+    const file = written(...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
+    const ended = await memstem.run(["batch", file], { environment });
+    expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
+    const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
+    const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
+    expect(shared.length).toBeGreaterThan(200);
+  });
+
   it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {
     const file = written(
       JSON.stringify(request(0)),

@@ -36,6 +36,11 @@ describe("the settings", () => {
     expect(readSettings({ MEMSTEM_COST: JSON.stringify(own) }).engineModel).toEqual(own);
   });
 
+  it("take the engine that prompts go to, which is any at first", () => {
+    expect(readSettings({}).engineFamily).toBe("generic");
+    expect(readSettings({ MEMSTEM_ENGINE_FAMILY: "vllm" }).engineFamily).toBe("vllm");
+  });
+
   it.each([
     [{ MEMSTEM_MEM0_URL: "http://127.0.0.1:8000" }, "rest"],
     [{ MEMSTEM_MEM0_API_KEY: "key" }, "hosted"],
@@ -83,6 +88,7 @@ describe("the settings", () => {
     ["MEMSTEM_COST", "free"],
     ["MEMSTEM_COST", "{"],
     ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
+    ["MEMSTEM_ENGINE_FAMILY", "gpt"],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
   ])("refuse %s=%j by name", (variable, value) => {

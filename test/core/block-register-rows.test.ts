@@ -50,6 +50,7 @@ class StoredRegister {
       register,
       index: unchanged,
       recent: unchanged,
+      workers: unchanged,
       clusters: unchanged,
       accesses: unchanged,
     });

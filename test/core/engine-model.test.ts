@@ -6,6 +6,7 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   promptCost,
+  smooth,
   sparedBy,
 } from "../../src/core/engine-model.js";
 
@@ -76,6 +77,30 @@ describe("what carrying is worth", () => {
       expect(spared(200, 100)).toBeLessThan(spared(200, 0));
       expect(spared(10, 4_000)).toBeLessThan(0);
     }
+  });
+
+  it("is the difference that it makes to a prompt's cost, in tokens of which all that was retrieved is worth itself", () => {
+    const model = fc.constantFrom(...ENGINE_MODEL_NAMES.map((name) => smooth(ENGINE_MODELS[name])), law);
+    const tokens = fc.nat(3_000);
+    fc.assert(
+      fc.property(
+        model,
+        tokens,
+        fc.integer({ min: 1, max: 3_000 }),
+        tokens,
+        tokens,
+        tokens,
+        (engine, before, retrieved, after, part, carried) => {
+          const saved = Math.min(part, retrieved);
+          const total = before + retrieved + after;
+          const difference = (of: number, with_: number) =>
+            promptCost(engine, total, before) - promptCost(engine, total + with_, before + of + with_);
+          const worth = difference(retrieved, 0) / retrieved;
+          const spared = sparedBy(engine, { before, retrieved, after })(saved, carried);
+          expect(spared).toBeCloseTo(worth <= 0 ? 0 : difference(saved, carried) / worth, 5);
+        },
+      ),
+    );
   });
 
   it("is nothing below the minimum prefix", () => {

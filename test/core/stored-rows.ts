@@ -5,6 +5,7 @@ import type { IndexNode } from "../../src/core/index-node.js";
 import type { RecentRetrieval } from "../../src/core/recent-retrievals.js";
 import { FIRST_COUNTERS, type ScopeChanges, type ScopeCounters, type StoredScope } from "../../src/core/scope-state.js";
 import type { MemoryVersion, StoredBlock } from "../../src/core/stored-block.js";
+import type { WorkerRow } from "../../src/core/worker-blocks.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */
 export class StoredRows {
@@ -13,12 +14,13 @@ export class StoredRows {
   readonly #forgotten = new Set<MemoryId>();
   readonly #nodes = new Map<NodeId, IndexNode>();
   readonly #clusters = new Map<NodeId, ClusterNode>();
+  readonly #workers = new Map<number, WorkerRow>();
   readonly #recent = new Map<TurnId, RecentRetrieval>();
   readonly #accesses = new Map<TurnId, Access>();
   #counters: ScopeCounters = FIRST_COUNTERS;
 
   apply(changes: ScopeChanges): void {
-    const { register, index, counters, recent, clusters, accesses } = structuredClone(changes);
+    const { register, index, counters, recent, clusters, accesses, workers } = structuredClone(changes);
     this.#counters = counters;
     for (const block of register.blocks) this.#blocks.set(block.label, block);
     for (const version of register.versions) this.#versions.set(`${version.memoryId} ${version.label}`, version);
@@ -31,6 +33,8 @@ export class StoredRows {
     for (const id of index.removed) this.#nodes.delete(id);
     for (const node of clusters.upserted) this.#clusters.set(node.id, structuredClone(node));
     for (const id of clusters.removed) this.#clusters.delete(id);
+    for (const row of workers.upserted) this.#workers.set(row.id, row);
+    for (const id of workers.removed) this.#workers.delete(id);
     for (const row of recent.upserted) this.#recent.set(row.turn, structuredClone(row));
     for (const turn of recent.removed) this.#recent.delete(turn);
     for (const row of accesses.upserted) this.#accesses.set(row.turn, structuredClone(row));
@@ -47,6 +51,7 @@ export class StoredRows {
       },
       nodes: [...this.#nodes.values()].sort((a, b) => a.id - b.id),
       recent: [...this.#recent.values()],
+      workers: [...this.#workers.values()].sort((a, b) => a.id - b.id),
       clusters: [...this.#clusters.values()].sort((a, b) => a.id - b.id),
       accesses: [...this.#accesses.values()],
     });

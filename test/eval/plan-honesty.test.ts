@@ -12,6 +12,7 @@ import {
   type RequestId,
   type UserId,
 } from "../../src/core/index.js";
+import { ENGINES } from "../../src/engines/engines.js";
 import { pickConversation, readLocomo } from "../../src/eval/locomo-data.js";
 import { composeRequest } from "../../src/service/compose-request.js";
 import { Memstem } from "../../src/service/memstem.js";
@@ -38,7 +39,13 @@ describe("what a plan says", () => {
     const memstem = new Memstem({
       store: new SqliteStore(openDatabase(":memory:")),
       source: null,
-      defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
+      defaults: {
+        policy: DEFAULT_POLICY,
+        retention: DEFAULT_RETENTION,
+        engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+        engineFamily: "generic",
+      },
+      engines: ENGINES,
       countTokens: countO200k,
       newRequestId: () => crypto.randomUUID() as RequestId,
       now: () => 0,

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import { readTrace } from "../../src/eval/recorded-trace.js";
 import { RecordedBatch } from "../../src/eval/replay-batch.js";
+import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS } from "./recorded-searches.js";
 
 const shared = fileURLToPath(new URL("../../../shared/data/traces/", import.meta.url));
@@ -30,8 +31,10 @@ describe("a recorded batch", () => {
   it("hits more in an endless cache than in one without room for a prompt", () => {
     const batch = new RecordedBatch([user([0, 1, 2], [0, 1, 2], [2, 1, 0])], 3, encodeO200k);
     const executed = batch.executedBy("shared-prefixes");
-    expect(batch.hitRatio(executed, 10_000)).toBeGreaterThan(0.4);
-    expect(batch.hitRatio(executed, 16)).toBeLessThan(batch.hitRatio(executed, 10_000));
+    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 }))).toBeGreaterThan(0.4);
+    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 16 }))).toBeLessThan(
+      batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 })),
+    );
   });
 });
 
@@ -50,7 +53,7 @@ describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo 
     ).map((arm) => batch.executedBy(arm));
     for (const capacity of [batch.promptTokens / 4, batch.memoryTokens / 4]) {
       const [least, less, more, most] = [retrieval, online, contextPilot, ours].map((arm) =>
-        batch.hitRatio(arm, capacity),
+        batch.hitRatio(arm, new BlockHashCache({ capacityTokens: capacity })),
       ) as [number, number, number, number];
       expect(less).toBeGreaterThan(least);
       expect(more).toBeGreaterThan(less);
@@ -58,6 +61,8 @@ describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo 
     }
     // Executed depth first: a cache with room for three prompts does as well as one that forgets nothing.
     const few = (3 * batch.promptTokens) / batch.requests.length;
-    expect(batch.hitRatio(ours, few)).toBeGreaterThan(0.98 * batch.hitRatio(ours, batch.promptTokens));
+    expect(batch.hitRatio(ours, new BlockHashCache({ capacityTokens: few }))).toBeGreaterThan(
+      0.98 * batch.hitRatio(ours, new BlockHashCache({ capacityTokens: batch.promptTokens })),
+    );
   });
 });

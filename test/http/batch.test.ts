@@ -179,6 +179,30 @@ describe("POST /compose/batch", () => {
     );
   });
 
+  it("gives like requests to one worker, names it in the routers' headers, and does so again in a later batch", async () => {
+    const workersOf = (lines: readonly Line[]) =>
+      new Map(
+        answersIn(lines).map(({ index, worker, answer }) => {
+          expect(answer.engine.headers).toMatchObject({ "x-smg-routing-key": worker, "x-dynamo-session-id": worker });
+          return [index % 2, worker];
+        }),
+      );
+    const lines = await sendLines(requests, "?workers=left,right");
+    const first = workersOf(lines);
+    expect(new Set(first.values())).toEqual(new Set(["left", "right"]));
+    expect(answersIn(lines).filter(({ index, worker }) => first.get(index % 2) !== worker)).toEqual([]);
+    // The same kinds later, the other one first, and by a service that was started anew.
+    const later = requests.map((request, n) => ({ ...request, request_id: `later-${n}` })).reverse();
+    const { text } = await app.send("POST", "/compose/batch", { requests: later, workers: ["right", "left"] });
+    const again = answersIn(batchResult.parse(JSON.parse(text)).answers);
+    expect(again.map(({ index, worker }) => worker === first.get((index + 1) % 2))).toEqual(later.map(() => true));
+  });
+
+  it.each(["?workers=", "?workers=a,a", "?workers=a%20b"])("refuses workers that are none: %s", async (query) => {
+    const exchange = await app.send("POST", `/compose/batch${query}`, toLines(requests), "application/x-ndjson");
+    expect(problemOf(exchange).errors?.[0]?.field).toMatch(/^workers/);
+  });
+
   it("sends the first answers before the last request came", async () => {
     const encoder = new TextEncoder();
     let sendRest: () => void = () => {};

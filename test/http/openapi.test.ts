@@ -15,12 +15,15 @@ describe("GET /openapi.json", () => {
       "DELETE /users/{user_id}",
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
+      "GET /metrics",
       "GET /users/{user_id}/index",
+      "GET /v1/models",
       "POST /compose",
       "POST /compose/batch",
       "POST /evict",
       "POST /feedback",
       "POST /memories",
+      "POST /v1/chat/completions",
     ]);
   });
 

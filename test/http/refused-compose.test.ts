@@ -114,7 +114,7 @@ const invalid: readonly (readonly [string, unknown, ...string[]])[] = [
   ["top_k that is a text", { ...good, top_k: "20" }, "top_k"],
   ["a retention that there is not", { ...good, retention: "forever" }, "retention"],
   ["an unknown policy", { ...good, policy: "nope" }, "policy"],
-  ["an unknown engine", { ...good, engine: "vllm" }, "engine"],
+  ["an unknown engine", { ...good, engine: "gpt" }, "engine"],
   ["a prompt that is no switch", { ...good, prompt: "yes" }, "prompt"],
   ["several mistakes at once", { ...good, user_id: "", top_k: 0, memories: 7 }, "user_id", "memories", "top_k"],
   ["a body that is null", null, "body"],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { serve } from "@hono/node-server";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
-import { assemble } from "../../src/cli/assemble.js";
+import { assemble, openChatEngine } from "../../src/cli/assemble.js";
 import { readSettings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
@@ -60,6 +60,7 @@ export function servedApp(serving: Serving = {}): ServedApp {
     memstem = assemble(settings, serving.source?.(dataDir) ?? null);
     const app = createApp({
       memstem,
+      chat: openChatEngine(settings),
       version: "1.2.3",
       maxBodyBytes: settings.maxBodyBytes,
       maxBatchBytes: settings.maxBatchBytes,

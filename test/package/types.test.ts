@@ -83,8 +83,8 @@ await memstem.compose({ query: "Where?" });
 await memstem.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
 // @ts-expect-error a message has a role
 await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
-// @ts-expect-error other retentions come later
-await memstem.compose({ userId: "ada", query: "Where?", retention: "ephemeral" });
+// @ts-expect-error there is no such retention
+await memstem.compose({ userId: "ada", query: "Where?", retention: "forever" });
 // @ts-expect-error hosted Mem0 needs a key
 createMemstem({ source: { kind: "hosted" } });
 `;

@@ -50,7 +50,7 @@ describe("an installed memstem", () => {
       "core.js",
       `
       import {
-        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, KEEPS_ALL, prefixExact, ScopeState,
+        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
       } from "memstem/core";
       const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
       const { messages } = compose(state, {
@@ -60,6 +60,9 @@ describe("an installed memstem", () => {
         policy: prefixExact,
         residency: KEEPS_ALL,
         now: 0,
+        memoryBudgetTokens: null,
+        retention: "keep",
+        engine: ENGINE_MODELS.gpu,
         annotations: DEFAULT_ANNOTATIONS,
         countTokens: (text) => text.length,
         isOurs: () => false,

@@ -3,6 +3,7 @@ import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
+  type EngineModel,
   type MemoryId,
   type RequestId,
   type ResidencyModel,
@@ -10,6 +11,7 @@ import {
   type ScopeBounds,
   type UserId,
 } from "../../src/core/index.js";
+import { ENGINES } from "../../src/engines/engines.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { type ComposeOptions, readComposeOptions } from "../../src/service/compose-request.js";
 import { Memstem } from "../../src/service/memstem.js";
@@ -23,6 +25,7 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  readonly engine?: EngineModel;
   /** Milliseconds since the epoch; default: time stands still. */
   readonly now?: () => number;
 }
@@ -31,12 +34,18 @@ export interface ServiceOptions {
 export const NOON = 1_700_000_000_000;
 
 /** A service on real SQLite with request ids that count up. */
-export function openService({ file = ":memory:", source = null, ...bounds }: ServiceOptions = {}): Memstem {
+export function openService({
+  file = ":memory:",
+  source = null,
+  engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+  ...bounds
+}: ServiceOptions = {}): Memstem {
   let requests = 0;
   return new Memstem({
     store: new SqliteStore(openDatabase(file)),
     source,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL] },
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
+    engines: ENGINES,
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,
     now: () => NOON,

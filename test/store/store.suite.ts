@@ -168,6 +168,19 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.knowsSection(ana, section)).toBe(true);
     });
 
+    it("keeps the last first-token times of an engine, counted from its first, and no other engine's", () => {
+      const time = (n: number) => ({ uncachedTokens: n, cachedTokens: 2 * n, ms: n + 0.5 });
+      for (let n = 1; n <= 7; n++) store.keepFirstTokenTime("a", time(n), 5);
+      store.keepFirstTokenTime("b", time(9), 5);
+      expect([
+        store.countFirstTokenTimes("a"),
+        store.countFirstTokenTimes("b"),
+        store.countFirstTokenTimes("c"),
+      ]).toEqual([7, 1, 0]);
+      expect(store.firstTokenTimes("a", 7, 100)).toEqual([3, 4, 5, 6, 7].map(time));
+      expect(store.firstTokenTimes("a", 6, 3)).toEqual([4, 5, 6].map(time));
+    });
+
     it("remembers a forgotten memory for every agent of the user, and for nobody else, until the user is deleted", () => {
       composeInto(store, ana, TEA);
       const { scope, version } = store.loadScope(ana);

@@ -1,0 +1,56 @@
+import { Worker } from "node:worker_threads";
+import { type BatchRequest, type PlannedRequest, planBatch } from "../core/index.js";
+import { type PackedPlan, packBatch, unpackPlan } from "./plan-transfer.js";
+
+/** Blocks of a batch from which on a thread pays: planning fewer takes a few milliseconds. */
+const BLOCKS_FOR_A_THREAD = 5_000;
+
+type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
+
+/**
+ * Plans batches, large ones in a thread of its own that starts with the first of them and ends when it has nothing to do and the process
+ * ends. The plan is the same either way.
+ */
+export class ThreadedPlanning {
+  #worker: Worker | null = null;
+  #jobs = 0;
+  readonly #waiting = new Map<number, (outcome: Outcome | Error) => void>();
+
+  plan = async (requests: readonly BatchRequest[]): Promise<readonly PlannedRequest[]> => {
+    const blocks = requests.reduce((sum, request) => sum + request.blocks.length, 0);
+    // From source there is nothing that a thread could load.
+    if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planBatch(requests);
+    const batch = packBatch(requests);
+    const id = this.#jobs++;
+    const worker = this.#started();
+    const outcome = await new Promise<Outcome | Error>((resolve) => {
+      this.#waiting.set(id, resolve);
+      worker.ref();
+      worker.postMessage({ id, batch }, [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[]);
+    });
+    if (outcome instanceof Error) throw outcome;
+    if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
+    return unpackPlan(outcome.plan);
+  };
+
+  #started(): Worker {
+    if (this.#worker !== null) return this.#worker;
+    const worker = new Worker(new URL("./plan-thread.js", import.meta.url));
+    worker.on("message", (outcome: Outcome) => this.#settle(outcome.id, outcome));
+    const end = (error: Error) => {
+      this.#worker = null;
+      for (const id of [...this.#waiting.keys()]) this.#settle(id, error);
+    };
+    worker.on("error", end);
+    worker.on("exit", () => end(new Error("the planning thread ended")));
+    worker.unref();
+    this.#worker = worker;
+    return worker;
+  }
+
+  #settle(id: number, outcome: Outcome | Error): void {
+    this.#waiting.get(id)?.(outcome);
+    this.#waiting.delete(id);
+    if (this.#waiting.size === 0) this.#worker?.unref();
+  }
+}

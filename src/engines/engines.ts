@@ -1,0 +1,19 @@
+import { anthropic } from "./anthropic.js";
+import type { EngineAdapter, EngineName } from "./engine-adapter.js";
+import { generic } from "./generic.js";
+import { llamaCpp } from "./llama-cpp.js";
+import { openAi } from "./openai.js";
+import { openAiBreakpoints } from "./openai-breakpoints.js";
+import { sglang } from "./sglang.js";
+import { vllm } from "./vllm.js";
+
+/** Every engine family there is. */
+export const ENGINES: Readonly<Record<EngineName, EngineAdapter>> = {
+  generic,
+  vllm,
+  sglang,
+  llamacpp: llamaCpp,
+  openai: openAi,
+  "openai-breakpoints": openAiBreakpoints,
+  anthropic,
+};

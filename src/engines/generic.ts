@@ -1,0 +1,89 @@
+import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
+import { readLlamaCppUsage } from "./llama-cpp.js";
+import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
+import { requestIdHeader } from "./request-headers.js";
+
+/**
+ * Whatever speaks OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They reuse a stable beginning by
+ * themselves; unknown fields in the body are refused by some, so all it gets is a header.
+ */
+export const generic: EngineAdapter = {
+  name: "generic",
+  emit: ({ requestId, messages }) => ({ messages, fields: {}, headers: requestIdHeader(requestId) }),
+  readUsage: (answer) => {
+    let usage = readLlamaCppUsage(answer);
+    for (const read of DIALECTS) {
+      const more = read(answer);
+      if (more !== null) usage = withKnown(usage, more);
+    }
+    return usageRecord(usage, usage.raw);
+  },
+};
+
+/** Reads one server's own way of saying it; null where the answer is none of its. */
+type DialectReader = (answer: unknown) => EngineUsage | null;
+
+/**
+ * DeepSeek splits the prompt into hits and misses beside OpenAI's fields.
+ * Source: https://api-docs.deepseek.com/guides/kv_cache
+ */
+const deepSeek: DialectReader = (answer) => {
+  const usage = reported(answer, "usage");
+  const hits = reportedCount(usage, "prompt_cache_hit_tokens");
+  const misses = reportedCount(usage, "prompt_cache_miss_tokens");
+  if (hits === null && misses === null) return null;
+  return {
+    promptTokens: sumOf(hits, misses),
+    cachedTokens: hits,
+    writtenTokens: null,
+    completionTokens: null,
+    raw: usage,
+  };
+};
+
+/**
+ * Gemini's own API. `promptTokenCount` includes what was cached; what the model thought is generated too.
+ * Source: https://ai.google.dev/api/generate-content#UsageMetadata
+ */
+const gemini: DialectReader = (answer) => {
+  const usage = reported(answer, "usageMetadata");
+  if (usage === undefined) return null;
+  const generated = reportedCount(usage, "candidatesTokenCount");
+  return {
+    promptTokens: reportedCount(usage, "promptTokenCount"),
+    cachedTokens: reportedCount(usage, "cachedContentTokenCount"),
+    writtenTokens: null,
+    completionTokens: sumOf(generated, reportedCount(usage, "thoughtsTokenCount") ?? 0),
+    raw: usage,
+  };
+};
+
+/**
+ * Ollama's own API; older versions do not say what was cached.
+ * Source: https://docs.ollama.com/api/usage
+ */
+const ollama: DialectReader = (answer) => {
+  const promptTokens = reportedCount(answer, "prompt_eval_count");
+  const completionTokens = reportedCount(answer, "eval_count");
+  if (promptTokens === null && completionTokens === null) return null;
+  const cachedTokens = reportedCount(answer, "prompt_eval_cached_count");
+  const raw = {
+    prompt_eval_count: reported(answer, "prompt_eval_count"),
+    prompt_eval_cached_count: reported(answer, "prompt_eval_cached_count"),
+    eval_count: reported(answer, "eval_count"),
+  };
+  return { promptTokens, cachedTokens, writtenTokens: null, completionTokens, raw };
+};
+
+const DIALECTS: readonly DialectReader[] = [deepSeek, gemini, ollama];
+
+/** The first record, with what only the second one knows. */
+function withKnown(first: EngineUsage, second: EngineUsage): EngineUsage {
+  return {
+    promptTokens: first.promptTokens ?? second.promptTokens,
+    cachedTokens: first.cachedTokens ?? second.cachedTokens,
+    writtenTokens: first.writtenTokens ?? second.writtenTokens,
+    completionTokens: first.completionTokens ?? second.completionTokens,
+    raw: first.raw ?? second.raw,
+  };
+}

@@ -1,0 +1,33 @@
+import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
+import { readOpenAiUsage } from "./openai-usage.js";
+import { reported, reportedCount, usageRecord } from "./reported-counts.js";
+import { requestIdHeader } from "./request-headers.js";
+
+/**
+ * SGLang. `rid` names the request, `cache_salt` keeps tenants apart in the radix tree. How much was cached is reported with
+ * `--enable-cache-report` in `usage`, and always in the `meta_info` of its own `/generate`.
+ * Sources: `ChatCompletionRequest` and `UsageInfo` in `python/sglang/srt/entrypoints/openai/protocol.py`,
+ * https://docs.sglang.ai/basic_usage/native_api.html
+ */
+export const sglang: EngineAdapter = {
+  name: "sglang",
+  emit: ({ requestId, tenantKey, messages }) => ({
+    messages,
+    fields: { rid: requestId, cache_salt: tenantKey },
+    headers: requestIdHeader(requestId),
+  }),
+  readUsage: (answer) => (reported(answer, "usage") == null ? readMetaInfo(answer) : readOpenAiUsage(answer)),
+};
+
+function readMetaInfo(answer: unknown): EngineUsage {
+  const meta = reported(answer, "meta_info");
+  return usageRecord(
+    {
+      promptTokens: reportedCount(meta, "prompt_tokens"),
+      cachedTokens: reportedCount(meta, "cached_tokens"),
+      writtenTokens: null,
+      completionTokens: reportedCount(meta, "completion_tokens"),
+    },
+    meta ?? null,
+  );
+}

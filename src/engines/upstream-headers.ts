@@ -1,0 +1,30 @@
+/** A header; names in lower case, a name may occur more than once. */
+export type HeaderPair = readonly [name: string, value: string];
+
+/** Headers of one connection (RFC 9110, 7.6.1, and those that say how long the body is): each side has its own. */
+const OF_THE_CONNECTION = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+/** Headers for memstem and from it; the engine needs none of them, and what an engine sends under these names is not ours. */
+const OWN_PREFIX = "x-memstem-";
+
+/** The headers that go on to the other side, unchanged. */
+export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
+  const pairs = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
+  const named = pairs
+    .filter(([name]) => name === "connection")
+    .flatMap(([, value]) => value.split(",").map((name) => name.trim().toLowerCase()));
+  const dropped = new Set([...OF_THE_CONNECTION, ...named]);
+  return pairs.filter(([name]) => !dropped.has(name) && !name.startsWith(OWN_PREFIX));
+}

@@ -1,0 +1,19 @@
+import type { EngineAdapter } from "./engine-adapter.js";
+import { readOpenAiUsage } from "./openai-usage.js";
+import { requestIdHeader } from "./request-headers.js";
+
+/**
+ * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is
+ * what eviction events and logs call the request. How much was cached is reported with `--enable-prompt-tokens-details` only.
+ * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/ (cache isolation), `ChatCompletionRequest` in
+ * `vllm/entrypoints/openai/chat_completion/protocol.py`.
+ */
+export const vllm: EngineAdapter = {
+  name: "vllm",
+  emit: ({ requestId, tenantKey, messages }) => ({
+    messages,
+    fields: { request_id: requestId, cache_salt: tenantKey },
+    headers: requestIdHeader(requestId),
+  }),
+  readUsage: readOpenAiUsage,
+};

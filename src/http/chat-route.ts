@@ -1,0 +1,175 @@
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
+import { UpstreamError } from "../service/errors.js";
+import type { Memstem } from "../service/memstem.js";
+import * as wire from "./chat-contract.js";
+import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
+import { notJson, problem, problemOf } from "./problem.js";
+
+/** What the routes need. */
+export interface ChatRouteParts {
+  readonly memstem: Memstem;
+  /** Null: no engine is configured. */
+  readonly chat: ChatEngine | null;
+  /** Called with what went wrong and is nobody's mistake but ours, or went wrong after the client had its answer. */
+  readonly onFault: (error: unknown) => void;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+/** What the log gets to know of a chat's prompt. */
+export interface ComposedEntry {
+  readonly requestId?: string;
+  readonly totalTokens?: number;
+  readonly expectedCachedTokens?: number;
+  readonly warnings?: readonly string[];
+}
+type ChatEnvironment = { Variables: { composed?: ComposedEntry } };
+
+const PATHS = { chat: "/v1/chat/completions", models: "/v1/models" } as const;
+const NOT_COMPOSED = "not_composed";
+
+/**
+ * The OpenAI-compatible proxy: a client changes its base URL, names the user, and its prompts are composed on their way to the engine.
+ * Answers go back as they come.
+ */
+export function addChatRoutes(app: OpenAPIHono<ChatEnvironment>, parts: ChatRouteParts): void {
+  describeRoutes(app);
+  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, ...parts });
+  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts.onFault)));
+  app.get(PATHS.models, async (c) => {
+    if (chat === null) return noEngine(c);
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
+    const answer = await chat.models(queryOf(c), [...c.req.raw.headers], signal);
+    return new Response(streamOf(answer, stop, parts.onFault), { status: answer.status, headers: headersOf(answer) });
+  });
+}
+
+async function complete(c: Context<ChatEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
+  const given = await readJson(c.req.raw);
+  if (given === undefined) return answerProblem(c, notJson());
+  const request = wire.readChat(given, c.req.raw.headers, queryOf(c));
+  const stop = new AbortController();
+  const answer = await chat.complete(request, AbortSignal.any([stop.signal, c.req.raw.signal]));
+  const { composed } = answer;
+  if (composed !== null) {
+    c.set("composed", {
+      requestId: composed.requestId,
+      totalTokens: composed.plan.totalTokens,
+      expectedCachedTokens: composed.plan.expectedCachedTokens,
+      warnings: composed.warnings.map(({ code }) => code),
+    });
+  }
+  const headers = headersOf(answer);
+  for (const [name, value] of ownHeaders(answer)) headers.set(name, value);
+  return new Response(streamOf(answer, stop, onFault), { status: answer.status, headers });
+}
+
+/** A body's JSON; undefined where it is none. */
+async function readJson(request: Request): Promise<unknown> {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await request.arrayBuffer()));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+function headersOf({ headers, status }: EngineAnswer): Headers {
+  const sent = new Headers();
+  for (const [name, value] of headers) sent.append(name, value);
+  if (status >= 400) sent.set("x-memstem-error-origin", "upstream");
+  return sent;
+}
+
+/** What memstem says beside the engine's answer. */
+function ownHeaders({ composed, usage }: ChatAnswer): [string, string][] {
+  if (composed === null) return [["x-memstem-warnings", NOT_COMPOSED]];
+  const warnings = composed.warnings.map(({ code }) => code).join(",");
+  return [
+    ["x-memstem-request-id", composed.requestId],
+    ["x-memstem-expected-cached-tokens", String(composed.plan.expectedCachedTokens)],
+    ...(usage === null || usage.cachedTokens === null
+      ? []
+      : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies [string, string]]),
+    ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies [string, string]]),
+  ];
+}
+
+/**
+ * An answer on its way; a client that goes away ends the upstream call. Where the engine breaks off a stream of events, its last one says
+ * so: clients take the mere end of one for the end of the answer.
+ */
+function streamOf(
+  { body, headers }: EngineAnswer,
+  stop: AbortController,
+  onFault: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
+  const areEvents = headers.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
+  const bytes = body[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await bytes.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        if (!(error instanceof UpstreamError)) onFault(error);
+        if (!areEvents) return controller.error(error);
+        controller.enqueue(brokenOff(error));
+        controller.close();
+      }
+    },
+    async cancel() {
+      stop.abort();
+      await bytes.return?.();
+    },
+  });
+}
+
+/** An event that OpenAI's clients raise as an error; the blank line before it ends the one that was broken off. */
+function brokenOff(error: unknown): Uint8Array {
+  return new TextEncoder().encode(`\n\ndata: ${JSON.stringify(openAiErrorOf(problemOf(error), error))}\n\n`);
+}
+
+function noEngine(c: Context): Response {
+  return answerProblem(c, problem(501, "no engine is configured: set MEMSTEM_UPSTREAM_URL"));
+}
+
+function queryOf(c: Context): string {
+  return new URL(c.req.url).search;
+}
+
+function describeRoutes(app: OpenAPIHono<ChatEnvironment>): void {
+  const failure = {
+    description: "A problem; or the engine's own error, as it said it",
+    content: { "application/problem+json": { schema: openAiProblemSchema } },
+  };
+  app.openAPIRegistry.registerPath({
+    method: "post",
+    path: PATHS.chat,
+    summary: "OpenAI's chat completions, with the user's memories",
+    request: {
+      headers: wire.chatHeaders,
+      body: { required: true, content: { "application/json": { schema: wire.chatBody } } },
+    },
+    responses: {
+      200: {
+        description: "The engine's answer, untouched; as events where the request has `stream`",
+        content: { "application/json": { schema: wire.chatResult }, "text/event-stream": { schema: wire.chatEvents } },
+      },
+      default: failure,
+    },
+  });
+  app.openAPIRegistry.registerPath({
+    method: "get",
+    path: PATHS.models,
+    summary: "The engine's models",
+    responses: {
+      200: { description: "As the engine lists them", content: { "application/json": { schema: wire.modelsResult } } },
+      default: failure,
+    },
+  });
+}

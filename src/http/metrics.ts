@@ -1,0 +1,104 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Feedback } from "../service/answers.js";
+import type { ComposeAnswer } from "../service/compose-answer.js";
+import type { Memstem, MemstemObserver } from "../service/memstem.js";
+
+/** Seconds; composes take milliseconds, batches and proxied answers seconds. */
+const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/**
+ * What a service counts, in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The share of the
+ * engine's cache that was foreseen is `observed / expected` of `memstem_reported_cached_tokens_total`.
+ */
+export class Metrics implements MemstemObserver {
+  readonly #registry = new Registry();
+  readonly #requests = this.#counter("memstem_http_requests_total", "Requests by route and status.", [
+    "method",
+    "route",
+    "status",
+  ]);
+  readonly #durations = new Histogram({
+    name: "memstem_http_request_duration_seconds",
+    help: "From a request's head to its answer's.",
+    labelNames: ["route"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #prompts = this.#counter(
+    "memstem_prompt_tokens_total",
+    "Tokens of composed prompts, by what was expected of the cache.",
+    ["expected"],
+  );
+  readonly #warnings = this.#counter("memstem_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
+  readonly #reported = this.#counter(
+    "memstem_reported_cached_tokens_total",
+    "Cached tokens of the requests that an engine reported, as expected and as observed.",
+    ["of"],
+  );
+  readonly #gap = this.#counter(
+    "memstem_reported_gap_tokens_total",
+    "Difference between expected and observed cached tokens, summed whichever way it went.",
+    [],
+  );
+
+  constructor(memstem: Memstem) {
+    collectDefaultMetrics({ register: this.#registry });
+    const gauge = (name: string, help: string, read: () => number) =>
+      new Gauge({
+        name,
+        help,
+        registers: [this.#registry],
+        collect() {
+          this.set(read());
+        },
+      });
+    gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
+    gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
+    gauge("memstem_busy_users", "Users with a request under way.", () => memstem.load.busyUsers);
+    new Gauge({
+      name: "memstem_engine_law",
+      help: "The time law fitted to measured first-token times, in milliseconds; absent while the configured one holds.",
+      labelNames: ["part"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        const law = memstem.timeLaw;
+        if (law === null) return;
+        this.set({ part: "fixed" }, law.fixedMs);
+        this.set({ part: "per_token" }, law.perTokenMs);
+        this.set({ part: "per_pair" }, law.perPairMs);
+      },
+    });
+  }
+
+  /** @param ms milliseconds */
+  served(method: string, route: string, status: number, ms: number): void {
+    this.#requests.inc({ method, route, status });
+    this.#durations.observe({ route }, ms / 1_000);
+  }
+
+  composed({ plan, warnings }: ComposeAnswer): void {
+    this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
+    this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
+    for (const { code } of warnings) this.#warnings.inc({ code });
+  }
+
+  reported({ expectedCachedTokens, observedCachedTokens }: Feedback): void {
+    if (observedCachedTokens === null) return;
+    this.#reported.inc({ of: "expected" }, expectedCachedTokens);
+    this.#reported.inc({ of: "observed" }, observedCachedTokens);
+    this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+}

@@ -1,0 +1,229 @@
+import type { AgentId, ChatMessage, UserId } from "../core/index.js";
+import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
+import { eventsOf } from "../engines/event-stream.js";
+import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
+import type { HeaderPair } from "../engines/upstream-headers.js";
+import { observationOf } from "./companion-options.js";
+import type { ComposeAnswer } from "./compose-answer.js";
+import type { ComposeRequest } from "./compose-request.js";
+import { NotFoundError } from "./errors.js";
+import type { Memstem } from "./memstem.js";
+import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { exchangeMemory } from "./write-back.js";
+
+export type { UpstreamAnswer as EngineAnswer } from "../engines/upstream.js";
+
+/** The engine behind the proxy, and what is done with its answers. */
+export interface ChatEngine {
+  readonly upstream: Upstream;
+  readonly readUsage: EngineAdapter["readUsage"];
+  /** Whether exchanges are kept as memories where a request does not say. */
+  readonly writeBack: boolean;
+}
+
+export interface ChatParts extends ChatEngine {
+  readonly memstem: Pick<Memstem, "compose" | "feedback" | "evict" | "addMemories">;
+  /** Called with what went wrong after the client had its answer. */
+  readonly onFault: (error: unknown) => void;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+/** A chat completion that a client asked for. */
+export interface ChatRequest {
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
+  readonly compose: ComposeRequest | null;
+  /** The client's body, less what is meant for memstem. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** `?` included, or empty. */
+  readonly query: string;
+  readonly headers: readonly HeaderPair[];
+  /** Null: the configured one. */
+  readonly writeBack: boolean | null;
+}
+
+/** The engine's answer on its way to the client. */
+export interface ChatAnswer extends UpstreamAnswer {
+  /** Null where the messages went on as they came. */
+  readonly composed: ComposeAnswer | null;
+  /** Null where it is not known before the body is: in a stream, or in an error. */
+  readonly usage: EngineUsage | null;
+}
+
+/** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
+const MAX_HELD_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Stands between a chat client and its engine: composes the prompt with the user's memories, sends it on, hands the answer through as it
+ * comes, and learns from it what the engine had cached. The client's own fields and headers win over memstem's.
+ */
+export class Chat {
+  /** Some engines refuse a request for `stream_options`; this one did. */
+  #refusesStreamOptions = false;
+
+  constructor(private readonly parts: ChatParts) {}
+
+  /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
+  models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
+    return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
+  }
+
+  /** Rejects with {@link UpstreamError} where the engine does not answer, and where the store does not. `signal`: the client is gone. */
+  async complete(request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
+    const composed = request.compose === null ? null : await this.parts.memstem.compose(request.compose, signal);
+    const started = this.parts.clock();
+    try {
+      const { answer, asksUsage } = await this.#send(request, composed, signal);
+      if (answer.status >= 400) {
+        this.#neverServed(request, composed);
+        return { ...answer, composed, usage: null };
+      }
+      const exchange = { request, composed, started, observed: new ObservedAnswer() };
+      if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, usage: null };
+      if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
+        return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, usage: null };
+      }
+      return { ...(await this.#whole(answer, exchange)), composed };
+    } catch (error) {
+      // Where the client went away, the engine may have computed the prompt.
+      if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(request, composed);
+      throw error;
+    }
+  }
+
+  async #send(request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
+    const { body: own, query } = request;
+    const body = {
+      ...composed?.engine.fields,
+      ...own,
+      ...(composed === null ? {} : { messages: composed.messages }),
+    };
+    const named = new Set(request.headers.map(([name]) => name.toLowerCase()));
+    const added = Object.entries(composed?.engine.headers ?? {}).filter(([name]) => !named.has(name.toLowerCase()));
+    const headers: readonly HeaderPair[] = [...request.headers, ...added];
+    const send = (sent: object) =>
+      this.parts.upstream.send(
+        { method: "POST", path: "chat/completions", query, headers, body: JSON.stringify(sent) },
+        signal,
+      );
+    const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refusesStreamOptions;
+    if (!asksUsage) return { answer: await send(body), asksUsage };
+    const answer = await send({ ...body, stream_options: { include_usage: true } });
+    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage };
+    // It may mind what the client did not ask for.
+    const held = await hold(answer.body, MAX_HELD_BYTES);
+    if (held.whole?.includes("stream_options") !== true) return { answer: { ...answer, body: held.body }, asksUsage };
+    this.#refusesStreamOptions = true;
+    return { answer: await send(body), asksUsage: false };
+  }
+
+  async #whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
+    const { whole, body } = await hold(answer.body, MAX_HELD_BYTES);
+    exchange.observed.take(jsonIn(whole), this.parts.clock());
+    return { ...answer, body, usage: this.#learn(exchange) };
+  }
+
+  async *#stream(
+    { body }: UpstreamAnswer,
+    exchange: Exchange,
+    asksUsage: boolean,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { observed } = exchange;
+    let isLearned = false;
+    try {
+      for await (const { bytes, data, isLast } of eventsOf(body)) {
+        observed.take(data, this.parts.clock());
+        // Clients read no further, and may ask again at once.
+        if (isLast && !isLearned) {
+          isLearned = true;
+          this.#learn(exchange);
+        }
+        // The client did not ask for this one.
+        if (!(asksUsage && isUsageOnly(data))) yield bytes;
+      }
+    } finally {
+      if (!isLearned) this.#learn(exchange);
+    }
+  }
+
+  /**
+   * Takes what an answer said to the user's state. It is in the user's queue before the client has the answer's end, so that the client's
+   * next request finds it done.
+   */
+  #learn({ request, composed, started, observed }: Exchange): EngineUsage | null {
+    const { memstem, readUsage, onFault } = this.parts;
+    const usage = observed.reported === null ? null : readUsage(observed.reported);
+    const observation = observationOf({
+      promptTokens: usage?.promptTokens,
+      cachedTokens: usage?.cachedTokens,
+      ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
+    });
+    if (composed !== null && Object.keys(observation).length > 0) {
+      memstem.feedback(request.userId, request.agentId, composed.requestId, observation).catch((error: unknown) => {
+        // A user that was forgotten while the engine answered.
+        if (!(error instanceof NotFoundError)) onFault(error);
+      });
+    }
+    const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
+    const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
+    const memory = answer === null ? null : exchangeMemory(messages, answer);
+    if (memory !== null) memstem.addMemories(request.userId, request.agentId, [memory]).catch(onFault);
+    return usage;
+  }
+
+  /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
+  #neverServed({ userId }: ChatRequest, composed: ComposeAnswer | null): void {
+    if (composed !== null) this.parts.memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
+  }
+}
+
+/** A request and its answer, as far as it has come. */
+interface Exchange {
+  readonly request: ChatRequest;
+  readonly composed: ComposeAnswer | null;
+  /** When it was sent, in the clock's milliseconds. */
+  readonly started: number;
+  readonly observed: ObservedAnswer;
+}
+
+/** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
+async function hold(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
+  const iterator = body[Symbol.asyncIterator]();
+  const held: Uint8Array[] = [];
+  let length = 0;
+  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
+    held.push(read.value);
+    length += read.value.length;
+    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
+  }
+  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
+}
+
+async function* rejoined(
+  held: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* held;
+    for (let read = await rest.next(); !read.done; read = await rest.next()) yield read.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+function jsonIn(text: string | null): unknown {
+  try {
+    return text === null ? undefined : (JSON.parse(text) as unknown);
+  } catch {
+    return undefined;
+  }
+}
+
+function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
+  return headers.find(([name]) => name === wanted)?.[1] ?? null;
+}

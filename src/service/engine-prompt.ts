@@ -1,0 +1,47 @@
+import { beginsWithSection, type ChatMessage, digestOf, type Plan, type RequestId, type Scope } from "../core/index.js";
+import type { EnginePrompt } from "../engines/engine-adapter.js";
+
+/** What an engine's adapter is told of a composed prompt; the same of a new one and of one that is answered again. */
+export interface ServedPrompt {
+  readonly requestId: RequestId;
+  readonly scope: Scope;
+  readonly messages: readonly ChatMessage[];
+  /** How many messages at the front are instructions. */
+  readonly head: number;
+  readonly plan: Plan;
+  /** How many annotation lines this turn's section has. */
+  readonly annotations: number;
+}
+
+/** Says where later prompts will go on, from what the plan says that they keep of this turn. */
+export function enginePrompt(served: ServedPrompt): EnginePrompt {
+  const { requestId, scope, messages, head, plan } = served;
+  const last = messages.length - 1;
+  const final = messages[last];
+  const section = final !== undefined && beginsWithSection(final) ? last : null;
+  const cachedMessage = plan.stableMessages - 1;
+  const ends = [goesOnAfter(served, section), head - 1].filter((at) => at >= 0);
+  return {
+    requestId,
+    tenantKey: digestOf(JSON.stringify(["memstem tenant", scope.tenant])),
+    scopeKey: digestOf(JSON.stringify(["memstem scope", scope.tenant, scope.userId, scope.agentId])),
+    messages,
+    reusableMessages: [...new Set(ends)],
+    ...(section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {}),
+    ...(cachedMessage < 0 ? {} : { cachedMessage }),
+  };
+}
+
+/** The message up to whose end the next prompt is this one. */
+function goesOnAfter({ messages, plan, annotations }: ServedPrompt, section: number | null): number {
+  const keepsAll =
+    section === null ||
+    (plan.layout === "conversation" &&
+      (plan.retention === "keep" || (plan.retention === "volatile" && annotations === 0)));
+  return keepsAll ? messages.length - 1 : section - 1;
+}
+
+/** A single prompt's memories may come with another question; a conversation's stay, or are asked about again. */
+function repeatsMemories({ layout, retention }: Plan): boolean {
+  return layout === "single" || retention !== "ephemeral";
+}

@@ -1,0 +1,46 @@
+import { and, asc, desc, eq, lte, sql } from "drizzle-orm";
+import type { FirstTokenTime } from "../core/index.js";
+import type { OpenDatabase } from "./open-database.js";
+import { firstTokenTimes as times } from "./schema.js";
+
+/** What engines reported of their first-token times. Each engine's are numbered from 1. */
+export class FirstTokenTimes {
+  constructor(private readonly orm: OpenDatabase["orm"]) {}
+
+  count(engine: string): number {
+    const row = this.orm
+      .select({ number: times.number })
+      .from(times)
+      .where(eq(times.engine, engine))
+      .orderBy(desc(times.number))
+      .limit(1)
+      .get();
+    return row?.number ?? 0;
+  }
+
+  upTo(engine: string, count: number, most: number): FirstTokenTime[] {
+    return this.orm
+      .select({ uncachedTokens: times.uncachedTokens, cachedTokens: times.cachedTokens, ms: times.ms })
+      .from(times)
+      .where(and(eq(times.engine, engine), lte(times.number, count), sql`${times.number} > ${count - most}`))
+      .orderBy(asc(times.number))
+      .all();
+  }
+
+  keep(engine: string, time: FirstTokenTime, most: number): void {
+    this.orm.transaction(
+      (transaction) => {
+        const number = this.count(engine) + 1;
+        transaction
+          .insert(times)
+          .values({ engine, number, ...time })
+          .run();
+        transaction
+          .delete(times)
+          .where(and(eq(times.engine, engine), lte(times.number, number - most)))
+          .run();
+      },
+      { behavior: "immediate" },
+    );
+  }
+}
