@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { withBlockSeparators } from "../engines/block-separators.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded-engine.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
 import { openUpstream, type Upstream } from "../engines/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
@@ -28,7 +30,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
       engine: settings.engineModel,
       engineFamily: engineFamilyOf(settings),
     },
-    engines: ENGINES,
+    engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
@@ -51,6 +53,17 @@ export function openChatEngine(settings: Settings, inside: Upstream | null = nul
 export async function openEngineInside(settings: Settings): Promise<EmbeddedEngine | null> {
   const { engine, model: modelPath, engineSlots: slots, contextTokens } = settings;
   return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
+}
+
+/** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */
+function enginesFor({ blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  if (blockSeparator === undefined) return ENGINES;
+  const { vllm, sglang } = ENGINES;
+  return {
+    ...ENGINES,
+    vllm: withBlockSeparators(vllm, blockSeparator),
+    sglang: withBlockSeparators(sglang, blockSeparator),
+  };
 }
 
 /** The configured memory source, with its deadlines. */

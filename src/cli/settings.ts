@@ -76,6 +76,11 @@ const SETTINGS = {
     `engine that prompts go to where a request names none: ${ENGINE_NAMES.join(", ")}`,
     z.enum(ENGINE_NAMES).default("generic"),
   ),
+  blockSeparator: setting(
+    "MEMSTEM_BLOCK_SEPARATOR",
+    "text between memories for vllm and sglang with LMCache, whose blend_special_str it is; default: none",
+    z.string().max(100).regex(/\S/, "must contain something other than white space").optional(),
+  ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",
     "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",

@@ -1,4 +1,4 @@
-import { ANTHROPIC_BLOCKS, type AnthropicBlock, record } from "./anthropic-content.js";
+import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 import { readAnthropicUsage } from "./anthropic-usage.js";
 import { sumOf } from "./reported-counts.js";
 
@@ -18,10 +18,10 @@ export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswe
     ? (content as readonly unknown[]).map((block) => record(block) as AnthropicBlock)
     : [];
   return {
-    id: typeof id === "string" ? id : "",
+    id: text(id),
     object: "chat.completion",
     created,
-    model: typeof model === "string" ? model : "",
+    model: text(model),
     choices: [
       {
         index: 0,
@@ -86,9 +86,9 @@ export function hasChatForm({ type }: AnthropicBlock): boolean {
 }
 
 function chatMessage(blocks: readonly AnthropicBlock[]): ChatAnswer {
-  const texts = blocks.filter(({ type }) => type === "text").map(({ text }) => String(text ?? ""));
+  const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
   const calls = blocks.filter(({ type }) => type === "tool_use");
-  const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => String(thinking ?? ""));
+  const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));
   const others = blocks.filter((block) => !hasChatForm(block));
   return {
     role: "assistant",

@@ -51,7 +51,7 @@ function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
   const mark = blocks.findLast(({ cache_control }) => cache_control != null)?.["cache_control"];
   return {
     type: "tool_result",
-    tool_use_id: String(id ?? ""),
+    tool_use_id: text(id),
     content: blocks.map(({ cache_control: _mark, ...block }) => block as AnthropicBlock),
     ...(mark === undefined ? {} : { cache_control: mark }),
   };
@@ -73,23 +73,23 @@ function toolUse(call: unknown): AnthropicBlock {
   const { name, arguments: input } = record(called);
   return {
     type: "tool_use",
-    id: String(id ?? name ?? ""),
-    name: String(name ?? ""),
+    id: text(id ?? name),
+    name: text(name),
     input: parsedArguments(input),
     ...(mark == null ? {} : { cache_control: mark }),
   };
 }
 
 /** The API takes objects only; a model's broken JSON is kept under a name of its own rather than lost. */
-function parsedArguments(text: unknown): Readonly<Record<string, unknown>> {
-  if (typeof text !== "string" || text.trim() === "") return {};
+function parsedArguments(json: unknown): Readonly<Record<string, unknown>> {
+  if (typeof json !== "string" || json.trim() === "") return {};
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed: unknown = JSON.parse(json);
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return record(parsed);
   } catch {
     // Told below.
   }
-  return { arguments: text };
+  return { arguments: json };
 }
 
 /** A message's content as blocks, a mark on the message itself on the last; the API refuses text blocks without text. */
@@ -107,10 +107,10 @@ function partBlock(part: ContentPart): AnthropicBlock {
   const mark = part["cache_control"] == null ? {} : { cache_control: part["cache_control"] };
   switch (part.type) {
     case "refusal":
-      return { type: "text", text: String(part["refusal"] ?? ""), ...mark };
+      return { type: "text", text: text(part["refusal"]), ...mark };
     case "image_url": {
       const { url } = record(part["image_url"]);
-      return { type: "image", source: sourceOf(typeof url === "string" ? url : ""), ...mark };
+      return { type: "image", source: sourceOf(text(url)), ...mark };
     }
     case "file": {
       const { file_data: data, file_id: id, filename } = record(part["file"]);
@@ -127,6 +127,11 @@ const DATA_URL = /^data:([^;,]+)(?:;[^;,]+)*;base64,(.*)$/s;
 function sourceOf(url: string): Readonly<Record<string, unknown>> {
   const [, mediaType, data] = DATA_URL.exec(url) ?? [];
   return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
+}
+
+/** A text, empty where there is none: what is no text may have no way to become one. */
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** The fields of an object, or of nothing. */

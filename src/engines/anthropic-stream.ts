@@ -1,5 +1,5 @@
 import { type ChatAnswer, chatError, chatUsage, finishReason, hasChatForm } from "./anthropic-answer.js";
-import { ANTHROPIC_BLOCKS, type AnthropicBlock, record } from "./anthropic-content.js";
+import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
 /** How far a streamed answer has come; nothing in it is ever changed. */
 export interface AnthropicStream {
@@ -46,7 +46,7 @@ export function anthropicStreamStep(stream: AnthropicStream, event: unknown): St
   switch (type) {
     case "message_start": {
       const { id, model, usage: reported } = record(message);
-      const started = { ...stream, id: String(id ?? ""), model: String(model ?? ""), usage: record(reported) };
+      const started = { ...stream, id: text(id), model: text(model), usage: record(reported) };
       return { stream: started, chunks: [chunk(started, { role: "assistant", content: "" })] };
     }
     case "content_block_start":
@@ -126,10 +126,9 @@ function blockEnded(stream: AnthropicStream): StreamStep {
 }
 
 /** The stream with more text in a field of its open block. */
-function extended(stream: AnthropicStream, block: AnthropicBlock, field: string, text: unknown): AnthropicStream {
-  if (stream.open === null || typeof text !== "string") return stream;
-  const so = typeof block[field] === "string" ? block[field] : "";
-  return { ...stream, open: { ...stream.open, block: { ...block, [field]: so + text } } };
+function extended(stream: AnthropicStream, block: AnthropicBlock, field: string, more: unknown): AnthropicStream {
+  if (stream.open === null || typeof more !== "string") return stream;
+  return { ...stream, open: { ...stream.open, block: { ...block, [field]: text(block[field]) + more } } };
 }
 
 /** A block whose input was streamed as JSON, with the input in its place. */
@@ -142,8 +141,8 @@ function withInput({ partial_json: json, ...block }: AnthropicBlock): AnthropicB
   }
 }
 
-function textChunks(stream: AnthropicStream, field: string, text: unknown): readonly ChatAnswer[] {
-  return typeof text === "string" && text !== "" ? [chunk(stream, { [field]: text })] : [];
+function textChunks(stream: AnthropicStream, field: string, said: unknown): readonly ChatAnswer[] {
+  return typeof said === "string" && said !== "" ? [chunk(stream, { [field]: said })] : [];
 }
 
 function callChunk(stream: AnthropicStream, call: ChatAnswer): ChatAnswer {

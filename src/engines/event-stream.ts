@@ -46,7 +46,8 @@ function eventEnd(bytes: Uint8Array, from: number): number {
   return -1;
 }
 
-const DATA = /^data: ?(.*)$/;
+/** Dot matches every character: U+2028 and U+2029, which JSON leaves as they are, end no line here. */
+const DATA = /^data: ?(.*)$/s;
 
 function readEvent(bytes: Uint8Array): StreamEvent {
   const lines = Buffer.from(bytes).toString("utf8").split(/\r?\n/);

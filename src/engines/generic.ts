@@ -1,3 +1,4 @@
+import { readAnthropicUsage } from "./anthropic-usage.js";
 import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
 import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
@@ -11,6 +12,9 @@ export const generic: EngineAdapter = {
   name: "generic",
   emit: ({ requestId, messages }) => ({ messages, fields: {}, headers: requestIdHeader(requestId) }),
   readUsage: (answer) => {
+    // Servers that speak Anthropic's API too: their `input_tokens` leave out what was cached, OpenAI's do not.
+    const isAnthropics = reported(answer, "usage", "cache_read_input_tokens") !== undefined;
+    if (isAnthropics && reported(answer, "usage", "prompt_tokens") === undefined) return readAnthropicUsage(answer);
     let usage = readLlamaCppUsage(answer);
     for (const read of DIALECTS) {
       const more = read(answer);

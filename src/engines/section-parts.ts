@@ -8,10 +8,13 @@ export function contentParts({ content }: ChatMessage): readonly ContentPart[] {
   return first === undefined ? [] : [...splitText(first), ...others];
 }
 
-/** Whether a message's first part is injected memories, and nothing else. */
+/** Whether a message's first part is, or will be, injected memories and nothing else. */
 export function beginsWithMemories({ content }: ChatMessage): boolean {
-  const text = typeof content === "string" ? content : content?.[0]?.["text"];
-  return typeof text === "string" && blockBounds(text).length > 0;
+  const [first, second] = typeof content === "string" ? [content] : (content ?? []).map((part) => part["text"]);
+  if (typeof first !== "string") return false;
+  if (blockBounds(first).length > 0) return true;
+  // Split before: the rest of the section is in the part behind it.
+  return typeof second === "string" && blockBounds(first + second).at(-1) === first.length;
 }
 
 /**

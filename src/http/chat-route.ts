@@ -36,14 +36,15 @@ const NOT_COMPOSED = "not_composed";
  */
 export function addChatRoutes(app: OpenAPIHono<ChatEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
-  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, ...parts });
-  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts.onFault)));
+  const { memstem, onFault, clock } = parts;
+  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, memstem, onFault, clock });
+  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, onFault)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const stop = new AbortController();
     const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
     const answer = await chat.models(queryOf(c), [...c.req.raw.headers], signal);
-    return new Response(streamOf(answer, stop, parts.onFault), { status: answer.status, headers: headersOf(answer) });
+    return responseOf(answer, headersOf(answer), stop, onFault);
   });
 }
 
@@ -64,7 +65,20 @@ async function complete(c: Context<ChatEnvironment>, chat: Chat, onFault: (error
   }
   const headers = headersOf(answer);
   for (const [name, value] of ownHeaders(answer)) headers.set(name, value);
-  return new Response(streamOf(answer, stop, onFault), { status: answer.status, headers });
+  return responseOf(answer, headers, stop, onFault);
+}
+
+/** Statuses that a `Response` must have no body for. */
+const BODILESS = new Set([204, 205, 304]);
+
+function responseOf(
+  answer: EngineAnswer,
+  headers: Headers,
+  stop: AbortController,
+  onFault: (error: unknown) => void,
+): Response {
+  const { status } = answer;
+  return new Response(BODILESS.has(status) ? null : streamOf(answer, stop, onFault), { status, headers });
 }
 
 /** A body's JSON; undefined where it is none. */

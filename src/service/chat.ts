@@ -74,9 +74,10 @@ export class Chat {
   async complete(request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const composed = request.compose === null ? null : await this.parts.memstem.compose(request.compose, signal);
     const started = this.parts.clock();
+    if (signal.aborted) this.#neverServed(request, composed);
     try {
       const { answer, asksUsage } = await this.#send(request, composed, signal);
-      if (answer.status >= 400) {
+      if (answer.status >= 300) {
         this.#neverServed(request, composed);
         return { ...answer, composed, usage: null };
       }
@@ -87,7 +88,7 @@ export class Chat {
       }
       return { ...(await this.#whole(answer, exchange)), composed };
     } catch (error) {
-      // Where the client went away, the engine may have computed the prompt.
+      // Where the client went away meanwhile, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(request, composed);
       throw error;
     }

@@ -84,6 +84,9 @@ describe("the settings", () => {
     ["MEMSTEM_CACHE_TOKENS", "0"],
     ["MEMSTEM_CACHE_TOKENS", "64k"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
+    ["MEMSTEM_UPSTREAM_URL", "127.0.0.1:8000/v1"],
+    ["MEMSTEM_UPSTREAM_TIMEOUT_MS", "0"],
+    ["MEMSTEM_WRITE_BACK", "maybe"],
     ["MEMSTEM_RETENTION", "forever"],
     ["MEMSTEM_COST", "free"],
     ["MEMSTEM_COST", "{"],
@@ -92,6 +95,7 @@ describe("the settings", () => {
     ["MEMSTEM_ENGINE", "vllm"],
     ["MEMSTEM_ENGINE_SLOTS", "0"],
     ["MEMSTEM_CONTEXT_TOKENS", "8k"],
+    ["MEMSTEM_BLOCK_SEPARATOR", " "],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
   ])("refuse %s=%j by name", (variable, value) => {
@@ -117,6 +121,11 @@ describe("the settings", () => {
     expect(engineFamilyOf(readSettings(inside))).toBe("vllm");
     expect(engineFamilyOf(readSettings({ ...inside, MEMSTEM_ENGINE_FAMILY: "llamacpp" }))).toBe("llamacpp");
     expect(engineFamilyOf(readSettings({}))).toBe("generic");
+  });
+
+  it("have nowhere to write exchanges back to without a source", () => {
+    expect(wrongIn({ MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "none" })).toEqual(["MEMSTEM_WRITE_BACK"]);
+    expect(wrongIn({ MEMSTEM_WRITE_BACK: "on" })).toEqual([]);
   });
 
   it("name everything that is wrong at once", () => {

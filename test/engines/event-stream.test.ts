@@ -73,6 +73,11 @@ describe("the events of a stream", () => {
     expect((await eventsIn(text, [5])).map(({ data }) => data)).toEqual([undefined, { a: 1 }, undefined, undefined, 3]);
   });
 
+  it("go on behind a line separator, which JSON leaves as it is", async () => {
+    const data = { delta: "a\u2028b\u2029c" };
+    expect((await eventsIn(`data: ${JSON.stringify(data)}\n\n`, [5])).map((event) => event.data)).toEqual([data]);
+  });
+
   it("are not read where they are too long, and the next one is", async () => {
     const long = `data: "${"x".repeat(100)}"\n\n`;
     const events = await eventsIn(`${long}data: 1\n\n`, [8], 40);

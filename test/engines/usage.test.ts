@@ -21,8 +21,8 @@ const READERS: Readonly<Record<string, readonly EngineName[]>> = {
   ollama: ["generic"],
   "ollama-cached": ["generic"],
   "lm-studio": ["generic"],
-  "anthropic-message": ["anthropic"],
-  "anthropic-uncached": ["anthropic"],
+  "anthropic-message": ["anthropic", "generic"],
+  "anthropic-uncached": ["anthropic", "generic"],
 };
 const cases = Object.entries(READERS).flatMap(([name, engines]) => engines.map((engine) => [name, engine] as const));
 

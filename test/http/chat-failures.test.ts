@@ -75,6 +75,17 @@ describe("a chat that fails", () => {
     expect(exchange).toEqual({ status: 502, contentType: "text/html", text: "<h1>Bad" });
   });
 
+  it("takes nothing from another user whose request has the same name", async () => {
+    const named = (user_id: string) =>
+      app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), memstem: { user_id, request_id: "same" } });
+    await named("ada");
+    engine.behave((_request, response) => sendJson(response, 500, {}));
+    expect((await named("bo")).status).toBe(500);
+    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/bo/index")).text));
+    expect(nodes.flatMap((node) => node.request_ids)).toEqual([]);
+    expect(await liveRequests()).toEqual(["same"]);
+  });
+
   it("because the engine is not there says whose fault that is", async () => {
     const name = engine.url;
     await engine.close();
@@ -152,6 +163,14 @@ describe("a chat that fails", () => {
     await engine.requests[1]?.abandoned;
     expect(app.faults).toEqual([]);
     expect(await liveRequests()).toHaveLength(2);
+  });
+
+  it("to have a body is an answer without one", async () => {
+    engine.behave((_request, response) => {
+      response.writeHead(204).end();
+    });
+    const exchange = await app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), user: "ada" });
+    expect(exchange).toMatchObject({ status: 204, text: "" });
   });
 
   it("in the memory source goes on without, and says so in a header", async () => {

@@ -10,6 +10,7 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "./openai-engine.js";
+import { OpenApiDocument } from "./openapi-document.js";
 import { type ServedApp, servedApp } from "./served-app.js";
 import { storedRows } from "./stored-rows.js";
 
@@ -245,6 +246,29 @@ describe("OpenAI's own client, with another base URL", () => {
     const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
     expect(await chunksOf(stream)).toEqual(chunks);
     expect((await observed(app))["ttftMs"]).toBeGreaterThan(0);
+  });
+
+  it("leaves none of its words in the log", async () => {
+    engine.answers.push("Green as grass.");
+    await clientOf(app).chat.completions.create(ask("Which tea?"));
+    engine.behave((_request, response) => sendJson(response, 500, { error: { message: `${TEA}, you said` } }));
+    await clientOf(app)
+      .chat.completions.create(ask("Which tea?"))
+      .catch(() => {});
+    const written = JSON.stringify([app.log, app.faults]);
+    expect([TEA, "Which tea?", "grass", "sk-of"].filter((text) => written.includes(text))).toEqual([]);
+    expect(app.log.map(({ status }) => status)).toEqual([200, 500]);
+  });
+
+  it("gets what the OpenAPI document says", async () => {
+    const document = await OpenApiDocument.of(app);
+    const path = "/v1/chat/completions";
+    const body = { ...ask("Which tea?"), user: "ada", memstem: { top_k: 3, write_back: null } };
+    expect(document.accepts("ChatRequest", body)).toBe(true);
+    expect(document.accepts("ChatRequest", { ...body, memstem: { top_p: 3 } })).toBe(false);
+    document.expectDocumented("post", path, await app.send("POST", path, body));
+    document.expectDocumented("post", path, await app.send("POST", path, ask("Whose?")));
+    document.expectDocumented("get", "/v1/models", await app.send("GET", "/v1/models"));
   });
 
   it("lists the engine's models", async () => {
