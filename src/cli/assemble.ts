@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
+import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded-engine.js";
 import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
-import { openUpstream } from "../engines/upstream.js";
+import { openUpstream, type Upstream } from "../engines/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -15,7 +16,7 @@ import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
-import { residencyOf, type Settings, sourceOf } from "./settings.js";
+import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
@@ -27,7 +28,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
       policy: settings.policy,
       retention: settings.retention,
       engine: settings.engineModel,
-      engineFamily: settings.engineFamily,
+      engineFamily: engineFamilyOf(settings),
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
@@ -40,15 +41,18 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
   });
 }
 
-/** The engine that chats are sent on to; null where none is configured. */
-export function openChatEngine(settings: Settings): ChatEngine | null {
+/** The engine that chats are sent on to: the one inside, where it was opened; null where none is configured. */
+export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
   const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack } = settings;
-  if (url === undefined) return null;
-  return {
-    upstream: openUpstream({ url, apiKey, timeoutMs }),
-    readUsage: ENGINES[settings.engineFamily].readUsage,
-    writeBack: writeBack === "on",
-  };
+  const upstream = inside ?? (url === undefined ? null : openUpstream({ url, apiKey, timeoutMs }));
+  if (upstream === null) return null;
+  return { upstream, readUsage: ENGINES[engineFamilyOf(settings)].readUsage, writeBack: writeBack === "on" };
+}
+
+/** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */
+export async function openEngineInside(settings: Settings): Promise<EmbeddedEngine | null> {
+  const { engine, model: modelPath, engineSlots: slots, contextTokens } = settings;
+  return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
 }
 
 /** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */

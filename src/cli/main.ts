@@ -4,6 +4,7 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { POLICY_NAMES } from "../core/ordering.js";
+import { MODEL_SIZES } from "../engines/random-model.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError, NotFoundError } from "../service/errors.js";
@@ -11,6 +12,7 @@ import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
+import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
@@ -122,6 +124,45 @@ program
     await runReplay(command, (line) => process.stdout.write(`${line}\n`));
   });
 
+const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
+
+engine
+  .command("random-model")
+  .description(
+    "write a model with random weights, to measure with: its times and cached tokens are real, its text is noise",
+  )
+  .addOption(
+    new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
+      .choices(MODEL_SIZES)
+      .default("23m"),
+  )
+  .requiredOption("--out <file>", "the GGUF file to write; must not exist")
+  .option("--seed <number>", "which random weights", wholeNumber, 1)
+  .action(async (options: RandomModelOptions) => {
+    const { runRandomModel } = await import("./engine.js");
+    await runRandomModel(options, (line) => process.stdout.write(`${line}\n`));
+  });
+
+engine
+  .command("serve")
+  .description("serve the engine by itself, as an OpenAI-compatible server; it has no keys, so keep it on loopback")
+  .requiredOption("--model <file>", "a GGUF file")
+  .option("--host <address>", "address to listen on", "127.0.0.1")
+  .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
+  .option("--slots <number>", "requests answered at once, and prompts kept for later ones", wholeNumber, 4)
+  .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", tokens)
+  .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
+  .action(async (options: ServeEngineOptions) => {
+    const { serveEngine } = await import("./engine.js");
+    // What failed, and not what it says, which may quote a prompt.
+    const onFault = (error: unknown) =>
+      process.stderr.write(`memstem: ${error instanceof Error ? error.name : "fault"}\n`);
+    const running = await serveEngine(options, onFault);
+    process.stdout.write(`memstem ${VERSION} engine listens on ${running.address}\n`);
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.once(signal, () => void running.stop().then(() => process.exit(0)));
+  });
+
 function ratio(value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !(number >= 1 && number <= 100)) throw new InvalidArgumentError("must be 1 to 100");
@@ -131,6 +172,13 @@ function ratio(value: string): number {
 function tokens(value: string): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("must be a whole number above 0");
+  return number;
+}
+
+function port(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isInteger(number) || number < 0 || number > 65_535)
+    throw new InvalidArgumentError("must be 0 to 65535");
   return number;
 }
 

@@ -1,7 +1,9 @@
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
+import { openAiUpstream } from "../engines/embedded-openai.js";
+import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
-import { assemble, openChatEngine } from "./assemble.js";
+import { assemble, openChatEngine, openEngineInside } from "./assemble.js";
 import type { Settings } from "./settings.js";
 import { sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -18,23 +20,29 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/** Starts the service. Rejects where the address cannot be listened on or the database cannot be opened. */
+/** Starts the service. Rejects where the address cannot be listened on, or the database or the engine inside cannot be opened. */
 export async function startService(settings: Settings): Promise<RunningService> {
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const memstem = assemble(settings);
+  const inside = await openEngineInside(settings).catch(async (error: unknown) => {
+    await memstem.close();
+    throw error;
+  });
   const app = createApp({
     memstem,
-    chat: openChatEngine(settings),
+    chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.info(entry, "request"),
-    onFault: (error) => log.error({ err: withoutMessage(error) }, "fault"),
+    onFault,
     clock: () => performance.now(),
   });
   const { server, port } = await listen(app, settings).catch(async (error: unknown) => {
     await memstem.close();
+    await inside?.close();
     throw error;
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
@@ -50,6 +58,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
       clearTimeout(cut);
       clearInterval(sweep);
       await memstem.close();
+      await inside?.close();
     })();
     return stopping;
   };

@@ -9,7 +9,7 @@ import {
   RETENTION_NAMES,
   type ResidencyConfig,
 } from "../core/index.js";
-import { ENGINE_NAMES } from "../engines/engine-adapter.js";
+import { ENGINE_NAMES, type EngineName } from "../engines/engine-adapter.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { engineModel } from "./engine-model-setting.js";
 
@@ -121,6 +121,22 @@ const SETTINGS = {
     "most nodes of one user's context index; the least recently used paths go",
     wholeNumber(10, 10_000_000).default(20_000),
   ),
+  engine: setting(
+    "MEMSTEM_ENGINE",
+    "none or embedded: llama.cpp in this process, behind /v1; needs the package node-llama-cpp",
+    z.enum(["none", "embedded"]).default("none"),
+  ),
+  model: setting("MEMSTEM_MODEL", "its model: a GGUF file", z.string().min(1).optional()),
+  engineSlots: setting(
+    "MEMSTEM_ENGINE_SLOTS",
+    "requests that it answers at once, and prompts that it keeps for later ones to go on from",
+    wholeNumber(1, 256).default(4),
+  ),
+  contextTokens: setting(
+    "MEMSTEM_CONTEXT_TOKENS",
+    "tokens of a prompt with its answer, in each slot; default: the model's, at most 8192",
+    wholeNumber(16, 16_777_216).optional(),
+  ),
   upstreamUrl: setting(
     "MEMSTEM_UPSTREAM_URL",
     "base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none",
@@ -176,6 +192,12 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
     issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
   }
+  if (settings.engine === "embedded") {
+    if (settings.model === undefined)
+      issues.push({ field: SETTINGS.model.variable, message: "is needed for MEMSTEM_ENGINE=embedded" });
+    if (settings.upstreamUrl !== undefined)
+      issues.push({ field: SETTINGS.upstreamUrl.variable, message: "cannot be had with MEMSTEM_ENGINE=embedded" });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
@@ -191,6 +213,11 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
   if (settings.source !== undefined) return settings.source;
   if (settings.mem0Url !== undefined) return "rest";
   return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
+}
+
+/** Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart. */
+export function engineFamilyOf({ engine, engineFamily }: Settings): EngineName {
+  return engine === "embedded" && engineFamily === "generic" ? "vllm" : engineFamily;
 }
 
 /** How long the settings say that an engine keeps what it cached. */

@@ -22,6 +22,10 @@ const SETTINGS = [
   "MEMSTEM_MAX_BATCH_BYTES",
   "MEMSTEM_MAX_WORKING_MB",
   "MEMSTEM_MAX_INDEX_NODES",
+  "MEMSTEM_ENGINE",
+  "MEMSTEM_MODEL",
+  "MEMSTEM_ENGINE_SLOTS",
+  "MEMSTEM_CONTEXT_TOKENS",
   "MEMSTEM_UPSTREAM_URL",
   "MEMSTEM_UPSTREAM_API_KEY",
   "MEMSTEM_UPSTREAM_TIMEOUT_MS",
@@ -66,6 +70,12 @@ describe("memstem --help", () => {
     [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
     [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
     [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
+    [["engine"], /random-model/],
+    [["engine", "serve"], /required option '--model <file>' not specified/],
+    [["engine", "serve", "--model", "nowhere.gguf"], /nowhere\.gguf cannot be loaded as a model: ENOENT/],
+    [["engine", "serve", "--model", "m.gguf", "--port", "many"], /must be 0 to 65535/],
+    [["engine", "random-model"], /required option '--out <file>' not specified/],
+    [["engine", "random-model", "--size", "7b", "--out", "m.gguf"], /Allowed choices are 23m, 135m/],
     [["replay", "--trace", "nowhere.json"], /cannot read nowhere\.json/],
   ])("refuses memstem %j", async (args, says) => {
     const { code, stdout, stderr } = await memstem.run(args);

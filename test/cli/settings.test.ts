@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
+import { engineFamilyOf, readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
 import { ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
@@ -92,6 +92,9 @@ describe("the settings", () => {
     ["MEMSTEM_COST", "{"],
     ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMSTEM_ENGINE_FAMILY", "gpt"],
+    ["MEMSTEM_ENGINE", "vllm"],
+    ["MEMSTEM_ENGINE_SLOTS", "0"],
+    ["MEMSTEM_CONTEXT_TOKENS", "8k"],
     ["MEMSTEM_BLOCK_SEPARATOR", " "],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
@@ -104,6 +107,20 @@ describe("the settings", () => {
     ["hosted", "MEMSTEM_MEM0_API_KEY"],
   ])("name what the source %s needs", (source, variable) => {
     expect(wrongIn({ MEMSTEM_SOURCE: source })).toEqual([variable]);
+  });
+
+  it("name what the engine inside needs, and what it cannot be had with", () => {
+    expect(wrongIn({ MEMSTEM_ENGINE: "embedded" })).toEqual(["MEMSTEM_MODEL"]);
+    const inside = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" };
+    expect(wrongIn(inside)).toEqual([]);
+    expect(wrongIn({ ...inside, MEMSTEM_UPSTREAM_URL: "http://127.0.0.1:8000/v1" })).toEqual(["MEMSTEM_UPSTREAM_URL"]);
+  });
+
+  it("send prompts to the engine inside in vLLM's form, with its salt", () => {
+    const inside = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" };
+    expect(engineFamilyOf(readSettings(inside))).toBe("vllm");
+    expect(engineFamilyOf(readSettings({ ...inside, MEMSTEM_ENGINE_FAMILY: "llamacpp" }))).toBe("llamacpp");
+    expect(engineFamilyOf(readSettings({}))).toBe("generic");
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

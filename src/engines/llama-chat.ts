@@ -1,0 +1,47 @@
+import type { ChatHistoryItem, ChatWrapper, LlamaModel, LlamaText, Token } from "node-llama-cpp";
+import { type ChatMessage, isInstruction, messageText } from "../core/index.js";
+import type { LlamaModule } from "./load-llama.js";
+
+/** A chat as a model reads it. */
+export interface ChatTokens {
+  /** The chat in the model's own template, up to where its answer begins. */
+  readonly tokens: readonly Token[];
+  /** Tokens that end the answer, beside those that the model's file names. */
+  readonly stopTokens: ReadonlySet<Token>;
+  /** Texts that end the answer. */
+  readonly stopTexts: readonly string[];
+}
+
+/**
+ * Writes chats in the template that the model's file brings. Text of messages never becomes a token of the template, whatever it says.
+ * Only text is read of a message; a role that no template has (`tool`) counts as `user`.
+ */
+export function chatTokenizer({ resolveChatWrapper }: LlamaModule, model: LlamaModel) {
+  const wrapper: ChatWrapper = resolveChatWrapper(model, { warningLogs: false });
+  return (messages: readonly ChatMessage[]): ChatTokens => {
+    const chatHistory = [...messages.map(historyItem), { type: "model" as const, response: [] }];
+    const { contextText, stopGenerationTriggers } = wrapper.generateContextState({ chatHistory });
+    return { tokens: contextText.tokenize(model.tokenizer), ...stopsOf(stopGenerationTriggers, model) };
+  };
+}
+
+function historyItem(message: ChatMessage): ChatHistoryItem {
+  const text = messageText(message);
+  if (isInstruction(message)) return { type: "system", text };
+  return message.role === "assistant" ? { type: "model", response: [text] } : { type: "user", text };
+}
+
+function stopsOf(triggers: readonly LlamaText[], model: LlamaModel): Omit<ChatTokens, "tokens"> {
+  const stopTokens = new Set<Token>();
+  const stopTexts: string[] = [];
+  for (const trigger of triggers) {
+    const [value, ...others] = trigger.values;
+    if (typeof value === "string") {
+      if (others.length === 0) stopTexts.push(value);
+      continue;
+    }
+    const [token, ...more] = trigger.tokenize(model.tokenizer);
+    if (token !== undefined && more.length === 0) stopTokens.add(token);
+  }
+  return { stopTokens, stopTexts };
+}

@@ -1,0 +1,68 @@
+import type { GenerationEvent, GenerationUsage } from "./generation.js";
+
+type End = Extract<GenerationEvent, { readonly kind: "end" }>;
+
+/** What all parts of one answer share. */
+export interface AnswerHead {
+  readonly id: string;
+  readonly model: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+}
+
+/** An answer in one piece, as OpenAI's chat API gives it. */
+export function chatCompletion(head: AnswerHead, content: string, { finishReason, usage }: End) {
+  return {
+    ...head,
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", content }, logprobs: null, finish_reason: finishReason }],
+    usage: openAiUsage(usage),
+    timings: timingsOf(usage),
+  };
+}
+
+/** One chunk of a streamed answer. */
+export function chatChunk(
+  head: AnswerHead,
+  delta: { readonly role?: "assistant"; readonly content?: string },
+  finishReason: End["finishReason"] | null = null,
+) {
+  return {
+    ...head,
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
+  };
+}
+
+/** The last chunk of a streamed answer, where its usage was asked for. */
+export function usageChunk(head: AnswerHead, usage: GenerationUsage) {
+  return {
+    ...head,
+    object: "chat.completion.chunk",
+    choices: [],
+    usage: openAiUsage(usage),
+    timings: timingsOf(usage),
+  };
+}
+
+function openAiUsage({ promptTokens, cachedTokens, completionTokens }: GenerationUsage) {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+  };
+}
+
+/** Named as llama.cpp's server names them; times in milliseconds. `ttft_ms` counts from the request on, waiting included. */
+function timingsOf({ promptTokens, cachedTokens, completionTokens, queueMs, ttftMs, totalMs }: GenerationUsage) {
+  return {
+    cache_n: cachedTokens,
+    prompt_n: promptTokens - cachedTokens,
+    prompt_ms: ttftMs === null ? null : ttftMs - queueMs,
+    predicted_n: completionTokens,
+    predicted_ms: ttftMs === null ? null : totalMs - ttftMs,
+    queue_ms: queueMs,
+    ttft_ms: ttftMs,
+  };
+}

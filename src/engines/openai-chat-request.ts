@@ -1,0 +1,68 @@
+import { z } from "zod";
+import type { GenerationRequest } from "./generation.js";
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const message = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+  content: z.union([z.string(), z.array(textPart)], "must be text, or parts of the type text").nullish(),
+});
+const absent = (what: string) => z.array(z.unknown()).max(0, what).nullish();
+
+/**
+ * The body of OpenAI's `POST /v1/chat/completions`, as far as this engine honours it. Fields that change nothing here are let through;
+ * those whose absence would change the answer's form (`tools`, several choices) are refused rather than ignored.
+ */
+const chatBody = z.looseObject({
+  model: z.string().nullish(),
+  messages: z.array(message).min(1),
+  max_tokens: z.int().min(1).nullish(),
+  max_completion_tokens: z.int().min(1).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().gt(0).max(1).nullish(),
+  seed: z.int().min(0).max(0xffff_ffff).nullish(),
+  stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
+  n: z.literal(1, "this engine gives one answer").nullish(),
+  tools: absent("this engine calls no tools"),
+  functions: absent("this engine calls no functions"),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  cache_salt: z.string().nullish(),
+  user: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+});
+
+/** What a chat request comes to. */
+export interface OpenAiChatRequest {
+  readonly generation: GenerationRequest;
+  readonly stream: boolean;
+  /** Whether a stream ends with a chunk that has the usage. */
+  readonly includeUsage: boolean;
+}
+
+/** One thing that is wrong with a body. */
+export interface OpenAiIssue {
+  readonly param: string;
+  readonly message: string;
+}
+
+/** Reads a body, or says what is wrong with it first. */
+export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
+  const parsed = chatBody.safeParse(body);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return { param: issue?.path.join(".") ?? "", message: issue?.message ?? "is wrong" };
+  }
+  const { messages, stop, stream, stream_options, ...fields } = parsed.data;
+  const generation: GenerationRequest = {
+    messages,
+    maxTokens: fields.max_completion_tokens ?? fields.max_tokens ?? undefined,
+    // As OpenAI has it; 0 for answers that can be repeated.
+    temperature: fields.temperature ?? 1,
+    topP: fields.top_p ?? undefined,
+    seed: fields.seed ?? undefined,
+    stop: typeof stop === "string" ? [stop] : (stop ?? undefined),
+    cacheSalt: fields.cache_salt ?? undefined,
+    caller: fields.user ?? fields.prompt_cache_key ?? fields.cache_salt ?? undefined,
+  };
+  return { generation, stream: stream ?? false, includeUsage: stream_options?.include_usage ?? false };
+}

@@ -1,0 +1,132 @@
+import { type BytePairVocabulary, gpt2Vocabulary } from "./byte-pair-vocabulary.js";
+import { type GgufTensor, type GgufValue, tensorBytes, writeGguf } from "./gguf-writer.js";
+import { randomBlocks } from "./random-weights.js";
+
+/** The dimensions of a llama-like model; heads have 64 dimensions. */
+export interface ModelShape {
+  readonly layers: number;
+  readonly hidden: number;
+  readonly feedForward: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  /** Tokens of GPT-2's vocabulary that it knows, beside three for chats. */
+  readonly vocabulary: number;
+}
+
+const GPT2_TOKENS = 50_256;
+
+/** Models by their parameters: one that answers in a second on two cores, and one with the dimensions of SmolLM2-135M. */
+export const MODEL_SHAPES = {
+  "23m": { layers: 10, hidden: 256, feedForward: 1_024, heads: 4, keyValueHeads: 2, vocabulary: GPT2_TOKENS },
+  "135m": { layers: 30, hidden: 576, feedForward: 1_536, heads: 9, keyValueHeads: 3, vocabulary: GPT2_TOKENS },
+} as const satisfies Record<string, ModelShape>;
+export type ModelSize = keyof typeof MODEL_SHAPES;
+export const MODEL_SIZES = Object.keys(MODEL_SHAPES) as readonly ModelSize[];
+
+/** What was written. */
+export interface RandomModel {
+  readonly bytes: number;
+  readonly parameters: number;
+}
+
+const HEAD = 64;
+/** Larger than any prompt worth measuring on a CPU: random weights were trained on no length. */
+const CONTEXT = 32_768;
+const CHAT_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
+const CHAT_TEMPLATE =
+  "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}" +
+  "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+const NOTICE =
+  "Random weights in a real architecture, written by memstem to measure an engine's time and cache. Whatever text it makes is noise.";
+
+/**
+ * Writes a model with random weights in q8_0 as a GGUF file. An engine's times and cached tokens do not depend on what weights say, so
+ * measurements need no download; the metadata (`general.name`, `general.description`, `memstem.random_weights`) says that its text is
+ * noise. The same shape and seed give the same bytes. Rejects where the file exists already or cannot be written.
+ */
+export async function writeRandomModel(
+  path: string,
+  { name, shape, seed = 1 }: { readonly name: string; readonly shape: ModelShape; readonly seed?: number },
+): Promise<RandomModel> {
+  const vocabulary = await gpt2Vocabulary(shape.vocabulary);
+  const tensors = tensorsOf(shape, vocabulary.tokens.length + CHAT_TOKENS.length, seed);
+  const bytes = await writeGguf(path, metadataOf(name, shape, vocabulary, seed), tensors);
+  const parameters = tensors.reduce((sum, tensor) => sum + tensor.shape.reduce((a, b) => a * b, 1), 0);
+  return { bytes, parameters };
+}
+
+function metadataOf(
+  name: string,
+  shape: ModelShape,
+  { tokens, merges }: BytePairVocabulary,
+  seed: number,
+): Record<string, GgufValue> {
+  const uint32 = (value: number): GgufValue => ({ type: "uint32", value });
+  const text = (value: string): GgufValue => ({ type: "string", value });
+  const [end, , messageEnd] = CHAT_TOKENS.map((_, n) => tokens.length + n) as [number, number, number];
+  return {
+    "general.architecture": text("llama"),
+    "general.name": text(`memstem random ${name} (random weights, its text is noise)`),
+    "general.description": text(NOTICE),
+    "general.file_type": uint32(7), // mostly q8_0
+    "general.quantization_version": uint32(2),
+    "memstem.random_weights": { type: "bool", value: true },
+    "memstem.seed": uint32(seed),
+    "llama.block_count": uint32(shape.layers),
+    "llama.context_length": uint32(CONTEXT),
+    "llama.embedding_length": uint32(shape.hidden),
+    "llama.feed_forward_length": uint32(shape.feedForward),
+    "llama.attention.head_count": uint32(shape.heads),
+    "llama.attention.head_count_kv": uint32(shape.keyValueHeads),
+    "llama.attention.key_length": uint32(HEAD),
+    "llama.attention.value_length": uint32(HEAD),
+    "llama.attention.layer_norm_rms_epsilon": { type: "float32", value: 1e-5 },
+    "llama.rope.dimension_count": uint32(HEAD),
+    "llama.rope.freq_base": { type: "float32", value: 10_000 },
+    "llama.vocab_size": uint32(tokens.length + CHAT_TOKENS.length),
+    "tokenizer.ggml.model": text("gpt2"),
+    "tokenizer.ggml.pre": text("gpt-2"),
+    "tokenizer.ggml.tokens": { type: "strings", value: [...tokens, ...CHAT_TOKENS] },
+    // 1: ordinary, 3: control
+    "tokenizer.ggml.token_type": { type: "int32s", value: [...tokens.map(() => 1), ...CHAT_TOKENS.map(() => 3)] },
+    "tokenizer.ggml.merges": { type: "strings", value: merges },
+    "tokenizer.ggml.bos_token_id": uint32(end),
+    "tokenizer.ggml.eos_token_id": uint32(messageEnd),
+    "tokenizer.ggml.add_bos_token": { type: "bool", value: false },
+    "tokenizer.chat_template": text(CHAT_TEMPLATE),
+  };
+}
+
+function tensorsOf({ layers, hidden, feedForward, ...shape }: ModelShape, tokens: number, seed: number): GgufTensor[] {
+  const queries = shape.heads * HEAD;
+  const keys = shape.keyValueHeads * HEAD;
+  let made = 0;
+  // Weights as large as a trained model's begin, so that activations neither vanish nor grow with depth.
+  const matrix = (name: string, from: number, to: number, deviation = 1 / Math.sqrt(from)): GgufTensor => {
+    const own = seed + 1_000_003 * ++made;
+    const given = { name, type: "q8_0", shape: [from, to] } as const;
+    return { ...given, bytes: () => randomBlocks(tensorBytes(given), deviation, own) };
+  };
+  const norm = (name: string): GgufTensor => ({
+    name,
+    type: "float32",
+    shape: [hidden],
+    bytes: () => [new Uint8Array(new Float32Array(hidden).fill(1).buffer)],
+  });
+  // No output matrix: as in SmolLM2 the embeddings serve both ends.
+  return [
+    matrix("token_embd.weight", hidden, tokens, 0.02),
+    norm("output_norm.weight"),
+    ...Array.from({ length: layers }, (_, n) => [
+      norm(`blk.${n}.attn_norm.weight`),
+      matrix(`blk.${n}.attn_q.weight`, hidden, queries),
+      matrix(`blk.${n}.attn_k.weight`, hidden, keys),
+      matrix(`blk.${n}.attn_v.weight`, hidden, keys),
+      matrix(`blk.${n}.attn_output.weight`, queries, hidden),
+      norm(`blk.${n}.ffn_norm.weight`),
+      matrix(`blk.${n}.ffn_gate.weight`, hidden, feedForward),
+      matrix(`blk.${n}.ffn_up.weight`, hidden, feedForward),
+      matrix(`blk.${n}.ffn_down.weight`, feedForward, hidden),
+    ]).flat(),
+  ];
+}

@@ -1,0 +1,103 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { serveEngine } from "../../src/cli/engine.js";
+import { llamaMissing, tinyModel } from "../engines/tiny-model.js";
+import { commands } from "./memstem-process.js";
+
+const missing = await llamaMissing();
+const skipped = missing === null ? "" : ` (skipped: ${missing})`;
+const FACTS = "Ada plays the cello, lives in Ghent, and is allergic to nuts. ".repeat(5);
+
+async function chat(
+  address: string,
+  content: string,
+  headers: Readonly<Record<string, string>> = {},
+  fields: Readonly<Record<string, unknown>> = {},
+) {
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({
+      model: "tiny",
+      messages: [{ role: "user", content }],
+      max_tokens: 2,
+      temperature: 0,
+      ...fields,
+    }),
+  });
+  return { status: response.status, body: (await response.json()) as unknown };
+}
+const cached = (tokens: unknown) => ({
+  status: 200,
+  body: { usage: { prompt_tokens_details: { cached_tokens: tokens } } },
+});
+
+describe("memstem engine random-model", () => {
+  const memstem = commands();
+
+  it("writes a model, says that its text is noise, and never replaces a file", async () => {
+    const out = join(memstem.root, "random.gguf");
+    const { code, stdout } = await memstem.run(["engine", "random-model", "--size", "23m", "--out", out]);
+    expect(code).toBe(0);
+    expect(stdout).toBe(`${out}: 23 million random parameters, 26 MB; its text is noise\n`);
+    expect(readFileSync(out).toString("latin1", 0, 4)).toBe("GGUF");
+    const again = await memstem.run(["engine", "random-model", "--out", out]);
+    expect(again).toMatchObject({ code: 1, stdout: "" });
+    expect(again.stderr).toMatch(/^memstem: EEXIST.*\n$/);
+  });
+});
+
+describe.skipIf(missing !== null)(`memstem engine serve${skipped}`, () => {
+  const file = tinyModel();
+
+  it("answers over a socket, and reuses what it computed", async () => {
+    const engine = await serveEngine(
+      { model: file.path, host: "127.0.0.1", port: 0, slots: 1, context: 512, threads: 1 },
+      () => {},
+    );
+    try {
+      expect(await chat(engine.address, FACTS)).toMatchObject(cached(0));
+      expect(await chat(engine.address, FACTS)).toMatchObject(
+        cached(expect.toSatisfy((tokens: number) => tokens > 50)),
+      );
+      const models = await fetch(`${engine.address}/v1/models`);
+      expect(await models.json()).toMatchObject({ data: [{ id: "tiny.gguf", max_model_len: 512 }] });
+    } finally {
+      await engine.stop();
+    }
+    await expect(fetch(`${engine.address}/v1/models`)).rejects.toThrow();
+  });
+});
+
+describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${skipped}`, () => {
+  const file = tinyModel();
+  const memstem = commands();
+
+  it("composes, answers from the engine inside, and keeps caches of different salts apart", async () => {
+    const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
+    const { address, kill, ended } = await memstem.serve(environment);
+    const ada = { "x-memstem-user": "ada" };
+    expect(await chat(address, FACTS, ada)).toMatchObject(cached(0));
+    expect(await chat(address, FACTS, ada)).toMatchObject(cached(expect.toSatisfy((tokens: number) => tokens > 50)));
+    expect(await chat(address, FACTS, ada, { cache_salt: "another" })).toMatchObject(cached(0));
+    expect(await chat(address, FACTS.repeat(20), ada)).toMatchObject({
+      status: 400,
+      body: { error: { code: "context_length_exceeded" } },
+    });
+    kill("SIGTERM");
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+
+  it("does not start without a model that can be loaded", async () => {
+    const environment = {
+      MEMSTEM_ENGINE: "embedded",
+      MEMSTEM_MODEL: join(memstem.root, "none.gguf"),
+      MEMSTEM_PORT: "0",
+      MEMSTEM_SOURCE: "none",
+    };
+    const { code, stderr } = await memstem.run(["serve"], { environment });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^memstem: .*none\.gguf cannot be loaded as a model: ENOENT.*\n$/);
+  });
+});
