@@ -14,14 +14,18 @@ export const KEPT_SAMPLES = 256;
 export const LEAST_SAMPLES = 24;
 /** Samples must differ: the most tokens that one computed are at least so many times the fewest. */
 const LEAST_SPREAD = 2;
-/** Rounds in which samples far off the law lose their say. */
-const ROUNDS = 12;
+/** Rounds of least absolute errors, which a few samples far off cannot pull away, … */
+const ABSOLUTE_ROUNDS = 30;
+/** … and then rounds in which those have no say at all. */
+const ROUNDS = 10;
+/** Relative errors that are as good as none. */
+const LEAST_ERROR = 0.01;
 /** Median deviations from which on a sample has none (Tukey's biweight). */
 const CUT = 4.685;
 
 /**
  * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (ENGINES.md) to measured first-token times: least squares of relative
- * errors, none of the three below 0, samples far off (a queue, a pause, a cold start) losing their say. Null where the samples are too
+ * errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having no say. Null where the samples are too
  * few or too much alike.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
@@ -34,11 +38,15 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   );
   let weights = rows.map(() => 1);
   let law: Row = [0, 0, 0];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < ABSOLUTE_ROUNDS + ROUNDS; round++) {
     law = leastSquares(rows, weights);
     const errors = rows.map((row) => Math.abs(1 - dot(row, law)));
-    const scale = Math.max(1e-6, 1.4826 * median(errors));
-    weights = errors.map((error) => Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2);
+    const scale = Math.max(LEAST_ERROR, 1.4826 * median(errors));
+    weights = errors.map((error) =>
+      round < ABSOLUTE_ROUNDS - 1
+        ? 1 / Math.max(LEAST_ERROR, error)
+        : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
+    );
   }
   const [fixedMs, perTokenMs, perPairMs] = law;
   return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
