@@ -1,7 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Feedback } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
-import type { Memstem, MemstemObserver } from "../service/memstem.js";
+import type { Memstem } from "../service/memstem.js";
+import type { MemstemObserver } from "../service/memstem-parts.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

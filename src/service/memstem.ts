@@ -1,90 +1,41 @@
 import {
   type AgentId,
-  type Composition,
-  Conversation,
-  compose,
   DEFAULT_SCOPE_BOUNDS,
   type Digest,
-  digestOf,
-  type EngineModel,
   groupBy,
   KEEPS_ALL,
   type Label,
   type MemoryId,
-  ORDERING_POLICIES,
-  type PolicyName,
   planBatch,
-  plannedOrder,
   type RequestId,
-  type ResidencyModel,
-  type RetentionName,
   type RetrievedMemory,
-  renderSection,
-  retained,
   type Scope,
-  type ScopeBounds,
   type TimeLaw,
   type TokenCounter,
   type UserId,
-  type Warning,
 } from "../core/index.js";
-import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
-import type { MemorySource, NewMemory } from "../memory/memory-source.js";
+import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation, Store } from "../store/store.js";
+import type { Observation } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
-import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
 import { NotFoundError } from "./errors.js";
+import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
-import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import { forgetIn } from "./forgetting.js";
+import { lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
+import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { UserQueues } from "./user-queues.js";
-import { type WorkingScope, WorkingScopes } from "./working-scopes.js";
+import { WorkingScopes } from "./working-scopes.js";
 
 /** Tenants come with API keys; until then there is one. */
 const TENANT = "default";
-
-/** What holds where a request does not say. */
-export interface ComposeDefaults {
-  readonly policy: PolicyName;
-  readonly retention: RetentionName;
-  /** What prompts cost the engine that they go to. */
-  readonly engine: EngineModel;
-  readonly engineFamily: EngineName;
-}
-
-/** What the service is made of; built in one place. */
-export interface MemstemParts {
-  readonly store: Store;
-  /** Null: memories come with each request. Keeps its own deadline. */
-  readonly source: MemorySource | null;
-  readonly defaults: ComposeDefaults;
-  /** How every engine family is spoken to. */
-  readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
-  /** What the engine is taken to let go of by itself. Default: nothing. */
-  readonly residency?: ResidencyModel;
-  /** How batches are planned. Default: at once, while everything else waits. */
-  readonly planning?: Planning;
-  readonly countTokens: TokenCounter;
-  readonly newRequestId: () => RequestId;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-  /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
-  readonly maxWorkingBytes?: number;
-  readonly scopeBounds?: ScopeBounds;
-}
-
-/** Is told what a service did, whoever asked for it. */
-export interface MemstemObserver {
-  /** A prompt was composed and stored; a repeated answer is not told again. */
-  composed(answer: ComposeAnswer): void;
-  /** An engine's report was taken in. */
-  reported(feedback: Feedback): void;
-}
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -123,7 +74,7 @@ export class Memstem {
       const lookup = this.#isAnswered(scope, request)
         ? { found: [] }
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
-      return this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup));
+      return this.#composeIn(scope, { request, lookup, order: null });
     });
   }
 
@@ -170,9 +121,7 @@ export class Memstem {
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
   composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
-    return this.#queues.run(request.userId, () =>
-      this.#scopes.use(scope, (working) => this.#composeIn(working, scope, request, lookup, order)),
-    );
+    return this.#queues.run(request.userId, () => this.#composeIn(scope, { request, lookup, order }));
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
@@ -202,7 +151,9 @@ export class Memstem {
       await this.#queues.run(userId, () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
-          for (const name of this.#evictIn(scopeOf(userId, agentId), names)) evicted.add(name);
+          const scope = scopeOf(userId, agentId);
+          const gone = this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names));
+          for (const name of gone) evicted.add(name);
         }
       });
     }
@@ -263,8 +214,9 @@ export class Memstem {
       const own = scopeOf(userId, null);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
-        for (const label of this.#scopes.use(scope, (working) => this.#forgetIn(working, scope, memoryId)))
-          labels.add(label);
+        const { store, now } = this.parts;
+        const gone = this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now()));
+        for (const label of gone) labels.add(label);
       }
       // An agent's scope that was looked at but never stored would else go on without knowing.
       this.#scopes.dropUser(TENANT, userId);
@@ -302,110 +254,10 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  #composeIn(
-    working: WorkingScope,
-    scope: Scope,
-    request: ComposeRequest,
-    lookup: MemoryLookup,
-    planned: readonly Digest[] | null = null,
-  ): ComposeAnswer {
-    const { store, defaults, countTokens } = this.parts;
-    const { state } = working;
-    // In which form it is answered is no part of what was asked for.
-    const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
-    const form = { prompt: request.prompt, engine: this.parts.engines[request.engine ?? defaults.engineFamily] };
-    if (request.requestId !== null) {
-      const answered = store.findRequest(scope, request.requestId);
-      if (answered !== null) {
-        const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
-        return answered.body === body ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
-      }
-    }
-    const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
-    const { conversationId } = request;
-    const at = this.parts.now();
-    const policy =
-      planned !== null && request.policy === null
-        ? plannedOrder(planned, (label) => state.register.get(label)?.textDigest)
-        : ORDERING_POLICIES[request.policy ?? defaults.policy];
-    const composition = compose(state, {
-      conversation:
-        conversationId === null
-          ? null
-          : {
-              id: conversationId,
-              turns: state.conversation(
-                conversationId,
-                () => new Conversation(store.loadConversation(scope, conversationId)),
-              ),
-            },
-      messages: request.messages,
-      memories,
-      policy,
-      residency: this.parts.residency ?? KEEPS_ALL,
-      now: at,
-      memoryBudgetTokens: request.memoryBudgetTokens,
-      annotations: request.annotations,
-      retention: request.retention ?? defaults.retention,
-      engine: this.#law.model,
-      countTokens,
-      isOurs: (section) => store.knowsSection(scope, section),
-    });
-    const requestId = request.requestId ?? this.parts.newRequestId();
-    const answer = {
-      memories: composition.memories,
-      plan: composition.plan,
-      warnings: [
-        ...warnings,
-        ...composition.warnings,
-        ...(request.memoryBudgetTokens === null || policy.name === "carry-over" ? [] : [BUDGET_UNUSED]),
-      ],
-    };
-    working.version = store.commitCompose(scope, working.version, {
-      ...recordOf(composition),
-      changes: state.drain(),
-      request: { id: requestId, leaf: composition.leaf, body, answer },
-      at,
-    });
-    const composed = composeAnswer({ ...composition, requestId, scope }, answer, form);
-    this.#observer?.composed(composed);
-    return composed;
-  }
-
-  #evictIn(scope: Scope, ids: readonly RequestId[]): readonly RequestId[] {
-    const { store } = this.parts;
-    return this.#scopes.use(scope, (working) => {
-      // Asked again here: another eviction may have named the same requests while this one waited for its turn.
-      const live = store
-        .findLiveRequests(scope.tenant, ids)
-        .filter((request) => request.scope.userId === scope.userId && request.scope.agentId === scope.agentId);
-      for (const { leaf, turn } of live) working.state.evict(leaf, turn);
-      const names = live.map(({ requestId }) => requestId);
-      if (names.length > 0) {
-        working.version = store.commitEviction(scope, working.version, working.state.drain(), names);
-      }
-      return names;
-    });
-  }
-
-  #forgetIn(working: WorkingScope, scope: Scope, memoryId: MemoryId): ReadonlySet<Label> {
-    const { state } = working;
-    const texts = state.register.textsOf(memoryId);
-    const gone = state.register.forget(memoryId);
-    state.forget(gone);
-    working.version = this.parts.store.commitForgetting(scope, working.version, {
-      changes: state.drain(),
-      memoryId,
-      gone,
-      texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
-      sectionsOf: ({ injection, retention }) =>
-        [injection, retained(injection, retention)]
-          .map((standing) => renderSection(standing, state.register.textOf))
-          .filter((section) => section !== "")
-          .map(digestOf),
-      at: this.parts.now(),
-    });
-    return gone;
+  #composeIn(scope: Scope, asked: FoundCompose): ComposeAnswer {
+    const outcome = this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model));
+    if (!outcome.isRepeated) this.#observer?.composed(outcome.answer);
+    return outcome.answer;
   }
 
   #signal(signal?: AbortSignal): AbortSignal {
@@ -413,20 +265,6 @@ export class Memstem {
   }
 }
 
-const REQUEST_ID_REUSED: Warning = {
-  code: "request_id_reused",
-  message: "this request id was answered before for another request; that answer is repeated",
-};
-
-const BUDGET_UNUSED: Warning = {
-  code: "memory_budget_unused",
-  message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
-};
-
 function scopeOf(userId: UserId, agentId: AgentId | null): Scope {
   return { tenant: TENANT, userId, agentId };
-}
-
-function recordOf({ turn, given, head, sections }: Composition) {
-  return { turn, given, head, sections };
 }

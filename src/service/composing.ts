@@ -1,0 +1,127 @@
+import {
+  type Composition,
+  Conversation,
+  compose,
+  type Digest,
+  digestOf,
+  type EngineModel,
+  KEEPS_ALL,
+  ORDERING_POLICIES,
+  type OrderingPolicy,
+  plannedOrder,
+  type Scope,
+  type Warning,
+} from "../core/index.js";
+import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import type { ComposeRequest } from "./compose-request.js";
+import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import type { MemstemParts } from "./memstem-parts.js";
+import type { WorkingScope } from "./working-scopes.js";
+
+/** A request with its memories at hand. */
+export interface FoundCompose {
+  readonly request: ComposeRequest;
+  readonly lookup: MemoryLookup;
+  /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
+  readonly order: readonly Digest[] | null;
+}
+
+/** An answer, and whether it was stored before and only repeated now. */
+export interface ComposeOutcome {
+  readonly answer: ComposeAnswer;
+  readonly isRepeated: boolean;
+}
+
+/**
+ * Composes one request in its scope and commits it, or repeats the answer that its id has already. Synchronous: nothing of the scope
+ * changes between plan and commit.
+ *
+ * @param engine what prompts cost the engine now
+ */
+export function composeIn(
+  working: WorkingScope,
+  scope: Scope,
+  { request, lookup, order }: FoundCompose,
+  parts: MemstemParts,
+  engine: EngineModel,
+): ComposeOutcome {
+  const { store, defaults, countTokens } = parts;
+  const { state } = working;
+  // In which form it is answered is no part of what was asked for.
+  const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
+  const form = { prompt: request.prompt, engine: parts.engines[request.engine ?? defaults.engineFamily] };
+  if (request.requestId !== null) {
+    const answered = store.findRequest(scope, request.requestId);
+    if (answered !== null) {
+      const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
+      const isSame = answered.body === body;
+      const answer = isSame ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+      return { answer, isRepeated: true };
+    }
+  }
+  const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
+  const at = parts.now();
+  const policy = policyFor(request, order, working, parts);
+  const composition = compose(state, {
+    conversation: conversationOf(working, scope, request, parts),
+    messages: request.messages,
+    memories,
+    policy,
+    residency: parts.residency ?? KEEPS_ALL,
+    now: at,
+    memoryBudgetTokens: request.memoryBudgetTokens,
+    annotations: request.annotations,
+    retention: request.retention ?? defaults.retention,
+    engine,
+    countTokens,
+    isOurs: (section) => store.knowsSection(scope, section),
+  });
+  const requestId = request.requestId ?? parts.newRequestId();
+  const isBudgetUnused = request.memoryBudgetTokens !== null && policy.name !== "carry-over";
+  const answer = {
+    memories: composition.memories,
+    plan: composition.plan,
+    warnings: [...warnings, ...composition.warnings, ...(isBudgetUnused ? [BUDGET_UNUSED] : [])],
+  };
+  working.version = store.commitCompose(scope, working.version, {
+    ...recordOf(composition),
+    changes: state.drain(),
+    request: { id: requestId, leaf: composition.leaf, body, answer },
+    at,
+  });
+  return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false };
+}
+
+function policyFor(
+  { policy }: ComposeRequest,
+  order: readonly Digest[] | null,
+  { state }: WorkingScope,
+  { defaults }: MemstemParts,
+): OrderingPolicy {
+  if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? defaults.policy];
+  return plannedOrder(order, (label) => state.register.get(label)?.textDigest);
+}
+
+function conversationOf(
+  { state }: WorkingScope,
+  scope: Scope,
+  { conversationId: id }: ComposeRequest,
+  { store }: MemstemParts,
+) {
+  if (id === null) return null;
+  return { id, turns: state.conversation(id, () => new Conversation(store.loadConversation(scope, id))) };
+}
+
+const REQUEST_ID_REUSED: Warning = {
+  code: "request_id_reused",
+  message: "this request id was answered before for another request; that answer is repeated",
+};
+
+const BUDGET_UNUSED: Warning = {
+  code: "memory_budget_unused",
+  message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
+};
+
+function recordOf({ turn, given, head, sections }: Composition) {
+  return { turn, given, head, sections };
+}

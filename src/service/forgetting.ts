@@ -1,0 +1,35 @@
+import { digestOf, type Label, type MemoryId, renderSection, retained, type Scope } from "../core/index.js";
+import type { Store } from "../store/store.js";
+import type { WorkingScope } from "./working-scopes.js";
+
+/**
+ * Forgets a memory in one scope: its text is gone from the blocks, from every turn that is replayed and from what the application said,
+ * and its id is never sent again. Gives back the labels whose text is gone.
+ *
+ * @param at milliseconds since the epoch
+ */
+export function forgetIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  memoryId: MemoryId,
+  at: number,
+): ReadonlySet<Label> {
+  const { state } = working;
+  const texts = state.register.textsOf(memoryId);
+  const gone = state.register.forget(memoryId);
+  state.forget(gone);
+  working.version = store.commitForgetting(scope, working.version, {
+    changes: state.drain(),
+    memoryId,
+    gone,
+    texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
+    sectionsOf: ({ injection, retention }) =>
+      [injection, retained(injection, retention)]
+        .map((standing) => renderSection(standing, state.register.textOf))
+        .filter((section) => section !== "")
+        .map(digestOf),
+    at,
+  });
+  return gone;
+}

@@ -1,0 +1,53 @@
+import type {
+  EngineModel,
+  PolicyName,
+  RequestId,
+  ResidencyModel,
+  RetentionName,
+  ScopeBounds,
+  TokenCounter,
+} from "../core/index.js";
+import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
+import type { MemorySource } from "../memory/memory-source.js";
+import type { Store } from "../store/store.js";
+import type { Feedback } from "./answers.js";
+import type { Planning } from "./batch-planning.js";
+import type { ComposeAnswer } from "./compose-answer.js";
+
+/** What holds where a request does not say. */
+export interface ComposeDefaults {
+  readonly policy: PolicyName;
+  readonly retention: RetentionName;
+  /** What prompts cost the engine that they go to. */
+  readonly engine: EngineModel;
+  readonly engineFamily: EngineName;
+}
+
+/** What the service is made of; built in one place. */
+export interface MemstemParts {
+  readonly store: Store;
+  /** Null: memories come with each request. Keeps its own deadline. */
+  readonly source: MemorySource | null;
+  readonly defaults: ComposeDefaults;
+  /** How every engine family is spoken to. */
+  readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
+  /** What the engine is taken to let go of by itself. Default: nothing. */
+  readonly residency?: ResidencyModel;
+  /** How batches are planned. Default: at once, while everything else waits. */
+  readonly planning?: Planning;
+  readonly countTokens: TokenCounter;
+  readonly newRequestId: () => RequestId;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
+  readonly maxWorkingBytes?: number;
+  readonly scopeBounds?: ScopeBounds;
+}
+
+/** Is told what a service did, whoever asked for it. */
+export interface MemstemObserver {
+  /** A prompt was composed and stored; a repeated answer is not told again. */
+  composed(answer: ComposeAnswer): void;
+  /** An engine's report was taken in. */
+  reported(feedback: Feedback): void;
+}
