@@ -7,12 +7,13 @@ import { POLICY_NAMES } from "../core/ordering.js";
 import { MODEL_SIZES } from "../engines/random-model.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
-import { InvalidRequestError } from "../service/errors.js";
+import { InvalidRequestError, NotFoundError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
+import type { ExplainOptions } from "./explain.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -70,6 +71,19 @@ program
     const { composed, failed } = await runBatch(file, options);
     process.stderr.write(`${composed} composed, ${failed} failed\n`);
     if (failed > 0) process.exitCode = 1;
+  });
+
+program
+  .command("explain")
+  .description("say why a composed prompt hit the engine's cache as far as it did")
+  .argument("<id>", "the request's id")
+  .requiredOption("--user <id>", "whose request it is")
+  .option("--agent <id>", "the agent that it was composed for")
+  .option("--json", "the answer of GET /requests/{id}/explain")
+  .addHelpText("after", settingsHelp)
+  .action(async (id: string, options: ExplainOptions) => {
+    const { runExplain } = await import("./explain.js");
+    await runExplain(id, options, (line) => process.stdout.write(`${line}\n`));
   });
 
 program
@@ -187,6 +201,7 @@ function explain(error: unknown): string {
   if (error instanceof InvalidRequestError) {
     return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
   }
+  if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
   if (error instanceof DatabaseOpenError || error instanceof LocomoDataError || error instanceof TraceError)
     return `memstem: ${error.message}\n`;
   if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;

@@ -39,7 +39,7 @@ const UNSCALED_ERROR = 0.1;
  * Milliseconds that an engine may take to compute a prompt. Of two requests sent at once the second cannot hit what the first has not
  * written yet, which says nothing of what the engine keeps.
  */
-const IN_FLIGHT_MS = 5_000;
+export const IN_FLIGHT_MS = 5_000;
 
 /**
  * Tokens of a prompt, as the plan counts them, up to which an engine may have held it when it served the request: what it reported,

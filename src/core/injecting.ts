@@ -10,7 +10,7 @@ import {
   isEmptyInjection,
   NOTHING_INJECTED,
 } from "./injection.js";
-import { renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
+import { LONE_SECTION_CLOSING, renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
 import type { StoredBlock } from "./stored-block.js";
 import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
@@ -79,11 +79,17 @@ export function injectionTokens(
   countTokens: TokenCounter,
 ): number {
   if (isEmptyInjection(injection)) return 0;
-  let tokens = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
-  if (placement === "after-tool-result") tokens += TOKENS_PER_MESSAGE;
+  let tokens = countTokens(SECTION_OPENING) + closingTokens(placement, countTokens);
   for (const block of injection.blocks) tokens += blockTokens(block, register, countTokens);
   for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
   return tokens;
+}
+
+/** Tokens behind the last line of a section, up to the message's own text; where it is a message of its own, what the template adds too. */
+export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
+  return placement === "in-question"
+    ? countTokens(SECTION_CLOSING)
+    : countTokens(LONE_SECTION_CLOSING) + TOKENS_PER_MESSAGE;
 }
 
 /** Tokens of a block's line as it stands in a section; none for one whose text is gone. */

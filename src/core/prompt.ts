@@ -29,16 +29,13 @@ export class Prompt {
   /** Adds plain messages as they are. */
   push({ messages, digests }: DigestedMessages): void {
     this.messages.push(...messages);
-    for (const digest of digests) this.#roll(digest);
+    this.#digest = digestAfter(this.#digest, digests);
   }
 
   /** Adds what one turn adds: its plain messages, with the section in its place. */
   pushTurn({ messages, digests }: DigestedMessages, placement: Turn["placement"], section: string): void {
     this.messages.push(...turnMessages(messages, placement, section));
-    const inQuestion = placement === "in-question";
-    for (const [at, digest] of digests.entries())
-      this.#roll(digest, inQuestion && at === digests.length - 1 ? section : "");
-    if (!inQuestion && section !== "") this.#roll(EMPTY_PROMPT, section);
+    this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
   /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
@@ -46,10 +43,29 @@ export class Prompt {
     this.messages.push(...turnMessages(messages, placement, section));
     this.#digest = after;
   }
+}
 
-  #roll(digest: Digest, section = ""): void {
-    this.#digest = digestOf(`${this.#digest}${digest}${section}`);
-  }
+/** The rolling digest of a prompt once plain messages with these digests were added. */
+export function digestAfter(prompt: Digest, messages: readonly Digest[]): Digest {
+  return messages.reduce((before, digest) => roll(before, digest, ""), prompt);
+}
+
+/** The rolling digest of a prompt once a turn was added: its plain messages by digest, with the section in its place. */
+export function digestAfterTurn(
+  prompt: Digest,
+  given: readonly Digest[],
+  placement: Turn["placement"],
+  section: string,
+): Digest {
+  const last = given.at(-1);
+  if (placement === "in-question" && last !== undefined)
+    return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
+  const before = digestAfter(prompt, given);
+  return section === "" || placement === "in-question" ? before : roll(before, EMPTY_PROMPT, section);
+}
+
+function roll(prompt: Digest, message: Digest, section: string): Digest {
+  return digestOf(`${prompt}${message}${section}`);
 }
 
 /** The messages that one turn adds to a prompt: the given ones, with the section in its place. */

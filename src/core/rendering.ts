@@ -25,6 +25,8 @@ const GLUE = "\n\n";
 export const SECTION_OPENING = OPEN;
 /** What closes every section before the message's own text goes on. */
 export const SECTION_CLOSING = CLOSE + GLUE;
+/** What closes a section that is a message of its own. */
+export const LONE_SECTION_CLOSING = CLOSE;
 
 /** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
 export type TextOf = (label: Label) => string;

@@ -18,9 +18,11 @@ export type ResidencyConfig =
 export interface ResidencyModel {
   /** Takes out of the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */
   expire(index: ContextIndex, now: number): void;
+  /** The limits that it goes by, for people who ask why something left; absent: it does not say. */
+  readonly limits?: ResidencyConfig;
 }
 
-export const KEEPS_ALL: ResidencyModel = { expire: () => {} };
+export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
 
 /** Throws a RangeError for a limit that is not above 0. */
 export function residencyModel(config: ResidencyConfig): ResidencyModel {
@@ -34,6 +36,7 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
     case "ttl-and-capacity": {
       const models = [timeToLive(config.ttlMs), tokenCapacity(config.tokens)];
       return {
+        limits: config,
         expire: (index, now) => {
           for (const model of models) model.expire(index, now);
         },
@@ -44,12 +47,12 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
 
 function timeToLive(ttlMs: number): ResidencyModel {
   requirePositive("ttlMs", ttlMs);
-  return { expire: (index, now) => index.dropUnusedSince(now - ttlMs) };
+  return { limits: { kind: "ttl", ttlMs }, expire: (index, now) => index.dropUnusedSince(now - ttlMs) };
 }
 
 function tokenCapacity(tokens: number): ResidencyModel {
   requirePositive("tokens", tokens);
-  return { expire: (index) => index.dropToFit(tokens) };
+  return { limits: { kind: "capacity", tokens }, expire: (index) => index.dropToFit(tokens) };
 }
 
 function requirePositive(name: string, limit: number): void {

@@ -11,6 +11,7 @@ import type { Memstem } from "../service/memstem.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
+import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
@@ -119,6 +120,20 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
       const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
       return c.json(wire.writeFeedback(await memstem.feedback(user_id, agent_id, request_id, observation)), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/requests/{request_id}/explain",
+      summary: "Why a prompt hit as far as it did",
+      request: { params: explainPath, query: explainQuery },
+      responses: responses(explainResult),
+    }),
+    (c) => {
+      const { user_id, agent_id = null } = c.req.valid("query");
+      const { explanation, words } = memstem.explain(user_id, agent_id, c.req.valid("param").request_id);
+      return c.json(writeExplanation(explanation, words), 200);
     },
   );
   app.openapi(

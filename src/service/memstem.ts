@@ -39,6 +39,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer
 import type { ComposeRequest } from "./compose-request.js";
 import { EngineLaw } from "./engine-law.js";
 import { NotFoundError } from "./errors.js";
+import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
 import { lookUpMemories, type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { UserQueues } from "./user-queues.js";
@@ -225,6 +226,17 @@ export class Memstem {
       if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
       return feedback;
     });
+  }
+
+  /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
+    const scope = scopeOf(userId, agentId);
+    const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
+    // A scope that was never stored is not worth loading.
+    if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
+    return this.#scopes.use(scope, (working) =>
+      explainIn(working, store, scope, id, { engine: defaults.engine, residency, countTokens }),
+    );
   }
 
   /** Describes a user's context index; an empty one for a user that was never seen. */

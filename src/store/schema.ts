@@ -173,7 +173,11 @@ export const requests = sqliteTable(
     observed: text("observed"),
     createdAt: integer("created_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.requestId] }), index("requests_by_id").on(table.requestId)],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.requestId] }),
+    index("requests_by_id").on(table.requestId),
+    index("requests_by_turn").on(table.scopeId, table.turn),
+  ],
 );
 
 /** First-token times that engines reported, the last few of each: numbers only, nobody's. */

@@ -18,6 +18,7 @@ import { EMPTY_SCOPE } from "../core/index.js";
 import { eraseFromTurns } from "./erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import type { OpenDatabase } from "./open-database.js";
+import { readPromptHistory } from "./prompt-history.js";
 import {
   readAnswer,
   readBlock,
@@ -38,6 +39,7 @@ import {
   type ForgetRecord,
   type LoadedScope,
   type Observation,
+  type PromptHistory,
   type ScopeCounts,
   type ServedRequest,
   StaleScopeError,
@@ -233,6 +235,11 @@ export class SqliteStore implements Store {
     const scopeId = this.#idOf(scope);
     const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
     return row === undefined ? null : readServed(row);
+  }
+
+  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
+    const scopeId = this.#idOf(scope);
+    return scopeId === null ? null : readPromptHistory(this.database, this.#statements, scopeId, id);
   }
 
   knowsSection(scope: Scope, section: Digest): boolean {

@@ -1,5 +1,6 @@
 import type {
   ChatMessage,
+  ComposedPrompt,
   ConversationId,
   Digest,
   FirstTokenTime,
@@ -84,6 +85,18 @@ export interface ServedRequest {
   readonly observed: Observation | null;
 }
 
+/**
+ * A prompt among those composed before it, for explaining it. Bounded: the 200 newest of the scope before it, the 100 newest of its own
+ * conversation before it, and what it goes on from; of other conversations' prompts only as many as 5,000 turns make up.
+ */
+export interface PromptHistory {
+  readonly prompt: ComposedPrompt;
+  /** Newest first. */
+  readonly earlier: readonly ComposedPrompt[];
+  /** Whether those are all the scope's earlier prompts. */
+  readonly isComplete: boolean;
+}
+
 /** A memory to be forgotten; `changes` has dropped its blocks already. */
 export interface ForgetRecord {
   readonly changes: ScopeChanges;
@@ -151,6 +164,8 @@ export interface Store {
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
   /** A request and what was reported of it; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
+  /** A request's prompt and those composed before it that it may be compared with; null where there is no such request. */
+  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null;
   /** Whether a section with this digest was ever sent to this scope. */
   knowsSection(scope: Scope, section: Digest): boolean;
   counts(scope: Scope): ScopeCounts;

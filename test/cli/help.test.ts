@@ -39,7 +39,7 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "demo", "replay"])
+    for (const command of ["serve", "compose", "batch", "explain", "demo", "replay"])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,
@@ -61,6 +61,8 @@ describe("memstem --help", () => {
     [["serve", "--nope"], /unknown option '--nope'/],
     [["serve", "nope"], /too many arguments/],
     [["compose", "--nope"], /unknown option '--nope'/],
+    [["explain", "--user", "ada"], /missing required argument 'id'/],
+    [["explain", "r-1"], /required option '--user <id>' not specified/],
     [["demo", "--k", "0"], /must be 1 to 1000/],
     [["demo", "--limit", "many"], /must be 1 to 1000/],
     [["demo", "--data"], /argument missing/],

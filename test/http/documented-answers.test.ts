@@ -31,6 +31,8 @@ describe("what the OpenAPI document says of every answer", () => {
       ["post", "/feedback", "/feedback", { user_id: "ada", request_id: "r-1" }],
       ["get", "/users/{user_id}/index", "/users/ada/index", undefined],
       ["get", "/users/{user_id}/index", "/users/nobody/index?agent_id=planner&limit=5", undefined],
+      ["get", "/requests/{request_id}/explain", "/requests/r-1/explain?user_id=ada", undefined],
+      ["get", "/requests/{request_id}/explain", "/requests/r-2/explain?user_id=ada", undefined],
       ["post", "/evict", "/evict", { request_ids: ["r-1", "r-9"] }],
       ["delete", "/users/{user_id}/memories/{memory_id}", "/users/ada/memories/m-tea", undefined],
       ["delete", "/users/{user_id}", "/users/ada", undefined],
@@ -51,6 +53,7 @@ describe("what the OpenAPI document says of every answer", () => {
       ["post", "/evict", "/evict", { request_ids: "r-1" }],
       ["post", "/feedback", "/feedback", { user_id: "ada", request_id: "r-1" }],
       ["get", "/users/{user_id}/index", "/users/ada/index?limit=0", undefined],
+      ["get", "/requests/{request_id}/explain", "/requests/r-1/explain?user_id=ada", undefined],
       ["delete", "/users/{user_id}", "/users/%20", undefined],
       ["delete", "/users/{user_id}/memories/{memory_id}", "/users/ada/memories/%00", undefined],
     ] as const;

@@ -16,6 +16,7 @@ describe("GET /openapi.json", () => {
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
       "GET /metrics",
+      "GET /requests/{request_id}/explain",
       "GET /users/{user_id}/index",
       "GET /v1/models",
       "POST /compose",

@@ -9,6 +9,7 @@ import {
   type ResidencyModel,
   type RetrievedMemory,
   type ScopeBounds,
+  type TokenCounter,
   type UserId,
 } from "../../src/core/index.js";
 import { ENGINES } from "../../src/engines/engines.js";
@@ -25,7 +26,10 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  /** What prompts cost. */
   readonly engine?: EngineModel;
+  /** Default: a token for every four characters. */
+  readonly countTokens?: TokenCounter;
   /** Milliseconds since the epoch; default: time stands still. */
   readonly now?: () => number;
 }

@@ -80,7 +80,7 @@ describe("SQLite database file", () => {
     cpSync(migrations, older, { recursive: true });
     const journal = join(older, "meta", "_journal.json");
     const { entries, ...rest } = JSON.parse(readFileSync(journal, "utf8")) as { entries: { tag: string }[] };
-    const upTo = entries.findIndex(({ tag }) => tag === "0002_residency");
+    const upTo = entries.findIndex(({ tag }) => tag === "0003_residency");
     writeFileSync(journal, JSON.stringify({ ...rest, entries: entries.slice(0, upTo) }));
     const file = newFile();
     const sqlite = new Database(file);

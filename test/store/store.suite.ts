@@ -142,6 +142,76 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.findServed(scopeOf("bo"), id("r1"))).toBeNull();
     });
 
+    it("finds a request's prompt among those composed before it, newest first", () => {
+      expect(store.findPromptHistory(ana, id("r1"))).toBeNull();
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      composeInto(store, ana, { ...TEA, requestId: "r2" });
+      const history = [TEA.question, "Tea."];
+      composeInto(store, ana, { ...TEA, requestId: "r3", question: "And?", conversationId: "c", history });
+      composeInto(store, ana, { ...TEA, requestId: "r4" });
+      composeInto(store, scopeOf("bo"), { ...TEA, requestId: "r5" });
+      const found = store.findPromptHistory(ana, id("r3"));
+      expect(found?.isComplete).toBe(true);
+      expect(found?.earlier.map(({ requestId }) => requestId)).toEqual(["r2", "r1"]);
+      const [first, third] = store.loadConversation(ana, "c" as ConversationId);
+      expect(found?.prompt).toMatchObject({
+        requestId: "r3",
+        head: [{ role: "system", content: "Be kind." }],
+        at: 1_700_000_000_000,
+        plan: store.findServed(ana, id("r3"))?.plan,
+        evicted: false,
+        report: null,
+      });
+      expect(found?.prompt.turns).toEqual([
+        { turn: first, given: [{ role: "user", content: TEA.question }] },
+        {
+          turn: third,
+          given: [
+            { role: "assistant", content: "Tea." },
+            { role: "user", content: "And?" },
+          ],
+        },
+      ]);
+      expect(store.findPromptHistory(scopeOf("bo"), id("r3"))).toBeNull();
+    });
+
+    it("finds what engines said of earlier prompts, and those whose request's name was used again", () => {
+      composeInto(store, ana, TEA);
+      const version = composeInto(store, ana, { ...TEA, requestId: "r2" });
+      const changes = new ScopeState(store.loadScope(ana).scope, countTokens).drain();
+      const observed = { promptTokens: 40, cachedTokens: 3 };
+      const next = store.commitReport(ana, version, changes, { id: id("r1"), observed });
+      store.commitEviction(ana, next, changes, [id("r1")]);
+      composeInto(store, ana, { ...TEA, requestId: "r3" });
+      const [second, first] = store.findPromptHistory(ana, id("r3"))?.earlier ?? [];
+      expect(first).toMatchObject({ requestId: "r1", evicted: true, report: observed });
+      expect(second).toMatchObject({ requestId: "r2", evicted: false, report: null });
+      // Under an id whose answer was erased another request may be composed: its turn stays without a name.
+      composeInto(store, ana, { ...TEA, requestId: "r1" });
+      const unnamed = store.findPromptHistory(ana, id("r1"))?.earlier.at(-1);
+      expect(unnamed).toMatchObject({ requestId: null, plan: null, evicted: false, report: null });
+    });
+
+    it("finds no more than the newest prompts before a request, but always what it goes on from", () => {
+      composeInto(store, ana, { ...TEA, requestId: "first", conversationId: "c" });
+      for (let n = 0; n < 205; n++) composeInto(store, ana, { requestId: `s${n}`, question: "?", memories: {} });
+      composeInto(store, ana, {
+        requestId: "last",
+        question: "And?",
+        memories: {},
+        conversationId: "c",
+        history: [TEA.question, "Tea."],
+      });
+      const found = store.findPromptHistory(ana, id("last"));
+      expect(found?.isComplete).toBe(false);
+      expect(found?.earlier).toHaveLength(201);
+      expect(found?.earlier.map(({ requestId }) => requestId).filter((_, at) => at === 0 || at >= 199)).toEqual([
+        "s204",
+        "s5",
+        "first",
+      ]);
+    });
+
     it("forgets a memory in blocks, turns and answers, and remembers only its id", () => {
       composeInto(store, ana, { ...TEA, conversationId: "c" });
       const { scope, version } = store.loadScope(ana);

@@ -1,0 +1,1 @@
+CREATE INDEX `requests_by_turn` ON `requests` (`scope_id`,`turn`);

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { writeExplanation } from "../http/explain-contract.js";
+import * as field from "../service/fields.js";
+import { readOptions } from "../service/read-options.js";
+import { assemble } from "./assemble.js";
+import { readSettings } from "./settings.js";
+
+/** What `memstem explain` was asked for. */
+export interface ExplainOptions {
+  readonly user: string;
+  readonly agent?: string;
+  readonly json?: boolean;
+}
+
+const named = z.object({ request_id: field.requestId, user: field.userId, agent: field.agentId.optional() });
+
+/** Explains a request from the database that the settings name, in words or as JSON. Rejects where it knows no such request. */
+export async function runExplain(id: string, options: ExplainOptions, print: (line: string) => void): Promise<void> {
+  const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
+  // No memory is searched: no source is opened.
+  const memstem = assemble(readSettings(process.env), null);
+  try {
+    const { explanation, words } = memstem.explain(user, agent, request_id);
+    print(options.json === true ? JSON.stringify(writeExplanation(explanation, words), null, 2) : words.join("\n"));
+  } finally {
+    await memstem.close();
+  }
+}
