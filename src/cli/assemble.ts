@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
+import { embedded } from "../engines/embedded-adapter.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded-engine.js";
 import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
@@ -56,7 +57,9 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
 }
 
 /** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */
-function enginesFor({ blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+function enginesFor({ engine, blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  // Separators are LMCache's, which is not inside.
+  if (engine === "embedded") return { ...ENGINES, vllm: embedded };
   if (blockSeparator === undefined) return ENGINES;
   const { vllm, sglang } = ENGINES;
   return {

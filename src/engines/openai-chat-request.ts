@@ -22,6 +22,8 @@ const chatBody = z.looseObject({
   seed: z.int().min(0).max(0xffff_ffff).nullish(),
   stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
   n: z.literal(1, "this engine gives one answer").nullish(),
+  logprobs: z.literal(false, "this engine gives no log probabilities").nullish(),
+  response_format: z.looseObject({ type: z.literal("text", "this engine answers in text") }).nullish(),
   tools: absent("this engine calls no tools"),
   functions: absent("this engine calls no functions"),
   stream: z.boolean().nullish(),
@@ -62,7 +64,7 @@ export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
     seed: fields.seed ?? undefined,
     stop: typeof stop === "string" ? [stop] : (stop ?? undefined),
     cacheSalt: fields.cache_salt ?? undefined,
-    caller: fields.user ?? fields.prompt_cache_key ?? fields.cache_salt ?? undefined,
+    caller: fields.prompt_cache_key ?? fields.user ?? fields.cache_salt ?? undefined,
   };
   return { generation, stream: stream ?? false, includeUsage: stream_options?.include_usage ?? false };
 }

@@ -125,6 +125,8 @@ describe("an engine behind OpenAI's API", () => {
     ["no messages", { messages: [] }, "messages"],
     ["an image", { messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages.0.content"],
     ["tools", { messages: HELLO, tools: [{ type: "function" }] }, "tools"],
+    ["log probabilities", { messages: HELLO, logprobs: true }, "logprobs"],
+    ["JSON", { messages: HELLO, response_format: { type: "json_object" } }, "response_format.type"],
     ["two choices", { messages: HELLO, n: 2 }, "n"],
     ["no tokens", { messages: HELLO, max_tokens: 0 }, "max_tokens"],
   ])("refuses %s by name", async (_, body, param) => {

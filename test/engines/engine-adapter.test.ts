@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { embedded } from "../../src/engines/embedded-adapter.js";
 import { ENGINE_NAMES, type EngineName } from "../../src/engines/engine-adapter.js";
 import { ENGINES } from "../../src/engines/engines.js";
 import { describeEngineAdapter, type MarkLimits } from "./engine-adapter.suite.js";
+import { promptOf } from "./prompts.js";
 
 const MARKS: Partial<Record<EngineName, MarkLimits>> = {
   anthropic: { field: "cache_control", max: 4 },
@@ -9,6 +11,17 @@ const MARKS: Partial<Record<EngineName, MarkLimits>> = {
 };
 
 for (const name of ENGINE_NAMES) describeEngineAdapter(ENGINES[name], MARKS[name] ?? null);
+
+describe("the engine inside, under vLLM's name", () => {
+  describeEngineAdapter(embedded, null);
+
+  it("is told whose request it is, so that users take turns", () => {
+    expect(embedded.emit(promptOf([{ role: "user", content: "Hello?" }])).fields).toMatchObject({
+      cache_salt: expect.any(String),
+      prompt_cache_key: expect.any(String),
+    });
+  });
+});
 
 describe("the engines", () => {
   it("are all there, each under its own name", () => {
