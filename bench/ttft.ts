@@ -1,0 +1,200 @@
+/**
+ * `npm run bench:ttft`: time to the first token on the engine inside, over recorded real Mem0 searches of LoCoMo's conv-26. A random model
+ * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
+ * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Needs `../shared/data`.
+ *
+ * `SIZE=23m|135m` (23m), `K=20,100`, `QUESTIONS=40`, `SLOTS=8` of the single prompts: an engine like llama.cpp's holds as many prompts.
+ * Floor: the tokens that each prompt cannot share; what they cost is the time law `cpu` in docs/retention.md.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { countO200k } from "../src/cli/o200k.js";
+import {
+  type ChatMessage,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
+  type MemoryId,
+  type PolicyName,
+  type RequestId,
+  type RetentionName,
+  type UserId,
+} from "../src/core/index.js";
+import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
+import { ENGINES } from "../src/engines/engines.js";
+import type { GenerationUsage } from "../src/engines/generation.js";
+import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model.js";
+import { readmeMessages } from "../src/eval/prefill-comparison.js";
+import { readComposeOptions } from "../src/service/compose-request.js";
+import { Memstem } from "../src/service/memstem.js";
+import { openDatabase } from "../src/store/open-database.js";
+import { SqliteStore } from "../src/store/sqlite-store.js";
+import { readRecording } from "../test/eval/recorded-searches.js";
+
+const size = (process.env["SIZE"] ?? "23m") as ModelSize;
+const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
+const questions = Number(process.env["QUESTIONS"] ?? 40);
+const slots = Number(process.env["SLOTS"] ?? 8);
+const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+if (!existsSync(shared)) {
+  console.error("needs the recorded searches, which are not here");
+  process.exit(1);
+}
+const { trace } = readRecording(shared, "conv-26");
+const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
+const user = "ana" as UserId;
+
+interface Asked {
+  readonly memories: { readonly id: MemoryId; readonly text: string }[];
+  /** Plain messages, the question last; of a conversation with its history. */
+  readonly messages: readonly ChatMessage[];
+}
+
+/** One way to make prompts, on an engine of its own. */
+interface Arm {
+  readonly name: string;
+  readonly usages: GenerationUsage[];
+  /** |expected − observed| cached tokens, where something was expected. */
+  readonly errors: number[];
+  ask(asked: Asked): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Prompting = (
+  asked: Asked,
+) => Promise<{ messages: readonly ChatMessage[]; learn?: (usage: GenerationUsage) => Promise<number> }>;
+
+async function arm(
+  name: string,
+  modelPath: string,
+  width: number,
+  contextTokens: number,
+  prompting: Prompting,
+): Promise<Arm> {
+  const engine = await openEmbeddedEngine({ modelPath, slots: width, contextTokens });
+  const usages: GenerationUsage[] = [];
+  const errors: number[] = [];
+  return {
+    name,
+    usages,
+    errors,
+    async ask(asked) {
+      const { messages, learn } = await prompting(asked);
+      for await (const event of engine.generate({ messages, maxTokens: 1 })) {
+        if (event.kind !== "end") continue;
+        usages.push(event.usage);
+        if (learn !== undefined) errors.push(Math.abs(await learn(event.usage)));
+      }
+    },
+    close: () => engine.close(),
+  };
+}
+
+/** memstem, in this process on a database of its own. */
+function composed(policy: PolicyName, budgetRatio: number | null, conversation: RetentionName | null): Prompting {
+  const memstem = new Memstem({
+    store: new SqliteStore(openDatabase(":memory:")),
+    source: null,
+    defaults: {
+      policy,
+      retention: conversation ?? DEFAULT_RETENTION,
+      engine: ENGINE_MODELS.cpu,
+      engineFamily: "generic",
+    },
+    engines: ENGINES,
+    countTokens: countO200k,
+    newRequestId: () => crypto.randomUUID() as RequestId,
+    now: Date.now,
+  });
+  return async ({ memories, messages }) => {
+    const tokens = memories.reduce((sum, { text }) => sum + countO200k(`[100] ${text}\n`), 0);
+    const answer = await memstem.compose(
+      readComposeOptions({
+        userId: user,
+        conversationId: conversation === null ? null : "conversation",
+        system: INSTRUCTION,
+        messages: [...messages],
+        memories: memories.map(({ id, text }) => ({ id, memory: text })),
+        memoryBudgetTokens: budgetRatio === null ? null : Math.floor(budgetRatio * tokens),
+      }),
+    );
+    return {
+      messages: answer.messages,
+      async learn({ promptTokens, cachedTokens, ttftMs }) {
+        const report = { promptTokens, cachedTokens, ...(ttftMs === null ? {} : { ttftMs }) };
+        await memstem.feedback(user, null, answer.requestId, report);
+        return (answer.plan.expectedCachedTokens / answer.plan.totalTokens) * promptTokens - cachedTokens;
+      },
+    };
+  };
+}
+
+async function measure(arms: readonly Arm[], k: number, isConversation: boolean): Promise<void> {
+  const history: ChatMessage[] = [];
+  for (const [n, { question, answer, retrieved }] of trace.questions.slice(0, questions).entries()) {
+    const memories = retrieved
+      .slice(0, k)
+      .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
+    const messages = [...(isConversation ? history : []), { role: "user", content: question }];
+    for (let at = 0; at < arms.length; at++) await arms[(n + at) % arms.length]?.ask({ memories, messages });
+    history.push(
+      { role: "user", content: question },
+      { role: "assistant", content: String(answer ?? "I don't know.") },
+    );
+  }
+  const quantile = (values: readonly number[], q: number) =>
+    [...values].sort((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const base = quantile(arms[0]?.usages.map(({ ttftMs }) => ttftMs ?? Number.NaN) ?? [], 0.5);
+  for (const { name, usages, errors } of arms) {
+    const times = usages.map(({ ttftMs }) => ttftMs ?? Number.NaN);
+    const cached = mean(usages.map(({ cachedTokens }) => cachedTokens));
+    const all = mean(usages.map(({ promptTokens }) => promptTokens));
+    const cells = [
+      k,
+      isConversation ? "conversation" : "single",
+      name,
+      quantile(times, 0.5).toFixed(0),
+      quantile(times, 0.95).toFixed(0),
+    ];
+    const counts = [cached.toFixed(0), (all - cached).toFixed(0), `${(base / quantile(times, 0.5)).toFixed(2)}×`];
+    console.log(`| ${[...cells, ...counts, errors.length === 0 ? "–" : mean(errors).toFixed(0)].join(" | ")} |`);
+  }
+  for (const { close } of arms) await close();
+}
+
+const folder = mkdtempSync(join(tmpdir(), "memstem-ttft-"));
+const model = join(folder, `${size}.gguf`);
+try {
+  await writeRandomModel(model, { name: size, shape: MODEL_SHAPES[size] });
+  console.log(`random ${size} model, ${questions} questions, ${slots} slots for single prompts`);
+  console.log("| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by |");
+  console.log("| --: | --- | --- | --: | --: | --: | --: | --: | --: |");
+  for (const k of ks) {
+    const single = (name: string, policy: PolicyName, ratio: number | null) =>
+      arm(name, model, slots, 8_192, composed(policy, ratio, null));
+    await measure(
+      [
+        await single("retrieval order", "retrieval", null),
+        await single("prefix-exact", "prefix-exact", null),
+        await single("carry-over ≤ 1.5×", "carry-over", 1.5),
+        await single("carry-over ≤ 2×", "carry-over", 2),
+      ],
+      k,
+      false,
+    );
+    const inSystem: Prompting = async ({ memories, messages }) => ({ messages: readmeMessages(memories, messages) });
+    await measure(
+      [
+        await arm("system prompt", model, 1, 16_384, inSystem),
+        await arm("last user message", model, 1, 16_384, composed("retrieval", null, "ephemeral")),
+        await arm("memstem, keep", model, 1, 16_384, composed("prefix-exact", null, "keep")),
+      ],
+      k,
+      true,
+    );
+  }
+} finally {
+  rmSync(folder, { recursive: true });
+}
