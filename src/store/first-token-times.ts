@@ -5,17 +5,21 @@ import { firstTokenTimes as times } from "./schema.js";
 
 /** What engines reported of their first-token times. Each engine's are numbered from 1. */
 export class FirstTokenTimes {
-  constructor(private readonly orm: OpenDatabase["orm"]) {}
+  /** Asked with every compose, so prepared once. */
+  readonly #last;
 
-  count(engine: string): number {
-    const row = this.orm
+  constructor(private readonly orm: OpenDatabase["orm"]) {
+    this.#last = orm
       .select({ number: times.number })
       .from(times)
-      .where(eq(times.engine, engine))
+      .where(eq(times.engine, sql.placeholder("engine")))
       .orderBy(desc(times.number))
       .limit(1)
-      .get();
-    return row?.number ?? 0;
+      .prepare();
+  }
+
+  count(engine: string): number {
+    return this.#last.get({ engine })?.number ?? 0;
   }
 
   upTo(engine: string, count: number, most: number): FirstTokenTime[] {
