@@ -11,6 +11,7 @@
  * Floor of an exact build: each of the N²/2 distances is written once and added up once on the way to the root; at 12,000 that is 576 MB
  * twice, some 0.3 s of memory traffic; half of it column by column, a cache line and a page for every 8 bytes: 72 million × 30 ns = 2 s.
  */
+
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -21,6 +22,7 @@ import { readTrace } from "../src/eval/recorded-trace.js";
 import { RecordedBatch } from "../src/eval/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import { median } from "./median.js";
 import { seeded } from "./seeded.js";
 
 const BLOCKS = 5_000;
@@ -83,10 +85,6 @@ function treeHits(all: readonly (readonly Label[])[], partSize: number | null, c
 /** Runs one measurement in a process of its own, so that memory is its own. */
 function alone(...args: readonly string[]): void {
   spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), ...args], { stdio: "inherit" });
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
 function report(name: string, run: () => unknown, times: number): void {

@@ -9,21 +9,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
-import {
-  type ConversationId,
-  DEFAULT_ENGINE_MODEL,
-  DEFAULT_POLICY,
-  DEFAULT_RETENTION,
-  ENGINE_MODELS,
-  type MemoryId,
-  type RequestId,
-  type UserId,
-} from "../src/core/index.js";
-import { ENGINES } from "../src/engines/engines.js";
+import type { ConversationId, MemoryId, UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose-request.js";
-import { Memstem } from "../src/service/memstem.js";
-import { openDatabase } from "../src/store/open-database.js";
-import { SqliteStore } from "../src/store/sqlite-store.js";
+import { openService } from "../test/service/service-fixture.js";
 import { seeded } from "./seeded.js";
 
 const EARLIER = 150;
@@ -46,21 +34,7 @@ function retrieve(k: number, random: () => number) {
 }
 
 async function measure(file: string, k: number, layout: "single" | "conversation"): Promise<number[]> {
-  let requests = 0;
-  const memstem = new Memstem({
-    store: new SqliteStore(openDatabase(file)),
-    source: null,
-    defaults: {
-      policy: DEFAULT_POLICY,
-      retention: DEFAULT_RETENTION,
-      engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
-      engineFamily: "generic",
-    },
-    engines: ENGINES,
-    countTokens: countO200k,
-    newRequestId: () => `request-${++requests}` as RequestId,
-    now: Date.now,
-  });
+  const memstem = openService({ file, countTokens: countO200k, now: Date.now });
   const random = seeded(k);
   const times: number[] = [];
   for (let user = 0; user < USERS; user++) {

@@ -6,12 +6,14 @@
  * so that whatever else the machine does meets all of them. Medians; `reported` must be what was really shared. Expected before
  * measuring, from an earlier fit of a·u + b·u·(c + u/2) with u uncached and c cached tokens: 75 % cached costs a third of cold.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
 import type { GenerationUsage } from "../src/engines/generation.js";
 import { MODEL_SHAPES, writeRandomModel } from "../src/engines/random-model.js";
+import { median } from "./median.js";
 import { seeded } from "./seeded.js";
 
 const PROMPT_TOKENS = 2_000;
@@ -91,9 +93,4 @@ try {
   }
 } finally {
   rmSync(folder, { recursive: true });
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

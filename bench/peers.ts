@@ -5,6 +5,7 @@
  *
  * Floor of the prefilled share: what is seen for the first time, 0.09 at k = 20 and 0.02 at k = 100.
  */
+
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
@@ -17,6 +18,7 @@ import {
   RECORDED_CONVERSATIONS,
   readRecording,
 } from "../test/eval/recorded-searches.js";
+import { median } from "./median.js";
 
 const LIMIT = 150;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
@@ -26,12 +28,6 @@ if (!existsSync(shared)) {
 }
 
 const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[at] ?? Number.NaN) : ((sorted[at - 1] ?? 0) + (sorted[at] ?? 0)) / 2;
-}
 
 function totalsOf(policy: PolicyName, k: number, budgetRatio: number | null) {
   return recordings.map(({ trace }) => {

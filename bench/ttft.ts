@@ -13,24 +13,20 @@ import { fileURLToPath } from "node:url";
 import { countO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,
-  DEFAULT_RETENTION,
   ENGINE_MODELS,
   type MemoryId,
   type PolicyName,
-  type RequestId,
   type RetentionName,
   type UserId,
 } from "../src/core/index.js";
 import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
-import { ENGINES } from "../src/engines/engines.js";
 import type { GenerationUsage } from "../src/engines/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model.js";
 import { readmeMessages } from "../src/eval/prefill-comparison.js";
 import { readComposeOptions } from "../src/service/compose-request.js";
-import { Memstem } from "../src/service/memstem.js";
-import { openDatabase } from "../src/store/open-database.js";
-import { SqliteStore } from "../src/store/sqlite-store.js";
 import { readRecording } from "../test/eval/recorded-searches.js";
+import { mean } from "../test/eval/retention-costs.js";
+import { openService } from "../test/service/service-fixture.js";
 
 const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
@@ -93,25 +89,14 @@ async function arm(
 
 /** memstem, in this process on a database of its own. */
 function composed(policy: PolicyName, budgetRatio: number | null, conversation: RetentionName | null): Prompting {
-  const memstem = new Memstem({
-    store: new SqliteStore(openDatabase(":memory:")),
-    source: null,
-    defaults: {
-      policy,
-      retention: conversation ?? DEFAULT_RETENTION,
-      engine: ENGINE_MODELS.cpu,
-      engineFamily: "generic",
-    },
-    engines: ENGINES,
-    countTokens: countO200k,
-    newRequestId: () => crypto.randomUUID() as RequestId,
-    now: Date.now,
-  });
+  const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens: countO200k, now: Date.now });
   return async ({ memories, messages }) => {
     const tokens = memories.reduce((sum, { text }) => sum + countO200k(`[100] ${text}\n`), 0);
     const answer = await memstem.compose(
       readComposeOptions({
         userId: user,
+        policy,
+        retention: conversation,
         conversationId: conversation === null ? null : "conversation",
         system: INSTRUCTION,
         messages: [...messages],
@@ -145,7 +130,6 @@ async function measure(arms: readonly Arm[], k: number, isConversation: boolean)
   }
   const quantile = (values: readonly number[], q: number) =>
     [...values].sort((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const base = quantile(arms[0]?.usages.map(({ ttftMs }) => ttftMs ?? Number.NaN) ?? [], 0.5);
   for (const { name, usages, errors } of arms) {
     const times = usages.map(({ ttftMs }) => ttftMs ?? Number.NaN);

@@ -45,11 +45,6 @@ export class ContextIndex {
     return this.#forest.anchors.has(anchor);
   }
 
-  /** Whether some request whose blocks began with this sequence was served behind the anchor and should still be held. */
-  holds(anchor: Digest, sequence: readonly Label[]): boolean {
-    return this.hasAnchor(anchor) && this.heldBlocks(anchor, sequence) === sequence.length;
-  }
-
   /** How many blocks from the front of a sequence should be held behind the anchor in this order. */
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.#forest.anchors.get(anchor), sequence).held;

@@ -3,7 +3,7 @@ import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
 import type { Digest, NodeId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
-import type { Injection } from "./injection.js";
+import type { InjectedBlock, Injection } from "./injection.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
@@ -63,23 +63,26 @@ export function replayTurns(
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
     if (anchor === turn.anchor) stableMessages = prompt.messages.length - messagesAfterAnchor(turn, replayed.section);
+    const end = tokens + replayed.tokens.section + replayed.tokens.question;
     if (index.hasAnchor(anchor)) {
       const held = index.heldBlocks(anchor, labels);
-      const blocks = injection.blocks.slice(0, held);
-      const opening = held > 0 ? countTokens(SECTION_OPENING) : 0;
-      cachedTokens =
-        tokens + opening + blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), 0);
-      tokens += replayed.tokens.section + replayed.tokens.question;
       if (after === turn.prompt && held === labels.length) {
-        cachedTokens = tokens;
+        cachedTokens = end;
         cachedEnd = index.endOf(anchor, labels);
+      } else {
+        cachedTokens = tokens + beginningTokens(injection.blocks.slice(0, held), register, countTokens);
       }
-    } else {
-      tokens += replayed.tokens.section + replayed.tokens.question;
     }
+    tokens = end;
     if (after === turn.prompt) stableMessages = prompt.messages.length;
   }
   return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd };
+}
+
+/** Tokens of a section up to the end of its first blocks; none where there are none. */
+function beginningTokens(blocks: readonly InjectedBlock[], register: BlockRegister, countTokens: TokenCounter): number {
+  if (blocks.length === 0) return 0;
+  return blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), countTokens(SECTION_OPENING));
 }
 
 function replayTurn(

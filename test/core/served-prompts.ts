@@ -3,7 +3,7 @@ import { ContextIndex } from "../../src/core/context-index.js";
 import type { Digest, Label, NodeId } from "../../src/core/ids.js";
 import type { IndexNode } from "../../src/core/index-node.js";
 import type { ResidencyModel } from "../../src/core/residency.js";
-import { anySequence, HERE, label } from "./served-sequences.js";
+import { anySequence, HERE, isHeld, label } from "./served-sequences.js";
 
 /** Something that happens to an index whose prompts have times and tokens, and may go on from each other. */
 export type PromptEvent =
@@ -131,7 +131,7 @@ export class ServedPrompts {
   }
 
   holds({ anchor, labels }: PromptServed): boolean {
-    return this.index.holds(anchor, labels);
+    return isHeld(this.index, anchor, labels);
   }
 
   expire(): void {

@@ -181,3 +181,8 @@ export class ServedSequences {
     );
   }
 }
+
+/** Whether some request whose blocks began with this sequence was served behind the anchor and should still be held. */
+export function isHeld(index: ContextIndex, anchor: Digest, sequence: readonly Label[]): boolean {
+  return index.hasAnchor(anchor) && index.heldBlocks(anchor, sequence) === sequence.length;
+}

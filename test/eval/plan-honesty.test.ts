@@ -1,25 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
-import {
-  type ChatMessage,
-  type ConversationId,
-  DEFAULT_ENGINE_MODEL,
-  DEFAULT_POLICY,
-  DEFAULT_RETENTION,
-  ENGINE_MODELS,
-  type MemoryId,
-  type RequestId,
-  type UserId,
-} from "../../src/core/index.js";
-import { ENGINES } from "../../src/engines/engines.js";
+import type { ChatMessage, ConversationId, MemoryId, UserId } from "../../src/core/index.js";
 import { pickConversation, readLocomo } from "../../src/eval/locomo-data.js";
 import { composeRequest } from "../../src/service/compose-request.js";
-import { Memstem } from "../../src/service/memstem.js";
 import { BLOCK_TOKENS, BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { chatTokenizer } from "../../src/simulator/chat-tokens.js";
-import { openDatabase } from "../../src/store/open-database.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { openService } from "../service/service-fixture.js";
 
 const sample = JSON.parse(readFileSync(new URL("../../examples/sample-locomo.json", import.meta.url), "utf8"));
 const { observations, questions } = pickConversation(readLocomo(sample));
@@ -36,20 +23,7 @@ function retrieved(turn: number) {
 
 describe("what a plan says", () => {
   it.each(["single", "conversation"] as const)("is what a simulated engine finds, %s prompts", async (layout) => {
-    const memstem = new Memstem({
-      store: new SqliteStore(openDatabase(":memory:")),
-      source: null,
-      defaults: {
-        policy: DEFAULT_POLICY,
-        retention: DEFAULT_RETENTION,
-        engine: ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
-        engineFamily: "generic",
-      },
-      engines: ENGINES,
-      countTokens: countO200k,
-      newRequestId: () => crypto.randomUUID() as RequestId,
-      now: () => 0,
-    });
+    const memstem = openService({ countTokens: countO200k });
     const tokenize = chatTokenizer(encodeO200k);
     const engine = new BlockHashCache();
     const history: ChatMessage[] = [];
