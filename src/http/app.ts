@@ -1,6 +1,4 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
-import type { Context } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
 import type { ChatEngine } from "../service/chat.js";
@@ -9,12 +7,13 @@ import { InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { Memstem } from "../service/memstem.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
+import { limitBody, requireJson } from "./body.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
-import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
+import { notFound, problemOf, problemSchema } from "./problem.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
 export interface RequestLog {
@@ -75,13 +74,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       ...c.get("composed"),
     });
   });
-  const limit = bodyLimit({
-    maxSize: parts.maxBodyBytes,
-    onError: (c) => {
-      const message = `must be at most ${parts.maxBodyBytes} bytes`;
-      return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
-    },
-  });
+  const limit = limitBody(parts.maxBodyBytes);
   const pretty = prettyJSON({ space: 2 });
   // A batch keeps limits of its own, and is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));
@@ -94,7 +87,9 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   app.notFound((c) => answerProblem(c, notFound(c)));
 
   app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
-    const answer = await memstem.compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
+    const request = wire.readCompose(c.req.valid("json"));
+    // Only a search can be cut short, and a signal costs more than most that a request does.
+    const answer = await memstem.compose(request, request.memories === null ? c.req.raw.signal : undefined);
     c.set("composed", {
       requestId: answer.requestId,
       totalTokens: answer.plan.totalTokens,
@@ -231,23 +226,4 @@ function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, st
   } as { [K in S]: { description: string; content: { "application/json": { schema: R } } } } & {
     default: { description: string; content: { "application/problem+json": { schema: typeof problemSchema } } };
   };
-}
-
-/** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
-/** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
-async function requireJson(c: Context, next: () => Promise<void>): Promise<Response | undefined> {
-  const type = c.req.header("content-type") ?? "";
-  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
-    const message = "must be application/json";
-    return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
-  }
-  try {
-    UTF_8.decode(await c.req.arrayBuffer());
-  } catch {
-    return problemResponse(notJson());
-  }
-  await next();
-  return undefined;
 }

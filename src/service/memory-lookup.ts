@@ -17,18 +17,20 @@ export type MemoryLookup =
 /**
  * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails (ARCHITECTURE.md, "fails
  * open"); the source keeps its own deadline.
+ *
+ * @param signal asked for only where the source is: signals cost more than most that a request does
  */
 export async function lookUpMemories(
   source: MemorySource | null,
   scope: Scope,
   request: ComposeRequest,
-  signal: AbortSignal,
+  signal: () => AbortSignal,
 ): Promise<MemoryLookup> {
   if (request.memories !== null) return { found: request.memories };
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    return { found: await source.search({ scope, query, topK: request.topK }, signal) };
+    return { found: await source.search({ scope, query, topK: request.topK }, signal()) };
   } catch (error) {
     if (error instanceof MemorySourceError) return { failed: error, query };
     throw error;

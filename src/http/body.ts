@@ -1,0 +1,42 @@
+import type { Context, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { answerProblem } from "./openai-problem.js";
+import { notJson, problem, problemResponse } from "./problem.js";
+
+/**
+ * Refuses bodies of more than `maxBytes`. One that says its length is judged by that (the server takes no more than was said): asking for
+ * the body itself would make a web stream of it, which costs as much as composing.
+ */
+export function limitBody(maxBytes: number): MiddlewareHandler {
+  const refuse = (c: Context) => {
+    const message = `must be at most ${maxBytes} bytes`;
+    return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
+  };
+  const counted = bodyLimit({ maxSize: maxBytes, onError: refuse });
+  return (c, next) => {
+    if (c.req.method === "GET" || c.req.method === "HEAD") return next();
+    const length = c.req.header("content-length");
+    if (length === undefined || c.req.header("transfer-encoding") !== undefined) return counted(c, next);
+    return Number(length) <= maxBytes ? next() : Promise.resolve(refuse(c));
+  };
+}
+
+/** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
+export const requireJson: MiddlewareHandler = async (c, next) => {
+  const type = c.req.header("content-type") ?? "";
+  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
+    const message = "must be application/json";
+    return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
+  }
+  try {
+    const text = UTF_8.decode(await c.req.arrayBuffer());
+    // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
+    Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
+  } catch {
+    return problemResponse(notJson());
+  }
+  return next();
+};
