@@ -40,6 +40,12 @@ const TENANT = "default";
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
 
+/** A job's result, and when what it committed is stored. */
+interface Committed<T> {
+  readonly result: T;
+  readonly settled: Promise<void>;
+}
+
 /**
  * Composes prompts for users: search, plan, commit, answer. What one user asks for is done in the order it came; users do not wait for
  * each other. Everything that was answered is in the store.
@@ -70,11 +76,11 @@ export class Memstem {
   /** Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. */
   compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
-    return this.#queues.run(request.userId, async () => {
+    return this.#stored(request.userId, async () => {
       const lookup = this.#isAnswered(scope, request)
         ? { found: [] }
-        : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
-      return this.#composeIn(scope, { request, lookup, order: null });
+        : await lookUpMemories(this.parts.source, scope, request, () => this.#signal(signal));
+      return this.#committed(this.#composeIn(scope, { request, lookup, order: null }));
     });
   }
 
@@ -115,13 +121,13 @@ export class Memstem {
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
     const scope = scopeOf(request.userId, request.agentId);
     if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
-    return lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+    return lookUpMemories(this.parts.source, scope, request, () => this.#signal(signal));
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
   composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
-    return this.#queues.run(request.userId, () => this.#composeIn(scope, { request, lookup, order }));
+    return this.#stored(request.userId, () => this.#committed(this.#composeIn(scope, { request, lookup, order })));
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
@@ -167,7 +173,7 @@ export class Memstem {
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
     const scope = scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#queues.run(userId, () => {
+    return this.#stored(userId, () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
       const feedback = this.#scopes.use(scope, (working) =>
@@ -175,7 +181,7 @@ export class Memstem {
       );
       this.#observer?.reported(feedback);
       if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
-      return feedback;
+      return this.#committed(feedback);
     });
   }
 
@@ -248,6 +254,24 @@ export class Memstem {
     clearTimeout(cut);
     await this.parts.source?.close();
     this.parts.store.close();
+  }
+
+  /** Does a user's job in its turn, and gives its result back once all that it committed is stored. */
+  async #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
+    const { result, settled } = await this.#queues.run(userId, job);
+    try {
+      await settled;
+    } catch (error) {
+      // Memory holds what the database does not.
+      this.#scopes.clear();
+      throw error;
+    }
+    return result;
+  }
+
+  /** To be called in one go with the commit, so that it is that commit's end which is waited for. */
+  #committed<T>(result: T): Committed<T> {
+    return { result, settled: this.parts.store.settled };
   }
 
   #isAnswered(scope: Scope, request: ComposeRequest): boolean {

@@ -60,6 +60,11 @@ export class WorkingScopes {
     this.#remove(keyOf(scope));
   }
 
+  clear(): void {
+    this.#entries.clear();
+    this.#weight = 0;
+  }
+
   dropUser(tenant: string, userId: UserId): void {
     for (const [key, { scope }] of this.#entries) {
       if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);

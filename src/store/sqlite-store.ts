@@ -15,6 +15,7 @@ import type {
   UserId,
 } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
+import { CommitGroup } from "./commit-group.js";
 import { eraseFromTurns } from "./erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import type { OpenDatabase } from "./open-database.js";
@@ -51,14 +52,20 @@ import { keyOf, writeChanges } from "./write-changes.js";
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
 
-/** The store in one SQLite file. Every commit is one immediate transaction. */
+/** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
+  readonly #group: CommitGroup;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database.orm);
-    this.#times = new FirstTokenTimes(database.orm);
+    this.#times = new FirstTokenTimes(database);
+    this.#group = new CommitGroup(database.sqlite);
+  }
+
+  get settled(): Promise<void> {
+    return this.#group.settled;
   }
 
   loadScope(scope: Scope): LoadedScope {
@@ -99,7 +106,7 @@ export class SqliteStore implements Store {
 
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
     const { turn, request, at } = record;
-    return this.#commit(scope, version, record.changes, at, (scopeId) => {
+    return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
       const s = this.#statements;
       s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
@@ -167,7 +174,7 @@ export class SqliteStore implements Store {
     changes: ScopeChanges,
     { id, observed }: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion {
-    return this.#commit(scope, version, changes, 0, (scopeId) => {
+    return this.#commitInGroup(scope, version, changes, 0, (scopeId) => {
       this.#statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
     });
   }
@@ -285,6 +292,7 @@ export class SqliteStore implements Store {
 
   deleteUser(tenant: string, userId: UserId): number {
     const { forgottenMemories, users } = tables;
+    this.#group.flush();
     const scopes = this.database.sqlite.transaction(() => {
       const { orm } = this.database;
       orm
@@ -305,6 +313,7 @@ export class SqliteStore implements Store {
   }
 
   close(): void {
+    this.#group.flush();
     this.database.sqlite.close();
   }
 
@@ -312,6 +321,7 @@ export class SqliteStore implements Store {
     return this.#statements.user.get(keyOf(scope))?.scopeId ?? null;
   }
 
+  /** A commit by itself: stored when this returns. */
   #commit(
     scope: Scope,
     version: StoredVersion | null,
@@ -319,13 +329,24 @@ export class SqliteStore implements Store {
     at: number,
     more: (scopeId: number) => void,
   ): StoredVersion {
-    const transaction = this.database.sqlite.transaction((): StoredVersion => {
+    const stored = this.#commitInGroup(scope, version, changes, at, more);
+    this.#group.flush();
+    return stored;
+  }
+
+  #commitInGroup(
+    scope: Scope,
+    version: StoredVersion | null,
+    changes: ScopeChanges,
+    at: number,
+    more: (scopeId: number) => void,
+  ): StoredVersion {
+    return this.#group.run((): StoredVersion => {
       const stored = this.#claim(scope, version, changes, at);
       writeChanges(this.#statements, keyOf(scope), stored.scopeId, changes);
       more(stored.scopeId);
       return stored;
     });
-    return transaction.immediate();
   }
 
   /** Moves the scope to its next version, or finds that another process did. */
@@ -335,7 +356,7 @@ export class SqliteStore implements Store {
       if (row === undefined) throw new StaleScopeError("the scope was created by another process");
       return { scopeId: row.scopeId, commits: 1 };
     }
-    const claimed = this.#statements.moveUser.run({ ...version, ...changes.counters });
+    const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...changes.counters });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }

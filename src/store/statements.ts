@@ -57,7 +57,16 @@ export function prepareStatements(orm: OpenDatabase["orm"]) {
         nextTurn: sql`${p("nextTurn")}`,
         requests: sql`${p("requests")}`,
       })
-      .where(and(eq(users.scopeId, p("scopeId")), eq(users.version, p("commits"))))
+      // By name too: the number of a scope whose first commit was undone is given again.
+      .where(
+        and(
+          eq(users.scopeId, p("scopeId")),
+          eq(users.version, p("commits")),
+          eq(users.tenant, p("tenant")),
+          eq(users.userId, p("userId")),
+          eq(users.agentId, p("agentId")),
+        ),
+      )
       .prepare(),
 
     blocks: orm

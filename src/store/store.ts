@@ -124,11 +124,17 @@ export class StaleScopeError extends Error {
 }
 
 /**
- * Where scopes live. Every implementation passes `test/store/store.suite.ts`. Calls are synchronous: a commit that returned is
- * stored, one that threw has changed nothing. The commits throw {@link StaleScopeError} where `version` is not the stored one, and
+ * Where scopes live. Every implementation passes `test/store/store.suite.ts`. Calls are synchronous: a commit that threw has changed
+ * nothing, and one that returned is what every later call sees. It is stored for good when it returns; those of composes and reports when
+ * {@link Store.settled} says so. The commits throw {@link StaleScopeError} where `version` is not the stored one, and
  * return the new version.
  */
 export interface Store {
+  /**
+   * Resolves when every commit so far is stored for good: not before is anything answered of it. Rejects where it could not be: then
+   * composes and reports since the last time that it resolved may be gone, and scopes have to be loaded again.
+   */
+  readonly settled: Promise<void>;
   loadScope(scope: Scope): LoadedScope;
   /** A conversation's turns, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Turn[];

@@ -16,12 +16,14 @@ import { ENGINES } from "../../src/engines/engines.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { type ComposeOptions, readComposeOptions } from "../../src/service/compose-request.js";
 import { Memstem } from "../../src/service/memstem.js";
-import { openDatabase } from "../../src/store/open-database.js";
+import { type OpenDatabase, openDatabase } from "../../src/store/open-database.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {
   readonly file?: string;
+  /** In place of `file`, one that the test has its hands on. */
+  readonly database?: OpenDatabase;
   readonly source?: MemorySource | null;
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
@@ -40,13 +42,14 @@ export const NOON = 1_700_000_000_000;
 /** A service on real SQLite with request ids that count up. */
 export function openService({
   file = ":memory:",
+  database = openDatabase(file),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   ...bounds
 }: ServiceOptions = {}): Memstem {
   let requests = 0;
   return new Memstem({
-    store: new SqliteStore(openDatabase(file)),
+    store: new SqliteStore(database),
     source,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
     engines: ENGINES,

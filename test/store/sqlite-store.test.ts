@@ -38,11 +38,12 @@ describe("SQLite database file", () => {
     second.close();
   });
 
-  it("is seen by a second process's connection right after a commit, and a stale one is refused", () => {
+  it("is seen by a second process's connection once a commit is settled, and a stale one is refused", async () => {
     const file = newFile();
     const [one, two] = [new SqliteStore(openDatabase(file)), new SqliteStore(openDatabase(file))];
     const behind = recordFor(two, scopeOf("ana"), { ...TEA, requestId: "r2" });
     composeInto(one, scopeOf("ana"), TEA);
+    await one.settled;
     expect(two.findRequest(scopeOf("ana"), id("r1"))).not.toBeNull();
     expect(() => two.commitCompose(scopeOf("ana"), behind.version, behind.record)).toThrow("another process");
     one.close();

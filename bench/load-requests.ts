@@ -1,0 +1,55 @@
+import type { RecordedTrace } from "../src/eval/recorded-trace.js";
+import { seeded } from "./seeded.js";
+
+/** How the load is made up. */
+export interface LoadShape {
+  readonly users: number;
+  readonly composes: number;
+  readonly k: number;
+  /** Users who are at it at any time; as many as `users`: everybody, in no order. */
+  readonly active: number;
+}
+
+/** The bodies of `POST /compose`, one by one: each user asks a recorded conversation's questions; every other user in a conversation. */
+export function* loadRequests(traces: readonly RecordedTrace[], shape: LoadShape): Generator<Buffer, void, undefined> {
+  const random = seeded(7);
+  const each = Math.max(1, Math.ceil(shape.composes / shape.users));
+  const asked = new Map<number, number>();
+  const active = Array.from({ length: Math.min(shape.active, shape.users) }, (_, user) => user);
+  let next = active.length;
+  for (let n = 0; n < shape.composes && active.length > 0; n++) {
+    const at = Math.floor(random() * active.length);
+    const user = active[at] ?? 0;
+    const turn = asked.get(user) ?? 0;
+    yield Buffer.from(bodyOf(traces, user, turn, shape.k));
+    if (turn + 1 < each) asked.set(user, turn + 1);
+    else {
+      asked.delete(user);
+      if (next < shape.users) active[at] = next++;
+      else active.splice(at, 1);
+    }
+  }
+}
+
+/** The body of a user's compose, the `turn`-th from 0. */
+export function bodyOf(traces: readonly RecordedTrace[], user: number, turn: number, k: number): string {
+  const trace = traces[user % traces.length] as RecordedTrace;
+  const first = Math.floor(user / traces.length);
+  const questionAt = (n: number) =>
+    trace.questions[(first + n) % trace.questions.length] as RecordedTrace["questions"][0];
+  const isConversation = user % 2 === 1;
+  const messages = [];
+  for (let n = isConversation ? 0 : turn; n <= turn; n++) {
+    const { question, answer } = questionAt(n);
+    messages.push({ role: "user", content: question });
+    if (n < turn) messages.push({ role: "assistant", content: String(answer ?? "I don't know.") });
+  }
+  return JSON.stringify({
+    user_id: `user-${user}`,
+    ...(isConversation ? { conversation_id: "one" } : {}),
+    messages,
+    memories: questionAt(turn)
+      .retrieved.slice(0, k)
+      .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory })),
+  });
+}

@@ -1,0 +1,106 @@
+/**
+ * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
+ * its own. Throughput and waiting over time, memory, bytes on disk; then twice the load that it sustained; then a start on the database
+ * that was made. `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K` in the environment. Needs `../shared/data`.
+ *
+ * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { LoadConnection } from "./load-client.js";
+import { loadRequests } from "./load-requests.js";
+
+const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
+const users = number("USERS", 100_000);
+const composes = number("COMPOSES", 1_000_000);
+const active = number("ACTIVE", 1_000);
+const connections = number("CONNECTIONS", 16);
+const k = number("K", 20);
+const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+if (!existsSync(shared)) {
+  console.error("needs the recorded searches, which are not here");
+  process.exit(1);
+}
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
+const main = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const dataDir = mkdtempSync(join(tmpdir(), "memstem-load-"));
+
+async function startService() {
+  const started = performance.now();
+  const child = spawn(process.execPath, [...(process.env["NODE_FLAGS"]?.split(" ") ?? []), main, "serve"], {
+    env: {
+      ...process.env,
+      MEMSTEM_PORT: "0",
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_LOG_LEVEL: "silent",
+      MEMSTEM_DATA_DIR: dataDir,
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const hello = await new Promise<string>((resolve) => child.stdout.once("data", (data) => resolve(String(data))));
+  const port = Number(/:(\d+)/.exec(hello.replace(/^.*http/, ""))?.[1]);
+  return {
+    port,
+    readyMs: performance.now() - started,
+    rssMiB: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024,
+    /** Of all its threads. */
+    cpuMs: () => {
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8")
+        .replace(/^.*\) /, "")
+        .split(" ");
+      return (Number(fields[11]) + Number(fields[12])) * 10;
+    },
+    stop: () => new Promise((resolve) => child.once("exit", resolve).kill("SIGTERM")),
+  };
+}
+
+const databaseMB = () =>
+  ["", "-wal"]
+    .map((suffix) => join(dataDir, `memstem.db${suffix}`))
+    .reduce((sum, file) => sum + (existsSync(file) ? statSync(file).size : 0), 0) / 1e6;
+const quantile = (values: readonly number[], q: number) =>
+  values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
+
+const service = await startService();
+const requests = loadRequests(traces, { users, composes, k, active });
+const open = Array.from({ length: connections }, () => new LoadConnection(service.port, "/compose"));
+console.log(`${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}`);
+console.log("| composes | per s | CPU ms each | p50, ms | p99, ms | RSS, MiB | database, MB |");
+console.log("| --: | --: | --: | --: | --: | --: | --: |");
+let done = 0;
+let waits: number[] = [];
+const statuses = new Map<number, number>();
+const step = Math.ceil(composes / 10);
+let windowStart = performance.now();
+let cpu = service.cpuMs();
+let slowest = Number.POSITIVE_INFINITY;
+await Promise.all(
+  open.map(async (connection) => {
+    for (const body of requests) {
+      const { status, ms } = await connection.send(body);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      waits.push(ms);
+      if (++done % step !== 0 && done !== composes) continue;
+      const rate = waits.length / ((performance.now() - windowStart) / 1_000);
+      const each = (service.cpuMs() - cpu) / waits.length;
+      cpu = service.cpuMs();
+      slowest = Math.min(slowest, rate);
+      console.log(
+        `| ${done} | ${rate.toFixed(0)} | ${each.toFixed(2)} | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.99).toFixed(1)} | ${service.rssMiB().toFixed(0)} | ${databaseMB().toFixed(0)} |`,
+      );
+      waits = [];
+      windowStart = performance.now();
+    }
+  }),
+);
+for (const connection of open) connection.close();
+console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${times}`).join(", ")}`);
+await service.stop();
+const again = await startService();
+console.log(`started again on ${databaseMB().toFixed(0)} MB: ready after ${again.readyMs.toFixed(0)} ms`);
+await again.stop();
+rmSync(dataDir, { recursive: true });
