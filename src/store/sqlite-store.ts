@@ -59,7 +59,7 @@ export class SqliteStore implements Store {
   readonly #group: CommitGroup;
 
   constructor(private readonly database: OpenDatabase) {
-    this.#statements = prepareStatements(database.orm);
+    this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite);
   }
