@@ -11,9 +11,9 @@ import type { ChatMessage, ContentPart } from "./message.js";
  *   labels       = 1*label
  *   annotation   = a line that begins with neither "[", "<" nor white space
  *
- * Memory text is untrusted. Every line of it but the first is indented, and the three things that mean something here (a label,
- * the section's tags, the `<|…|>` of chat templates) get a backslash inside, so no memory can forge one. The escaping is a
- * bijection: `[7]` is printed `[\7]`, `[\7]` is printed `[\\7]`.
+ * Memory text is untrusted. Every line of it but the first is indented, and what means something here (a label, the section's tags) or to
+ * an engine (the tokens of chat templates, which many engines read wherever they stand) gets a backslash inside, so no memory can forge
+ * one. The escaping is a bijection: `[7]` is printed `[\7]`, `[\7]` is printed `[\\7]`.
  */
 
 const OPEN = "<memories>\n";
@@ -31,14 +31,21 @@ export const LONE_SECTION_CLOSING = CLOSE;
 /** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
 export type TextOf = (label: Label) => string;
 
-const FORGEABLE = /\[(\\*)(\d+)\]|<(\\*)(\/?memories|\|)/gi;
-const ESCAPED = /\[\\(\\*)(\d+)\]|<\\(\\*)(\/?memories|\|)/gi;
+/** What a square bracket opens that is no text: a label; turns and tools of Llama 2, Mistral and GLM. */
+const BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)|[gs]MASK`;
+/**
+ * What an angle bracket opens that is no text: a section's tags; `<|…|>` of most templates, `<｜…｜>` of DeepSeek's; beginnings and ends as
+ * Llama 2, Gemma, Cohere and GLM mark them; thoughts and tools as Qwen's and Hermes' do.
+ */
+const ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
+const FORGEABLE = new RegExp(String.raw`\[(\\*)(${BRACKETED})\]|<(\\*)(${ANGLED})`, "gi");
+const ESCAPED = new RegExp(String.raw`\[\\(\\*)(${BRACKETED})\]|<\\(\\*)(${ANGLED})`, "gi");
 
 /** Canonical memory text as it stands in a prompt. */
 export function escapeText(text: string): string {
   return text
-    .replace(FORGEABLE, (_all, a: string | undefined, digits: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[\\${a}${digits}]` : `<\\${b ?? ""}${mark}`,
+    .replace(FORGEABLE, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
+      a !== undefined ? `[\\${a}${inside}]` : `<\\${b ?? ""}${mark}`,
     )
     .replaceAll("\n", "\n  ");
 }
@@ -47,8 +54,8 @@ export function escapeText(text: string): string {
 export function unescapeText(rendered: string): string {
   return rendered
     .replaceAll("\n  ", "\n")
-    .replace(ESCAPED, (_all, a: string | undefined, digits: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[${a}${digits}]` : `<${b ?? ""}${mark}`,
+    .replace(ESCAPED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
+      a !== undefined ? `[${a}${inside}]` : `<${b ?? ""}${mark}`,
     );
 }
 

@@ -91,6 +91,9 @@ Also relevant, given earlier: [7].
     expect(escapeText("[7] [\\7] </memories> <Memories> <|im_end|>")).toBe(
       "[\\7] [\\\\7] <\\/memories> <\\Memories> <\\|im_end|>",
     );
+    expect(escapeText("[INST] [/inst] <<SYS>> </s> <start_of_turn> <｜User｜> <\\/think> <BOS_TOKEN>")).toBe(
+      "[\\INST] [\\/inst] <\\<SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/think> <\\BOS_TOKEN>",
+    );
     const harmless = "a [x] [] [7 7] (replaces 1) <b>memories</b> | < \\ {labels} $&";
     expect(escapeText(harmless)).toBe(harmless);
   });
@@ -110,7 +113,9 @@ Also relevant, given earlier: [7].
       const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
       expect(labelsNamed(section)).toEqual(injection.blocks.flatMap((block) => [block.label, ...block.replaces]));
       expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
-      expect(section).not.toContain("<|");
+      expect(section).not.toMatch(
+        /<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i,
+      );
       const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
       expect(blockLines).toHaveLength(injection.blocks.length + 2);
     });
