@@ -35,6 +35,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
+    maxMemoryCharacters: settings.maxMemoryCharacters,
     newRequestId: () => randomUUID() as RequestId,
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,

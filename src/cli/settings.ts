@@ -5,6 +5,7 @@ import {
   DEFAULT_RETENTION,
   ENGINE_MODEL_NAMES,
   ENGINE_MODELS,
+  MAX_MEMORY_CHARACTERS,
   POLICY_NAMES,
   RETENTION_NAMES,
   type ResidencyConfig,
@@ -100,6 +101,11 @@ const SETTINGS = {
     "MEMSTEM_WRITE_TIMEOUT_MS",
     "how long adding or deleting memories may take",
     wholeNumber(1, 3_600_000).default(60_000),
+  ),
+  maxMemoryCharacters: setting(
+    "MEMSTEM_MAX_MEMORY_CHARACTERS",
+    "most characters of one memory in a prompt; a longer one is cut, and a mark says so",
+    wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
   ),
   maxBodyBytes: setting(
     "MEMSTEM_MAX_BODY_BYTES",

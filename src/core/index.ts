@@ -2,6 +2,7 @@
  * `memstem/core`: composing prompts without I/O. Clock, ids and the token counter come from the caller; state goes in and out as
  * plain rows.
  */
+
 export { type Access, AccessWindow } from "./access-frequency.js";
 export { accessFrequency } from "./access-frequency-policy.js";
 export { alignTo } from "./alignment.js";
@@ -21,6 +22,7 @@ export { contextDistance } from "./context-distance.js";
 export * from "./context-index.js";
 export { contextPilot } from "./context-pilot.js";
 export * from "./conversation.js";
+export { CUT_MARK, cutText } from "./cut-text.js";
 export * from "./digest.js";
 export * from "./engine-model.js";
 export { explain } from "./explain.js";
@@ -31,7 +33,7 @@ export * from "./ids.js";
 export * from "./index-node.js";
 export * from "./injection.js";
 export { knowledgeTree } from "./knowledge-tree.js";
-export { MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./memory-text.js";
+export { foundTextProblem, MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./memory-text.js";
 export * from "./message.js";
 export type { MissCause } from "./miss-cause.js";
 export * from "./ordering.js";

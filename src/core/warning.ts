@@ -11,6 +11,7 @@ export interface Warning {
     | "memory_forgotten"
     | "history_diverged"
     | "injected_text_removed"
+    | "memory_cut"
     | "memory_source_failed"
     | "memory_budget_unused"
     | "request_id_reused";

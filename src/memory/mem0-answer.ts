@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { MemoryId } from "../core/ids.js";
-import { memoryTextProblem } from "../core/memory-text.js";
+import { foundTextProblem } from "../core/memory-text.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
 import { unstorable } from "../core/storable-text.js";
 
@@ -48,7 +48,7 @@ const item = z.looseObject(
       if (problem !== null) context.addIssue({ code: "custom", message: problem });
     }),
     memory: z.string("must be a string").superRefine((text, context) => {
-      const problem = memoryTextProblem(text);
+      const problem = foundTextProblem(text);
       if (problem !== null) context.addIssue({ code: "custom", message: problem });
     }),
   },

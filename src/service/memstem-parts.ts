@@ -36,6 +36,8 @@ export interface MemstemParts {
   /** How batches are planned. Default: at once, while everything else waits. */
   readonly planning?: Planning;
   readonly countTokens: TokenCounter;
+  /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is cut. Default 100,000. */
+  readonly maxMemoryCharacters?: number;
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

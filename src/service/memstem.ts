@@ -5,6 +5,7 @@ import {
   groupBy,
   KEEPS_ALL,
   type Label,
+  MAX_MEMORY_CHARACTERS,
   type MemoryId,
   planBatch,
   type RequestId,
@@ -29,7 +30,7 @@ import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
 import { forgetIn } from "./forgetting.js";
-import { lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
+import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { UserQueues } from "./user-queues.js";
 import { WorkingScopes } from "./working-scopes.js";
@@ -54,11 +55,13 @@ export class Memstem {
   readonly #scopes: WorkingScopes;
   readonly #queues = new UserQueues();
   readonly #law: EngineLaw;
+  readonly #lookup: LookupParts;
   readonly #closing = new AbortController();
   #observer: MemstemObserver | null = null;
 
   constructor(private readonly parts: MemstemParts) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    this.#lookup = { source: parts.source, maxMemoryCharacters: parts.maxMemoryCharacters ?? MAX_MEMORY_CHARACTERS };
     this.#law = new EngineLaw(store, parts.defaults.engineFamily, parts.defaults.engine);
     this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
   }
@@ -79,7 +82,7 @@ export class Memstem {
     return this.#stored(request.userId, async () => {
       const lookup = this.#isAnswered(scope, request)
         ? { found: [] }
-        : await lookUpMemories(this.parts.source, scope, request, () => this.#signal(signal));
+        : await lookUpMemories(this.#lookup, scope, request, () => this.#signal(signal));
       return this.#committed(this.#composeIn(scope, { request, lookup, order: null }));
     });
   }
@@ -121,7 +124,7 @@ export class Memstem {
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
     const scope = scopeOf(request.userId, request.agentId);
     if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
-    return lookUpMemories(this.parts.source, scope, request, () => this.#signal(signal));
+    return lookUpMemories(this.#lookup, scope, request, () => this.#signal(signal));
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */

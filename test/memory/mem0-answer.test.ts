@@ -93,7 +93,6 @@ describe("readMem0Answer, items", () => {
     ["a memory of white space", { id: "a", memory: " \n\u00a0\u3000" }, "memory"],
     ["a memory with NUL", { id: "a", memory: "x\0" }, "memory"],
     ["half a surrogate pair", { id: "a", memory: "x\udc00" }, "memory"],
-    ["100,001 characters", { id: "a", memory: "x".repeat(100_001) }, "memory"],
   ])("refuses %s, and says where", (_what, bad, field) => {
     const good = { id: "g", memory: "good" };
     expect(issuesOf([good, bad]).map(({ path }) => path)).toEqual([`memories[1].${field}`]);
@@ -111,8 +110,8 @@ describe("readMem0Answer, items", () => {
     expect(issuesOf([bad])).toEqual([{ path: "memories[0]", message: "must be an object with id and memory" }]);
   });
 
-  it("takes 100,000 characters", () => {
-    expect(readMem0Answer([{ id: "a", memory: "x".repeat(100_000) }])).toMatchObject({ ok: true });
+  it("takes a text of any length: one that is too long for a prompt is cut there", () => {
+    expect(readMem0Answer([{ id: "a", memory: "x".repeat(1_000_000) }])).toMatchObject({ ok: true });
   });
 
   it("never quotes what it refuses", () => {
