@@ -43,7 +43,7 @@ describe("a text that is too long", () => {
     const flags = `a${"🇵🇹".repeat(2_000)}`;
     expect(cutText(flags, 5_000).slice(0, -CUT_MARK.length).length % 4).toBe(1);
     const faces = `${"\u200d😀".repeat(5_000)}`;
-    expect(cutText(faces, 1_001).isWellFormed()).toBe(true);
+    expect(cutText(faces, 1_001)).not.toMatch(/\p{Surrogate}/u);
   });
 
   it("of a million characters is cut too", () => {

@@ -9,11 +9,17 @@ import { chatTokenizer } from "../../src/simulator/chat-tokens.js";
 import type { PrefixCache } from "../../src/simulator/prefix-cache.js";
 import { RadixCache } from "../../src/simulator/radix-cache.js";
 
+/** What the simulated cache can make tokens of; of the rest it makes none. */
+const isMessage = (value: unknown) =>
+  z
+    .looseObject({ role: z.string(), content: z.union([z.string(), z.null(), z.array(z.looseObject({}))]) })
+    .safeParse(value).success;
+
 const asked = z.looseObject({
-  model: z.string().optional(),
-  messages: z.array(z.custom<ChatMessage>()).catch([]),
-  stream: z.boolean().nullish(),
-  stream_options: z.object({ include_usage: z.boolean() }).nullish(),
+  model: z.string().optional().catch(undefined),
+  messages: z.array(z.custom<ChatMessage>(isMessage)).catch([]),
+  stream: z.boolean().nullish().catch(null),
+  stream_options: z.object({ include_usage: z.boolean() }).nullish().catch(null),
 });
 
 /** A request as it reached the engine. */
