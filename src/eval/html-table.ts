@@ -14,7 +14,7 @@ function rowGroup({ title, rows }: RowGroup, columns: number): Markup {
   const head =
     title === ""
       ? null
-      : markup`<tr class="group"><th scope="rowgroup">${title}</th><td colspan="${columns}"></td></tr>
+      : markup`<tr class="group"><th scope="rowgroup" colspan="${columns + 1}">${title}</th></tr>
 `;
   return markup`<tbody>${head}${rows.map(
     ({ title, cells }) => markup`<tr><th scope="row">${title}</th>${cells.map(cell)}</tr>

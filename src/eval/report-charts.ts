@@ -1,7 +1,7 @@
 import { armLabel, groupArms } from "./arm-groups.js";
 import type { ArmSummary } from "./arm-summary.js";
 import { cachedOverTurns } from "./cached-over-turns.js";
-import { type Format, milliseconds, percent, tokens } from "./figures.js";
+import { milliseconds, percent, tokens } from "./figures.js";
 import { htmlTable } from "./html-table.js";
 import { type Markup, markup } from "./markup.js";
 import { valuesOf } from "./measured.js";
@@ -27,23 +27,29 @@ export function reportCharts(content: ReportContent): Markup {
 
 interface Panel {
   readonly title: string;
-  readonly chart: Markup;
+  /** Null where nothing was measured. */
+  readonly chart: Markup | null;
   readonly rows: readonly TableRow[];
 }
 
-function figure(
-  title: string,
-  about: string,
-  legend: Markup | null,
-  table: Omit<ReportTable, "groups">,
-  panels: readonly Panel[],
-): Markup {
+function figure(title: string, about: string, table: Omit<ReportTable, "groups">, panels: readonly Panel[]): Markup {
+  const caption = markup`<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>`;
+  if (panels.every(({ chart }) => chart === null)) {
+    return markup`<figure>
+${caption}
+<p class="none">${NOT_MEASURED} in this run</p>
+</figure>
+`;
+  }
   const groups = panels.map(({ title, rows }) => ({ title, rows }));
   return markup`<figure>
-<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>
-${legend}<div class="panels">
+${caption}
+<div class="${panels.length % 2 === 0 ? "panels even" : "panels"}">
 ${panels.map(
-  ({ title, chart }) => markup`<div class="panel"><h3>${title}</h3>${chart}</div>
+  ({
+    title,
+    chart,
+  }) => markup`<div class="panel"><h3>${title}</h3>${chart ?? markup`<p class="none">${NOT_MEASURED}</p>`}</div>
 `,
 )}</div>
 <details><summary>The same as a table</summary>
@@ -53,14 +59,18 @@ ${htmlTable({ ...table, groups })}</details>
 }
 
 function cachedShareFigure({ run, records }: ReportContent): Markup {
-  const styles = lineStyles(run.arms);
-  const styleOf = (arm: EvalArm) => styles.get(armLabel(arm)) ?? "base";
+  const familiar = policyStyles(run.arms);
   const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
+    const styles = panelStyles(arms, familiar);
     const lines = arms.map((arm) => ({ arm, turns: cachedOverTurns(ofArm(records, arm), WINDOW) }));
     const described = lines.map(({ arm, turns }) => {
       const last = turns.at(-1);
       return `${armLabel(arm)}: ${last === undefined ? NOT_MEASURED : `${percent(last.share)} at the end`}`;
     });
+    const drawn = lines.map(({ arm, turns }) => ({
+      style: styles.get(arm) ?? BASE,
+      points: turns.map(({ turn, share }) => ({ x: turn, share })),
+    }));
     const text = {
       id: `turns-${index}`,
       title: `Cached share over turns, ${title}`,
@@ -68,14 +78,9 @@ function cachedShareFigure({ run, records }: ReportContent): Markup {
     };
     return {
       title,
-      chart: shareChart(
-        text,
-        "question of the conversation",
-        lines.map(({ arm, turns }) => ({
-          style: styleOf(arm),
-          points: turns.map(({ turn, share }) => ({ x: turn, share })),
-        })),
-      ),
+      chart: lines.every(({ turns }) => turns.length === 0)
+        ? null
+        : markup`${legend(styles)}${shareChart(text, "question of the conversation", drawn)}`,
       rows: lines.map(({ arm, turns }) => ({
         title: armLabel(arm),
         cells: QUARTERS.map((_, quarter) => {
@@ -87,16 +92,9 @@ function cachedShareFigure({ run, records }: ReportContent): Markup {
       })),
     };
   });
-  const legend = markup`<ul class="legend">${[...styles].map(
-    ([label, style]) =>
-      markup`<li><svg class="key" viewBox="0 0 28 8" aria-hidden="true"><line class="line ${style}" x1="1" x2="27" y1="4" y2="4"/></svg>${label}</li>
-`,
-  )}</ul>
-`;
   return figure(
     "Cached share over turns.",
     `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better.`,
-    legend,
     { caption: "Cached share by quarter of the conversation", rowsAre: "Prompts built by", columns: QUARTERS },
     panels,
   );
@@ -115,7 +113,7 @@ function spreadFigure({ run, records }: ReportContent): Markup {
     );
     return {
       title,
-      chart: rowChart(textOf(`ttft-${index}`, `Time to the first token, ${title}`, rows), rows, shortMilliseconds),
+      chart: chartOf(`ttft-${index}`, `Time to the first token, ${title}`, rows),
       rows: spreads.map(({ arm, spread }) => ({
         title: armLabel(arm),
         cells: SPREAD.map((_, at) => (spread === null ? null : { text: milliseconds(spread[at] ?? 0) })),
@@ -125,7 +123,6 @@ function spreadFigure({ run, records }: ReportContent): Markup {
   return figure(
     "Time to the first token.",
     "Milliseconds: line from the 5th to the 95th percentile, box from the 25th to the 75th, mark at the median. Shorter is better.",
-    null,
     {
       caption: "TTFT percentiles, ms",
       rowsAre: "Prompts built by",
@@ -140,7 +137,7 @@ function uncachedFigure({ summaries }: ReportContent): Markup {
     const rows = arms.map(uncachedRow);
     return {
       title,
-      chart: rowChart(textOf(`uncached-${index}`, `Uncached tokens, ${title}`, rows), rows, tokens),
+      chart: chartOf(`uncached-${index}`, `Uncached tokens, ${title}`, rows),
       rows: arms.map(({ arm, overall: { uncachedTokens } }) => ({
         title: armLabel(arm),
         cells: [
@@ -152,7 +149,6 @@ function uncachedFigure({ summaries }: ReportContent): Markup {
   return figure(
     "Uncached tokens.",
     "What the engine had to prefill, a mean per question. Shorter is better.",
-    null,
     { caption: "Uncached tokens per question", rowsAre: "Prompts built by", columns: ["Uncached tokens"] },
     panels,
   );
@@ -167,17 +163,12 @@ function uncachedRow({ arm, overall: { uncachedTokens } }: ArmSummary): ChartRow
   };
 }
 
-const textOf = (id: string, title: string, rows: readonly ChartRow[]) => ({
-  id,
-  title,
-  description: rows.map(({ label, note }) => `${label}: ${note}`).join("; "),
-});
+function chartOf(id: string, title: string, rows: readonly ChartRow[]): Markup | null {
+  if (rows.every(({ shape }) => shape === null)) return null;
+  return rowChart({ id, title, description: rows.map(({ label, note }) => `${label}: ${note}`).join("; ") }, rows);
+}
 
 const ofArm = (records: readonly QuestionRecord[], arm: EvalArm) => records.filter((record) => record.arm === arm.id);
-
-/** Seconds on an axis where they are whole numbers of hundreds of milliseconds would not fit. */
-const shortMilliseconds: Format = (value) =>
-  value === 0 ? "0" : value < 1 ? String(value) : value.toLocaleString("en");
 
 function spreadOf(records: readonly QuestionRecord[]): [number, number, number, number, number] | null {
   const measured = records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
@@ -187,14 +178,40 @@ function spreadOf(records: readonly QuestionRecord[]): [number, number, number, 
   return [least, lower, median, upper, most];
 }
 
+const BASE = "base";
+
 /** The baseline is grey, all else in the page's one accent. */
 function rowStyle({ policy }: EvalArm): string {
-  return policy === "readme" ? "base" : "accent";
+  return policy === "readme" ? BASE : "accent";
 }
 
-/** The same colour and dashes for the same way to build prompts, in all panels. */
-function lineStyles(arms: readonly EvalArm[]): ReadonlyMap<string, string> {
-  const others = [...new Set(arms.filter(({ policy }) => policy !== "readme").map(armLabel))];
-  const base = arms.filter(({ policy }) => policy === "readme").map((arm) => [armLabel(arm), "base"] as const);
-  return new Map([...base, ...others.map((label, at) => [label, `s${at % LINE_STYLES}`] as const)]);
+/** Colour and dashes by policy and budget, so that they mean the same in all panels as far as they can. */
+function policyStyles(arms: readonly EvalArm[]): ReadonlyMap<string, number> {
+  const keys = new Set(arms.filter(({ policy }) => policy !== "readme").map(policyKey));
+  return new Map([...keys].map((key, at) => [key, at % LINE_STYLES]));
+}
+
+const policyKey = ({ policy, budgetRatio }: EvalArm) => `${policy} ${budgetRatio}`;
+
+/** The style of each line of one panel: the policy's, or where that is taken (by another retention) the next that is free. */
+function panelStyles(arms: readonly EvalArm[], familiar: ReadonlyMap<string, number>): ReadonlyMap<EvalArm, string> {
+  const taken = new Set<number>();
+  return new Map(
+    arms.map((arm) => {
+      if (arm.policy === "readme") return [arm, BASE];
+      let style = familiar.get(policyKey(arm)) ?? 0;
+      for (let tries = 0; taken.has(style) && tries < LINE_STYLES; tries++) style = (style + 1) % LINE_STYLES;
+      taken.add(style);
+      return [arm, `s${style}`];
+    }),
+  );
+}
+
+function legend(styles: ReadonlyMap<EvalArm, string>): Markup {
+  return markup`<ul class="legend">${[...styles].map(
+    ([arm, style]) =>
+      markup`<li><svg class="key" viewBox="0 0 28 8" aria-hidden="true"><line class="line ${style}" x1="1" x2="27" y1="4" y2="4"/></svg>${armLabel(arm)}</li>
+`,
+  )}</ul>
+`;
 }

@@ -1,6 +1,7 @@
 import { type ArmSummary, summariseArms } from "./arm-summary.js";
-import { COMPARED_MEASURES, type ComparedMeasure } from "./compared-measures.js";
-import { baselineOf, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
+import type { MeasuredDifference } from "./compared-cells.js";
+import { COMPARED_MEASURES } from "./compared-measures.js";
+import { baselineOf, pairedDifference, pairsOf } from "./paired-difference.js";
 import type { Price } from "./prices.js";
 import { isFailed } from "./question-measures.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "./run-record.js";
@@ -9,7 +10,7 @@ import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "./run-r
 export interface ArmComparison {
   readonly arm: EvalArm;
   readonly baseline: EvalArm;
-  readonly differences: readonly { readonly measure: ComparedMeasure; readonly found: PairedDifference | null }[];
+  readonly differences: readonly MeasuredDifference[];
 }
 
 /** What both reports are made of. */

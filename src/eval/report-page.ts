@@ -8,7 +8,7 @@ import type { ReportContent } from "./report-content.js";
 import { runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
 import { REPORT_STYLE } from "./report-style.js";
-import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
+import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
 import { reportTitle } from "./report-title.js";
 import type { FailedQuestion } from "./run-record.js";
 
@@ -50,7 +50,7 @@ ${categoryTables(content).map(htmlTable)}</details>
 <section>
 <h2>Differences</h2>
 <p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
-${htmlTable(comparisonTable(content))}</section>
+${comparisonTables(content).map(htmlTable)}</section>
 <section>
 <h2>Cost</h2>
 ${htmlTable(costTable(content))}<details><summary>Prices</summary>

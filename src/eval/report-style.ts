@@ -26,16 +26,18 @@ code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .big strong{color:var(--accent);font-weight:650}
 figure{margin:0 0 2.5rem}
 figcaption{margin:0 0 .75rem;max-width:46rem}
-.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 1.5rem}
-.panel svg{display:block;width:100%;max-width:30rem;height:auto;overflow:visible}
-.legend{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;margin:0 0 1rem;padding:0;list-style:none;font-size:.875rem}
+.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 2rem}
+.panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
+.panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
+.legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
 .tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
 .label,.value{font-size:12px;fill:var(--ink)}
 .value{font-weight:600}
+.value.none{font-weight:400;fill:var(--soft)}
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.line.base{stroke:var(--base);stroke-width:2.5}
+.line.base{stroke:var(--base);stroke-width:5;stroke-opacity:.55}
 .line.s0{stroke:var(--s0)}
 .line.s1{stroke:var(--s1);stroke-dasharray:7 4}
 .line.s2{stroke:var(--s2);stroke-dasharray:2 4}
@@ -57,7 +59,7 @@ table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
 caption{text-align:left;font-weight:600;padding:0 0 .4rem;white-space:nowrap}
 th,td{padding:.36rem .7rem;text-align:right;vertical-align:top;border-top:1px solid var(--rule);font-variant-numeric:tabular-nums;white-space:nowrap}
 thead th{border-top:0;border-bottom:1px solid var(--ink);vertical-align:bottom;font-weight:600;white-space:normal;min-width:4.5rem}
-th:first-child{text-align:left;font-weight:400;position:sticky;left:0;background:var(--paper);min-width:0}
+th:first-child{text-align:left;font-weight:400;position:sticky;left:0;background:var(--paper);min-width:0;padding-left:0}
 thead th:first-child{font-weight:600}
 .group th:first-child{font-weight:600;padding-top:.9rem}
 tbody tr:first-child th,tbody tr:first-child td{border-top-color:transparent}
@@ -72,6 +74,6 @@ details[open]>summary{margin-bottom:.75rem}
 dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.25rem;margin:0;font-size:.9375rem}
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
-@media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{max-width:11rem;white-space:normal}}
+@media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}main{max-width:none;padding:0}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.7rem}figure,.panel,tr,.glance li{break-inside:avoid}h2{break-after:avoid}}
 `;

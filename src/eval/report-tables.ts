@@ -1,7 +1,8 @@
 import { armLabel, groupArms, isSameGroup } from "./arm-groups.js";
 import type { ArmSummary, QuestionsSummary } from "./arm-summary.js";
-import { COMPARED_MEASURES } from "./compared-measures.js";
-import { dollars, type Format, milliseconds, percent, score, signed, times, tokens, withInterval } from "./figures.js";
+import { comparedCells } from "./compared-cells.js";
+import { COMPARED_MEASURES, type ComparedMeasure } from "./compared-measures.js";
+import { dollars, type Format, milliseconds, percent, score, tokens } from "./figures.js";
 import type { Measured } from "./measured.js";
 import type { ReportContent } from "./report-content.js";
 import type { Cell, ReportTable, RowGroup } from "./report-table.js";
@@ -25,6 +26,12 @@ function measured(title: string, format: Format, pick: (summary: QuestionsSummar
   };
 }
 
+/** A share of what is always counted: where questions were answered and there is no figure, there was nothing to count. */
+function counted(title: string, pick: (summary: QuestionsSummary) => Measured | null): ArmColumn {
+  const { cell } = measured(title, percent, pick);
+  return { title, cell: (summary) => cell(summary) ?? (summary.answered === 0 ? null : { text: "none" }) };
+}
+
 const COUNTS: readonly ArmColumn[] = [
   { title: "Answered", cell: ({ answered }) => ({ text: String(answered) }) },
   { title: "Failed", cell: ({ failed }) => ({ text: String(failed) }) },
@@ -46,8 +53,8 @@ const TIMES: readonly ArmColumn[] = [
 ];
 
 const QUALITY: readonly ArmColumn[] = [
-  measured("Evidence in prompt", percent, ({ evidenceRecall }) => evidenceRecall),
-  measured("References that resolve", percent, ({ referencesResolved }) => referencesResolved),
+  counted("Evidence in prompt", ({ evidenceRecall }) => evidenceRecall),
+  counted("References that resolve", ({ referencesResolved }) => referencesResolved),
   measured("F1", score, ({ f1 }) => f1),
   measured("BLEU-1", score, ({ bleu1 }) => bleu1),
   measured("Judged right", percent, ({ judge }) => judge),
@@ -79,7 +86,7 @@ export function armTables({ summaries }: ReportContent): ReportTable[] {
   return [
     table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE]),
     table("Time", TIMES),
-    table("What the prompts hold, and what came of it", QUALITY),
+    table("Evidence and answers", QUALITY),
   ];
 }
 
@@ -103,27 +110,43 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
 }
 
 /** Differences from the baseline, question by question, with 95 % intervals. */
-export function comparisonTable({ comparisons }: ReportContent): ReportTable {
-  const columns = COMPARED_MEASURES.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
+export function comparisonTable(content: ReportContent): ReportTable {
+  return comparisonOf(content, "Question by question, against the baseline", COMPARED_MEASURES);
+}
+
+/** The same in tables that a screen holds. */
+export function comparisonTables(content: ReportContent): ReportTable[] {
+  return [
+    comparisonOf(
+      content,
+      "Tokens and time, question by question",
+      COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio),
+    ),
+    comparisonOf(
+      content,
+      "Scores, question by question",
+      COMPARED_MEASURES.filter(({ hasRatio }) => !hasRatio),
+    ),
+  ];
+}
+
+function comparisonOf(
+  { comparisons }: ReportContent,
+  caption: string,
+  measures: readonly ComparedMeasure[],
+): ReportTable {
+  const columns = measures.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
   const groups = groupArms(comparisons, ({ arm }) => arm).map(({ title, arms }) => ({
     title,
-    rows: arms.map(({ arm, baseline, differences }) => {
-      const pairs = Math.max(0, ...differences.map(({ found }) => found?.n ?? 0));
-      return {
-        title: `${armLabel(arm)} vs. ${isSameGroup(arm, baseline) ? armLabel(baseline) : baseline.id}`,
-        cells: [
-          { text: String(pairs) },
-          ...differences.flatMap(({ measure, found }): Cell[] => {
-            const text = found === null ? "" : withInterval(found.difference, signed(measure.format));
-            const difference = found === null ? null : found.n === pairs ? { text } : { text, detail: `n=${found.n}` };
-            const ratio = found?.ratio == null ? null : { text: withInterval(found.ratio, times) };
-            return measure.hasRatio ? [difference, ratio] : [difference];
-          }),
-        ],
-      };
-    }),
+    rows: arms.map(({ arm, baseline, differences }) => ({
+      title:
+        isSameGroup(arm, baseline) && baseline.policy === "readme"
+          ? armLabel(arm)
+          : `${armLabel(arm)} vs. ${baseline.id}`,
+      cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
+    })),
   }));
-  return { ...NAMED, caption: "Question by question, against the baseline", columns: ["In both", ...columns], groups };
+  return { ...NAMED, caption, columns: ["In both", ...columns], groups };
 }
 
 /** What a thousand questions would cost at each price. */

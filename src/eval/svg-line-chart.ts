@@ -9,7 +9,7 @@ export interface Line {
 }
 
 const HEIGHT = 210;
-const [LEFT, RIGHT, TOP, BOTTOM] = [38, 8, 10, 34];
+const [LEFT, RIGHT, TOP, BOTTOM] = [42, 8, 10, 34];
 const SHARES = [0, 0.25, 0.5, 0.75, 1];
 
 /** Shares over a count that begins at 1, as lines. */

@@ -1,4 +1,3 @@
-import type { Format } from "./figures.js";
 import { type Markup, markup } from "./markup.js";
 import { at, axisTicks, CHART_WIDTH, type ChartText, svgChart } from "./svg-chart.js";
 
@@ -17,24 +16,24 @@ export interface ChartRow {
   readonly note: string;
 }
 
-const ROW = 36;
+const ROW = 40;
 const [LEFT, RIGHT, TOP, BOTTOM] = [2, 10, 4, 20];
 const THICKNESS = 12;
 
 /** Rows under each other, each with its label and its figure above, on one axis from 0. */
-export function rowChart(text: ChartText, rows: readonly ChartRow[], format: Format): Markup {
+export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
   const max = Math.max(0, ...rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))));
   const x = (value: number) => LEFT + (max === 0 ? 0 : value / max) * (CHART_WIDTH - LEFT - RIGHT);
   const bottom = TOP + rows.length * ROW;
   const grid = axisTicks(max).map(
     (value) => markup`<line class="grid" x1="${at(x(value))}" x2="${at(x(value))}" y1="${TOP}" y2="${bottom}"/>
-<text class="tick" x="${at(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${format(value)}</text>
+<text class="tick" x="${at(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
 `,
   );
   const drawn = rows.map(({ label, style, shape, note }, index) => {
     const top = TOP + index * ROW;
     return markup`<text class="label" x="${LEFT}" y="${top + 13}">${label}</text>
-<text class="value" x="${CHART_WIDTH - RIGHT}" y="${top + 13}" text-anchor="end">${note}</text>
+<text class="${shape === null ? "value none" : "value"}" x="${CHART_WIDTH - RIGHT}" y="${top + 13}" text-anchor="end">${note}</text>
 ${shape === null ? null : drawShape(shape, style, top + 18, x)}`;
   });
   return svgChart(text, bottom + BOTTOM, [...grid, ...drawn]);
