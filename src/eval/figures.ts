@@ -26,8 +26,8 @@ export const score: Format = (value) => withMinus(grouped(value, 3));
 /** `0.25×`. */
 export const times: Format = (value) => `${grouped(value, 2)}×`;
 
-/** `$1.68`; four decimals below ten cents. */
-export const dollars: Format = (value) => `$${grouped(value, value < 0.1 ? 4 : 2)}`;
+/** `$1.68`; three decimals below a dollar. */
+export const dollars: Format = (value) => `$${grouped(value, value < 1 ? 3 : 2)}`;
 
 /** Written with its sign. */
 export function signed(format: Format): Format {

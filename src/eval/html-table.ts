@@ -26,5 +26,6 @@ function rowGroup({ title, rows }: RowGroup, columns: number): Markup {
 function cell(given: Cell): Markup {
   if (given === null) return markup`<td class="none">${NOT_MEASURED}</td>`;
   const detail = given.detail === undefined ? null : markup` <small>${given.detail}</small>`;
-  return markup`<td>${given.text}${detail}</td>`;
+  const text = given.isCode ? markup`<code>${given.text}</code>` : given.text;
+  return markup`<td>${text}${detail}</td>`;
 }

@@ -1,14 +1,11 @@
-import { markdownText } from "./markdown-text.js";
+import { markdownCode, markdownText } from "./markdown-text.js";
 import { type Cell, NOT_MEASURED, type ReportTable } from "./report-table.js";
 
 /** A table in Markdown, padded to be read as text too. Groups become a part of the row title. */
 export function markdownTable({ rowsAre, columns, groups }: ReportTable): string {
   const head = [rowsAre, ...columns].map(markdownText);
   const lines = groups.flatMap(({ title, rows }) =>
-    rows.map((row) => [
-      markdownText(title === "" ? row.title : `${title}: ${row.title}`),
-      ...row.cells.map((cell) => markdownText(textOf(cell))),
-    ]),
+    rows.map((row) => [markdownText(title === "" ? row.title : `${title}: ${row.title}`), ...row.cells.map(textOf)]),
   );
   const widths = head.map((_, column) => Math.max(3, ...[head, ...lines].map((line) => line[column]?.length ?? 0)));
   const write = (cells: readonly string[]) =>
@@ -19,5 +16,6 @@ export function markdownTable({ rowsAre, columns, groups }: ReportTable): string
 
 function textOf(cell: Cell): string {
   if (cell === null) return NOT_MEASURED;
-  return cell.detail === undefined ? cell.text : `${cell.text} ${cell.detail}`;
+  const text = cell.isCode ? markdownCode(cell.text) : markdownText(cell.text);
+  return cell.detail === undefined ? text : `${text} ${markdownText(cell.detail)}`;
 }

@@ -2,7 +2,7 @@
 export const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
 --s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0;--s6:#b3263c;--s7:#4b4f9e}
-@media (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;
+@media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;
 --s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7;--s6:#ff8b98;--s7:#b4b6ff}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
@@ -37,7 +37,7 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .value{font-weight:600}
 .value.none{font-weight:400;fill:var(--soft)}
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.line.base{stroke:var(--base);stroke-width:5;stroke-opacity:.55}
+.line.base{stroke:var(--base);stroke-width:4.5}
 .line.s0{stroke:var(--s0)}
 .line.s1{stroke:var(--s1);stroke-dasharray:7 4}
 .line.s2{stroke:var(--s2);stroke-dasharray:2 4}
@@ -48,7 +48,9 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .line.s7{stroke:var(--s7);stroke-dasharray:7 3 2 3 2 3}
 .bar.base,.box.base{fill:var(--base)}
 .bar.accent,.box.accent{fill:var(--accent)}
-.box{fill-opacity:.4}
+.box{fill-opacity:.4;stroke-width:1}
+.box.base{stroke:var(--base)}
+.box.accent{stroke:var(--accent)}
 .whisker{stroke-width:1.5}
 .whisker.base{stroke:var(--base)}
 .whisker.accent{stroke:var(--accent)}
@@ -74,6 +76,6 @@ details[open]>summary{margin-bottom:.75rem}
 dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.25rem;margin:0;font-size:.9375rem}
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
-@media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
+@media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}main{max-width:none;padding:0}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.7rem}figure,.panel,tr,.glance li{break-inside:avoid}h2{break-after:avoid}}
 `;

@@ -1,5 +1,8 @@
-/** One cell: a figure, with what qualifies it (an interval, a count), which may stand smaller; null: not measured. */
-export type Cell = { readonly text: string; readonly detail?: string } | null;
+/**
+ * One cell: a figure, with what qualifies it (an interval, a count), which may stand smaller; `isCode` where it is text of others, letter by
+ * letter. Null: not measured.
+ */
+export type Cell = { readonly text: string; readonly detail?: string; readonly isCode?: true } | null;
 
 export interface TableRow {
   readonly title: string;

@@ -180,7 +180,7 @@ export function priceTable({ prices }: ReportContent): ReportTable {
           cells: [
             ...[input, cachedInput, cacheWrite ?? input, output].map((usd) => ({ text: `$${usd}` })),
             note === null ? { text: date } : { text: date, detail: note },
-            { text: source },
+            { text: source, isCode: true } as const,
           ],
         })),
       },
