@@ -1,3 +1,4 @@
+import { failureGroups } from "./failure-list.js";
 import { markdownTable } from "./markdown-table.js";
 import { markdownCode, markdownText } from "./markdown-text.js";
 import type { ReportContent } from "./report-content.js";
@@ -6,17 +7,23 @@ import { reportNotes } from "./report-notes.js";
 import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
 import { reportTitle } from "./report-title.js";
 
-const LISTED_FAILURES = 50;
+/** Different messages of failures that are listed, each with all its questions. */
+const LISTED_MESSAGES = 50;
 
 /** `report.md`: the table to paste first, then all else. */
 export function reportMarkdown(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
-  const { run, failures } = content;
-  const failed = failures.slice(0, LISTED_FAILURES).map(({ arm, conversation, question, stage, message }) => {
-    const place = `${markdownCode(arm)}, ${markdownCode(conversation)}, question ${question}, ${stage}`;
-    return `- ${place}: ${markdownCode(message)}`;
-  });
-  const more = failures.length - failed.length;
+  const groups = failureGroups(content.failures);
+  const failed = groups
+    .slice(0, LISTED_MESSAGES)
+    .flatMap(({ stage, message, count, places }) => [
+      `- ${count} in ${stage}: ${markdownCode(message)}`,
+      ...places.map(
+        ({ arm, conversation, questions }) =>
+          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}: ${questions.join(", ")}`,
+      ),
+    ]);
+  const more = groups.length - LISTED_MESSAGES;
   const sections = [
     `# ${markdownText(heading)}`,
     markdownText(about),
@@ -29,15 +36,15 @@ export function reportMarkdown(content: ReportContent): string {
     markdownTable(costTable(content)),
     markdownTable(priceTable(content)),
     ...categoryTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
-    ...(failures.length === 0
+    ...(groups.length === 0
       ? []
-      : ["## Questions that failed", [...failed, ...(more > 0 ? [`- ${more} more`] : [])].join("\n")]),
+      : ["## Questions that failed", [...failed, ...(more > 0 ? [`- ${more} more messages`] : [])].join("\n")]),
     "## How to read this",
     reportNotes(content)
       .map((note) => `- ${markdownText(note)}`)
       .join("\n"),
     "## Settings and machine",
-    runFacts(run)
+    runFacts(content.run)
       .map(({ name, value }) => `- ${name}: ${markdownCode(value)}`)
       .join("\n"),
   ];

@@ -1,5 +1,6 @@
 import { armLabel, groupArms } from "./arm-groups.js";
 import type { ArmSummary } from "./arm-summary.js";
+import { failureGroups } from "./failure-list.js";
 import { milliseconds, tokens } from "./figures.js";
 import { htmlTable } from "./html-table.js";
 import { Markup, markup } from "./markup.js";
@@ -12,8 +13,8 @@ import { armTables, categoryTables, comparisonTables, costTable, priceTable } fr
 import { reportTitle } from "./report-title.js";
 import type { FailedQuestion } from "./run-record.js";
 
-/** Failures that are listed; results.jsonl has all. */
-const LISTED_FAILURES = 200;
+/** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
+const LISTED_MESSAGES = 50;
 
 /** `report.html`: one file that asks for nothing else and runs nothing. */
 export function reportPage(content: ReportContent): string {
@@ -111,21 +112,21 @@ function timesOf(readme: ArmSummary, least: ArmSummary): string {
 }
 
 function failures(failed: readonly FailedQuestion[]): Markup | null {
-  if (failed.length === 0) return null;
-  const more = failed.length - LISTED_FAILURES;
-  const rows = failed.slice(0, LISTED_FAILURES).map(
-    ({ arm, conversation, question, stage, message, isWarmUp }) =>
-      markup`<tr><th scope="row">${arm}</th><td>${conversation}</td><td>${question}</td><td>${stage}${isWarmUp ? " (warm-up)" : ""}</td><td>${message}</td></tr>
-`,
-  );
+  const groups = failureGroups(failed);
+  if (groups.length === 0) return null;
+  const more = groups.length - LISTED_MESSAGES;
   return markup`<section>
 <h2>Questions that failed</h2>
-<div class="scroll" role="region" tabindex="0" aria-label="Questions that failed"><table class="words">
-<thead><tr><th scope="col">Arm</th><th scope="col">Conversation</th><th scope="col">Question</th><th scope="col">Stage</th><th scope="col">What happened</th></tr></thead>
-<tbody>${rows}</tbody></table></div>
-${
+${groups.slice(0, LISTED_MESSAGES).map(
+  ({ stage, message, count, places }) => markup`<p>${count} in ${stage}: <code>${message}</code></p>
+<ul class="notes">${places.map(
+    ({ arm, conversation, questions }) => markup`<li>${arm}, ${conversation}: ${questions.join(", ")}</li>
+`,
+  )}</ul>
+`,
+)}${
   more > 0
-    ? markup`<p>${more} more are in results.jsonl.</p>
+    ? markup`<p>${more} more messages are in results.jsonl.</p>
 `
     : null
 }</section>

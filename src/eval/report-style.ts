@@ -6,7 +6,7 @@ export const REPORT_STYLE = `
 --s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7;--s6:#ff8b98;--s7:#b4b6ff}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
+body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
 main{max-width:70rem;margin:0 auto;padding:2.5rem 1rem 4rem}
 h1{font-size:1.75rem;line-height:1.2;margin:0 0 .35rem;letter-spacing:-.01em}
 h2{font-size:1.2rem;margin:3rem 0 .75rem;letter-spacing:-.005em}
@@ -67,7 +67,6 @@ thead th:first-child{font-weight:600}
 tbody tr:first-child th,tbody tr:first-child td{border-top-color:transparent}
 tbody tr:not(.group):hover th,tbody tr:not(.group):hover td{background:var(--tint)}
 small{font-size:.8125rem}
-.words td,.words th{white-space:normal;text-align:left}
 details{margin:.75rem 0}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 details[open]>summary{margin-bottom:.75rem}
@@ -77,5 +76,5 @@ dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.2
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
 @media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}main{max-width:none;padding:0}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.7rem}figure,.panel,tr,.glance li{break-inside:avoid}h2{break-after:avoid}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels,.panels.even{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr,.glance li{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
 `;

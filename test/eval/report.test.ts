@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cachedOverTurns } from "../../src/eval/cached-over-turns.js";
+import { failureGroups } from "../../src/eval/failure-list.js";
 import { PRICES, type Price } from "../../src/eval/prices.js";
 import { renderReports } from "../../src/eval/report.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../src/eval/run-record.js";
@@ -116,7 +117,7 @@ describe("report.md", () => {
 
   it("lists what failed, settings and notes", () => {
     expect(markdown).toContain(
-      "- `single k=20 prefix-exact`, `conv-26`, question 2, engine: `the engine did not begin to answer within 60000 ms`",
+      "- 1 in engine: `the engine did not begin to answer within 60000 ms`\n  - `single k=20 prefix-exact`, `conv-26`: 2\n",
     );
     expect(markdown).toContain("- Seed: `1`");
     expect(markdown).toContain("Between arms: each arm has a simulated cache of its own.");
@@ -264,6 +265,36 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[], { prices:
   ];
   return [run, records, { prices: [{ ...price, provider: text, model: text, source: text, note: text }, ...PRICES] }];
 }
+
+describe("failureGroups", () => {
+  it("puts the same failures together, the most frequent first, and leaves none out", () => {
+    const failures = [
+      failedBy(README_ARM, 1, { stage: "search", message: "gone" }),
+      failedBy(README_ARM, 2, { message: "slow" }),
+      failedBy(EXACT_ARM, 2, { message: "slow" }),
+      failedBy(EXACT_ARM, 5, { message: "slow" }),
+      failedBy(EXACT_ARM, 5, { message: "slow", conversation: "conv-30" }),
+    ];
+    expect(failureGroups(failures)).toEqual([
+      {
+        stage: "engine",
+        message: "slow",
+        count: 4,
+        places: [
+          { arm: README_ARM.id, conversation: "conv-26", questions: [2] },
+          { arm: EXACT_ARM.id, conversation: "conv-26", questions: [2, 5] },
+          { arm: EXACT_ARM.id, conversation: "conv-30", questions: [5] },
+        ],
+      },
+      {
+        stage: "search",
+        message: "gone",
+        count: 1,
+        places: [{ arm: README_ARM.id, conversation: "conv-26", questions: [1] }],
+      },
+    ]);
+  });
+});
 
 describe("cachedOverTurns", () => {
   it("is cached ÷ prompt tokens of all conversations around each turn", () => {
