@@ -14,7 +14,7 @@ export interface BootstrapOptions {
   readonly resamples?: number | undefined;
 }
 
-export const RESAMPLES = 2_000;
+export const RESAMPLES = 1_000;
 const [LOW, HIGH] = [0.025, 0.975];
 
 /** The mean with its percentile bootstrap interval: values are drawn with replacement, as many as there are. Null of none. */

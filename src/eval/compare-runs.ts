@@ -1,8 +1,7 @@
 import { comparedCells } from "./compared-cells.js";
-import { COMPARED_MEASURES } from "./compared-measures.js";
+import { COMPARED_MEASURES, compareRecords } from "./compared-measures.js";
 import { markdownTable } from "./markdown-table.js";
 import { markdownCode } from "./markdown-text.js";
-import { pairedDifference, pairsOf } from "./paired-difference.js";
 import { questionKey } from "./question-measures.js";
 import type { ReportTable } from "./report-table.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "./run-record.js";
@@ -73,13 +72,10 @@ function leavesOf(value: object, path = ""): Map<string, string> {
 }
 
 function differences(common: readonly EvalArm[], a: ComparedRun, b: ComparedRun): ReportTable {
-  const rows = common.map((arm) => {
-    const found = COMPARED_MEASURES.map((measure) => ({
-      measure,
-      found: pairedDifference(pairsOf(ofArm(a, arm), ofArm(b, arm), measure.measure), { seed: a.run.seed }),
-    }));
-    return { title: arm.id, cells: comparedCells(found) };
-  });
+  const rows = common.map((arm) => ({
+    title: arm.id,
+    cells: comparedCells(compareRecords(ofArm(a, arm), ofArm(b, arm), a.run.seed)),
+  }));
   const columns = COMPARED_MEASURES.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
   return { caption: "B against A", rowsAre: "Arm", columns: ["In both", ...columns], groups: [{ title: "", rows }] };
 }

@@ -1,13 +1,6 @@
-import type { ComparedMeasure } from "./compared-measures.js";
+import type { MeasuredDifference } from "./compared-measures.js";
 import { signed, times, withInterval } from "./figures.js";
-import type { PairedDifference } from "./paired-difference.js";
 import type { Cell } from "./report-table.js";
-
-/** One measure of two sets of records, compared; null where nothing was measured in both. */
-export interface MeasuredDifference {
-  readonly measure: ComparedMeasure;
-  readonly found: PairedDifference | null;
-}
 
 /** A row of a table of differences: how many questions are in both, then each difference, and its ratio where the measure has one. */
 export function comparedCells(differences: readonly MeasuredDifference[]): Cell[] {

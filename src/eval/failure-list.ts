@@ -36,3 +36,8 @@ export function failureGroups(failures: readonly FailedQuestion[]): FailureGroup
     })
     .sort((a, b) => b.count - a.count);
 }
+
+/** `question 7`, `questions 7, 12`. */
+export function questionsText(questions: readonly number[]): string {
+  return `question${questions.length === 1 ? "" : "s"} ${questions.join(", ")}`;
+}

@@ -1,12 +1,11 @@
 import { type ArmSummary, summariseArms } from "./arm-summary.js";
-import type { MeasuredDifference } from "./compared-cells.js";
-import { COMPARED_MEASURES } from "./compared-measures.js";
-import { baselineOf, pairedDifference, pairsOf } from "./paired-difference.js";
+import { compareRecords, type MeasuredDifference } from "./compared-measures.js";
+import { baselineOf } from "./paired-difference.js";
 import type { Price } from "./prices.js";
 import { isFailed } from "./question-measures.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "./run-record.js";
 
-/** How far an arm is from the one that it is compared with, in all {@link COMPARED_MEASURES}. */
+/** How far an arm is from the one that it is compared with, in all measures that are compared. */
 export interface ArmComparison {
   readonly arm: EvalArm;
   readonly baseline: EvalArm;
@@ -44,11 +43,6 @@ function compareArms(run: RunRecord, records: readonly QuestionRecord[]): ArmCom
   return run.arms.flatMap((arm) => {
     const baseline = baselineOf(arm, run.arms);
     if (baseline === null) return [];
-    const [before, after] = [of(baseline), of(arm)];
-    const differences = COMPARED_MEASURES.map((measure) => ({
-      measure,
-      found: pairedDifference(pairsOf(before, after, measure.measure), { seed: run.seed }),
-    }));
-    return [{ arm, baseline, differences }];
+    return [{ arm, baseline, differences: compareRecords(of(baseline), of(arm), run.seed) }];
   });
 }

@@ -1,4 +1,4 @@
-import { failureGroups } from "./failure-list.js";
+import { failureGroups, questionsText } from "./failure-list.js";
 import { markdownTable } from "./markdown-table.js";
 import { markdownCode, markdownText } from "./markdown-text.js";
 import type { ReportContent } from "./report-content.js";
@@ -20,7 +20,7 @@ export function reportMarkdown(content: ReportContent): string {
       `- ${count} in ${stage}: ${markdownCode(message)}`,
       ...places.map(
         ({ arm, conversation, questions }) =>
-          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}: ${questions.join(", ")}`,
+          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
       ),
     ]);
   const more = groups.length - LISTED_MESSAGES;

@@ -1,6 +1,6 @@
 import { armLabel, groupArms } from "./arm-groups.js";
 import type { ArmSummary } from "./arm-summary.js";
-import { failureGroups } from "./failure-list.js";
+import { failureGroups, questionsText } from "./failure-list.js";
 import { milliseconds, tokens } from "./figures.js";
 import { htmlTable } from "./html-table.js";
 import { Markup, markup } from "./markup.js";
@@ -120,7 +120,7 @@ function failures(failed: readonly FailedQuestion[]): Markup | null {
 ${groups.slice(0, LISTED_MESSAGES).map(
   ({ stage, message, count, places }) => markup`<p>${count} in ${stage}: <code>${message}</code></p>
 <ul class="notes">${places.map(
-    ({ arm, conversation, questions }) => markup`<li>${arm}, ${conversation}: ${questions.join(", ")}</li>
+    ({ arm, conversation, questions }) => markup`<li>${arm}, ${conversation}, ${questionsText(questions)}</li>
 `,
   )}</ul>
 `,

@@ -117,11 +117,11 @@ describe("report.md", () => {
 
   it("lists what failed, settings and notes", () => {
     expect(markdown).toContain(
-      "- 1 in engine: `the engine did not begin to answer within 60000 ms`\n  - `single k=20 prefix-exact`, `conv-26`: 2\n",
+      "- 1 in engine: `the engine did not begin to answer within 60000 ms`\n  - `single k=20 prefix-exact`, `conv-26`, question 2\n",
     );
     expect(markdown).toContain("- Seed: `1`");
     expect(markdown).toContain("Between arms: each arm has a simulated cache of its own.");
-    expect(markdown).toContain("The first 1 questions of each arm warmed the engine up");
+    expect(markdown).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
     expect(markdown).toMatch(/Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Judged right\. That is not zero\./);
   });
 
