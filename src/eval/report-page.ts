@@ -78,8 +78,12 @@ ${failures(content.failures)}<section>
 `.source;
 }
 
-/** Per group, the arm that leaves least to prefill beside Mem0’s README; nothing where that was not measured. */
-function glance({ summaries }: ReportContent): Markup | null {
+/**
+ * Per group, the arm that leaves least to prefill beside Mem0’s README; nothing where that was not measured, and nothing of a partial run,
+ * whose arms did not answer the same questions.
+ */
+function glance({ run, summaries }: ReportContent): Markup | null {
+  if (run.finishedAt === null) return null;
   const cards = groupArms(summaries, ({ arm }) => arm).flatMap(({ title, arms }) => {
     const readme = arms.find(({ arm }) => arm.policy === "readme");
     const least = leastUncached(arms.filter((summary) => summary !== readme));

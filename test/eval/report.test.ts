@@ -180,6 +180,9 @@ describe("report.html", () => {
       expect(report).toContain("Partial run.");
       expect(report).toContain("4 records so far, and 1 arm behind the others.");
     }
+    // What arms came to is set side by side at the top only where they answered the same questions.
+    expect(page).toContain('<ul class="glance">');
+    expect(html).not.toContain('<ul class="glance">');
   });
 
   it("is the same for the same run, and there for one without records or arms", () => {
