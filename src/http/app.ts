@@ -1,5 +1,5 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
@@ -75,13 +75,18 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       ...c.get("composed"),
     });
   });
-  const limit = bodyLimit({
-    maxSize: parts.maxBodyBytes,
-    onError: (c) => {
-      const message = `must be at most ${parts.maxBodyBytes} bytes`;
-      return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
-    },
-  });
+  const tooLong = (c: Context) => {
+    const message = `must be at most ${parts.maxBodyBytes} bytes`;
+    return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
+  };
+  const counted = bodyLimit({ maxSize: parts.maxBodyBytes, onError: tooLong });
+  const limit: MiddlewareHandler = (c, next) => {
+    const { headers } = c.req.raw;
+    const length = headers.get("content-length");
+    if (length === null || headers.has("transfer-encoding")) return counted(c, next);
+    // The length is told, and HTTP holds the sender to it. Counting would open the body as a stream, which costs more than reading it.
+    return Number(length) > parts.maxBodyBytes ? Promise.resolve(tooLong(c)) : next();
+  };
   const pretty = prettyJSON({ space: 2 });
   // A batch keeps limits of its own, and is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));

@@ -58,7 +58,7 @@ export class SqliteStore implements Store {
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database.orm);
-    this.#times = new FirstTokenTimes(database.orm);
+    this.#times = new FirstTokenTimes(database);
   }
 
   loadScope(scope: Scope): LoadedScope {
