@@ -1,10 +1,10 @@
-import OpenAI, { APIError } from "openai";
-import { describe, expect, it, vi } from "vitest";
+import OpenAI from "openai";
+import { describe, expect, it } from "vitest";
 import { streamFixture } from "../engines/fixture.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer, sendAnthropic, streamAnthropic } from "./anthropic-server.js";
+import { clientOf, errorOf, observedBy } from "./chat-client.js";
 import { servedApp } from "./served-app.js";
-import { storedRows } from "./stored-rows.js";
 
 const TEA = "Ada drinks green tea";
 const TOOL = { type: "function" as const, function: { name: "brew", parameters: { type: "object", properties: {} } } };
@@ -14,20 +14,12 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
   const anthropic = anthropicServer();
   const app = servedApp({
     source: () => answeringSource([TEA]),
+    upstream: anthropic,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return anthropic.url;
-      },
       MEMSTEM_UPSTREAM_API: "anthropic",
     },
   });
-  const client = (headers: Record<string, string> = {}) =>
-    new OpenAI({
-      baseURL: `${app.base}/v1`,
-      apiKey: "sk-ant-of-the-client",
-      maxRetries: 0,
-      defaultHeaders: { connection: "close", "x-memstem-user": "ada", ...headers },
-    });
+  const client = (headers: Record<string, string> = {}) => clientOf(app, { "x-memstem-user": "ada", ...headers });
   const ask = {
     model: "claude-opus-4-8",
     messages: [
@@ -35,21 +27,6 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
       { role: "user" as const, content: "Which tea?" },
     ],
   };
-  const observed = () =>
-    vi.waitFor(() => {
-      const stored = storedRows(app.database).get("requests")?.[0]?.["observed"];
-      expect(stored).toBeTypeOf("string");
-      return JSON.parse(String(stored)) as Record<string, number>;
-    });
-  const errorOf = async (attempt: Promise<unknown>): Promise<APIError> => {
-    const error = await attempt.then(
-      () => expect.fail("succeeded"),
-      (raised: unknown) => raised,
-    );
-    if (error instanceof APIError) return error;
-    throw error;
-  };
-
   it("gets an answer to a prompt with the user's memories, sent as /v1/messages with marks and the key where it wants it", async () => {
     const asked = client().chat.completions.create({ ...ask, max_completion_tokens: 50, user: "u", tools: [TOOL] });
     const { data, response } = await asked.withResponse();
@@ -58,7 +35,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
     expect(data.usage).toMatchObject({ cache_creation_input_tokens: 188, cache_read_input_tokens: 2000 });
     const [call] = anthropic.calls;
     expect(call).toMatchObject({ method: "POST", url: "/v1/messages" });
-    expect(call?.headers).toMatchObject({ "x-api-key": "sk-ant-of-the-client", "anthropic-version": "2023-06-01" });
+    expect(call?.headers).toMatchObject({ "x-api-key": "sk-of-the-client", "anthropic-version": "2023-06-01" });
     expect(call?.headers.authorization).toBeUndefined();
     expect(call?.body).toMatchObject({ model: ask.model, max_tokens: 50, metadata: { user_id: "u" } });
     expect(call?.body["tools"]).toEqual([{ name: "brew", input_schema: TOOL.function.parameters }]);
@@ -67,7 +44,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
     expect(said.match(/cache_control/g)?.length).toBeGreaterThanOrEqual(1);
     expect(response.headers.get("x-memstem-cached-tokens")).toBe("2000");
     expect(response.headers.get("x-request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
-    expect(await observed()).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
+    expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
   });
 
   it.each([true, false])(
@@ -95,7 +72,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
       expect(usages).toHaveLength(include_usage ? 1 : 0);
       expect(anthropic.calls[0]?.body["stream"]).toBe(true);
       expect(anthropic.calls[0]?.body).not.toHaveProperty("stream_options");
-      expect(await observed()).toEqual({ promptTokens: 2572, cachedTokens: 2000, ttftMs: expect.any(Number) });
+      expect(await observedBy(app)).toEqual({ promptTokens: 2572, cachedTokens: 2000, ttftMs: expect.any(Number) });
     },
   );
 
@@ -190,7 +167,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
       { id: "claude-opus-4-8", object: "model", created: 1_739_923_200, owned_by: "anthropic" },
     ]);
     expect(anthropic.calls[0]).toMatchObject({ method: "GET", url: "/v1/models?limit=1000" });
-    expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-ant-of-the-client" });
+    expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-of-the-client" });
   });
 
   it("may name Anthropic's version and key itself", async () => {
@@ -203,10 +180,8 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
 describe("with a key of the service's own", () => {
   const anthropic = anthropicServer();
   const app = servedApp({
+    upstream: anthropic,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return anthropic.url;
-      },
       MEMSTEM_UPSTREAM_API: "anthropic",
       MEMSTEM_UPSTREAM_API_KEY: "sk-ant-of-the-service",
     },
