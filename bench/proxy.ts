@@ -152,7 +152,7 @@ console.log(
 );
 const rounds = Number(process.env["ROUNDS"] ?? 0);
 await measure(1, rounds || 100, 5, false);
-await measure(32, rounds || 12, 50, false);
+await measure(32, Math.min(rounds || 12, 12), 50, false);
 await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
