@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { anthropicUpstream } from "../engines/anthropic-upstream.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
 import { embedded } from "../engines/embedded-adapter.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded-engine.js";
@@ -45,10 +46,17 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
 
 /** The engine that chats are sent on to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
-  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack } = settings;
-  const upstream = inside ?? (url === undefined ? null : openUpstream({ url, apiKey, timeoutMs }));
+  const upstream = inside ?? openConfiguredUpstream(settings);
   if (upstream === null) return null;
+  const { writeBack } = settings;
   return { upstream, readUsage: ENGINES[engineFamilyOf(settings)].readUsage, writeBack: writeBack === "on" };
+}
+
+function openConfiguredUpstream(settings: Settings): Upstream | null {
+  const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs } = settings;
+  if (url === undefined) return null;
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs });
+  return anthropicUpstream(openUpstream({ url, timeoutMs }), { apiKey, now: Date.now });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */

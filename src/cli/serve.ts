@@ -3,6 +3,7 @@ import { pino } from "pino";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
+import { JoinedHead } from "../http/joined-head.js";
 import { assemble, openChatEngine, openEngineInside } from "./assemble.js";
 import type { Settings } from "./settings.js";
 import { sourceOf } from "./settings.js";
@@ -69,8 +70,10 @@ type Server = ReturnType<typeof serve>;
 
 function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<{ server: Server; port: number }> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname: settings.host, port: settings.port }, ({ port }) =>
-      resolve({ server, port }),
+    const serverOptions = { ServerResponse: JoinedHead };
+    const server = serve(
+      { fetch: app.fetch, hostname: settings.host, port: settings.port, serverOptions },
+      ({ port }) => resolve({ server, port }),
     );
     server.once("error", reject);
   });

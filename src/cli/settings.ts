@@ -148,6 +148,11 @@ const SETTINGS = {
     "base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none",
     url.optional(),
   ),
+  upstreamApi: setting(
+    "MEMSTEM_UPSTREAM_API",
+    "what it speaks: openai, or anthropic for Anthropic's own API, which chats are then converted for",
+    z.enum(["openai", "anthropic"]).default("openai"),
+  ),
   upstreamApiKey: setting(
     "MEMSTEM_UPSTREAM_API_KEY",
     "its API key; default: the client's own goes there",
@@ -204,6 +209,13 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     if (settings.upstreamUrl !== undefined)
       issues.push({ field: SETTINGS.upstreamUrl.variable, message: "cannot be had with MEMSTEM_ENGINE=embedded" });
   }
+  if (settings.upstreamApi === "anthropic") {
+    const { upstreamApi, upstreamUrl, engineFamily } = SETTINGS;
+    if (settings.upstreamUrl === undefined)
+      issues.push({ field: upstreamApi.variable, message: `needs ${upstreamUrl.variable}` });
+    if (engineFamilyOf(settings) !== "anthropic")
+      issues.push({ field: engineFamily.variable, message: `is anthropic with ${upstreamApi.variable}=anthropic` });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
@@ -221,9 +233,14 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
   return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
 }
 
-/** Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart. */
-export function engineFamilyOf({ engine, engineFamily }: Settings): EngineName {
-  return engine === "embedded" && engineFamily === "generic" ? "vllm" : engineFamily;
+/**
+ * Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart. Anthropic's API has
+ * Anthropic's models behind it.
+ */
+export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings): EngineName {
+  if (engineFamily !== "generic") return engineFamily;
+  if (engine === "embedded") return "vllm";
+  return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
 }
 
 /** How long the settings say that an engine keeps what it cached. */

@@ -87,9 +87,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   app.notFound((c) => answerProblem(c, notFound(c)));
 
   app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
-    const request = wire.readCompose(c.req.valid("json"));
-    // Only a search can be cut short, and a signal costs more than most that a request does.
-    const answer = await memstem.compose(request, request.memories === null ? c.req.raw.signal : undefined);
+    const answer = await memstem.compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
     c.set("composed", {
       requestId: answer.requestId,
       totalTokens: answer.plan.totalTokens,

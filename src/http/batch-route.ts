@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context, Env } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
+import { linkedSignal } from "../service/linked-signal.js";
 import type { Memstem } from "../service/memstem.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
@@ -65,7 +66,7 @@ async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
   const stop = new AbortController();
-  const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
+  const signal = linkedSignal(stop.signal, c.req.raw.signal).signal;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {

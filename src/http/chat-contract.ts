@@ -52,14 +52,23 @@ export const chatHeaders = z.object({
 /** Everything but `memstem` goes upstream, whatever it is. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
+/** Made once: a schema is compiled when it is first used. */
+const namedIn = {
+  user: { name: HEADERS.user, schema: z.object({ [HEADERS.user]: headerText.pipe(field.userId) }) },
+  conversation: {
+    name: HEADERS.conversation,
+    schema: z.object({ [HEADERS.conversation]: headerText.pipe(field.conversationId) }),
+  },
+};
+const userOnly = z.object({ user: field.userId });
 
 /** A chat completion's body and headers. Throws {@link InvalidRequestError} for what is wrong with what it says to memstem. */
 export function readChat(given: unknown, headers: Headers, query: string): ChatRequest {
   const { memstem, ...body } = readOptions(chatFields, given);
   const { user_id, write_back, ...settings } = memstem ?? {};
-  const userId = agreed(headerIn(headers, HEADERS.user, field.userId), "memstem.user_id", user_id) ?? readUser(body);
+  const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
   const conversation_id = agreed(
-    headerIn(headers, HEADERS.conversation, field.conversationId),
+    headerIn(headers, namedIn.conversation),
     "memstem.conversation_id",
     settings.conversation_id,
   );
@@ -83,10 +92,13 @@ interface NamedValue<T> {
   readonly value: T;
 }
 
-function headerIn<T>(headers: Headers, name: string, schema: z.ZodType<T, string>): NamedValue<T> | null {
+function headerIn<T>(
+  headers: Headers,
+  { name, schema }: { readonly name: string; readonly schema: z.ZodType<Record<string, T>> },
+): NamedValue<T> | null {
   const given = headers.get(name);
   if (given === null) return null;
-  return { name, value: readOptions(z.object({ [name]: headerText.pipe(schema) }), { [name]: given })[name] as T };
+  return { name, value: readOptions(schema, { [name]: given })[name] as T };
 }
 
 /** What a header and the body say: an identity is given, never guessed, so the two may not differ. */
@@ -98,7 +110,7 @@ function agreed<T>(header: NamedValue<T> | null, field: string, given: T | null 
 
 /** `user` as OpenAI has it, where nothing else names the user. */
 function readUser({ user }: { readonly user?: unknown }): UserId {
-  if (user !== undefined && user !== null) return readOptions(z.object({ user: field.userId }), { user }).user;
+  if (user !== undefined && user !== null) return readOptions(userOnly, { user }).user;
   const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, or in the body's user`;
   throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
 }

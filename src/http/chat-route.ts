@@ -2,6 +2,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
 import { UpstreamError } from "../service/errors.js";
+import { linkedSignal } from "../service/linked-signal.js";
 import type { Memstem } from "../service/memstem.js";
 import * as wire from "./chat-contract.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
@@ -42,7 +43,7 @@ export function addChatRoutes(app: OpenAPIHono<ChatEnvironment>, parts: ChatRout
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const stop = new AbortController();
-    const signal = AbortSignal.any([stop.signal, c.req.raw.signal]);
+    const { signal } = linkedSignal(stop.signal, c.req.raw.signal);
     const answer = await chat.models(queryOf(c), [...c.req.raw.headers], signal);
     return responseOf(answer, headersOf(answer), stop, onFault);
   });
@@ -53,7 +54,7 @@ async function complete(c: Context<ChatEnvironment>, chat: Chat, onFault: (error
   if (given === undefined) return answerProblem(c, notJson());
   const request = wire.readChat(given, c.req.raw.headers, queryOf(c));
   const stop = new AbortController();
-  const answer = await chat.complete(request, AbortSignal.any([stop.signal, c.req.raw.signal]));
+  const answer = await chat.complete(request, linkedSignal(stop.signal, c.req.raw.signal).signal);
   const { composed } = answer;
   if (composed !== null) {
     c.set("composed", {

@@ -1,4 +1,5 @@
 import type { AgentId, ChatMessage, UserId } from "../core/index.js";
+import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
@@ -72,7 +73,13 @@ export class Chat {
 
   /** Rejects with {@link UpstreamError} where the engine does not answer, and where the store does not. `signal`: the client is gone. */
   async complete(request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
-    const composed = request.compose === null ? null : await this.parts.memstem.compose(request.compose, signal);
+    const composed =
+      request.compose === null
+        ? null
+        : await this.parts.memstem.compose(
+            { ...request.compose, marksElsewhere: anthropicMarksElsewhere(request.body) },
+            signal,
+          );
     const started = this.parts.clock();
     if (signal.aborted) this.#neverServed(request, composed);
     try {

@@ -47,6 +47,8 @@ export interface AnswerForm {
   readonly prompt: boolean;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
+  /** Cache marks that the request to the engine has outside its messages. */
+  readonly marksElsewhere: number;
 }
 
 /** What was composed, as an answer needs it. */
@@ -67,7 +69,7 @@ export function composeAnswer(
 ): ComposeAnswer {
   const { requestId, messages, annotations } = composed;
   const served = { ...composed, head: composed.head.length, annotations: annotations.length, plan };
-  const emitted = form.engine.emit(enginePrompt(served));
+  const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
   return {
     requestId,
     messages: emitted.messages,

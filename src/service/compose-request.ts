@@ -39,6 +39,8 @@ export interface ComposeRequest {
   readonly annotations: AnnotationSettings;
   /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
+  /** Cache marks that the request to the engine has outside its messages, on tools say. Default 0. */
+  readonly marksElsewhere?: number;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
 }

@@ -48,8 +48,14 @@ export function composeIn(
   const { store, defaults, countTokens } = parts;
   const { state } = working;
   // In which form it is answered is no part of what was asked for.
-  const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
-  const form = { prompt: request.prompt, engine: parts.engines[request.engine ?? defaults.engineFamily] };
+  const body = digestOf(
+    JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined, marksElsewhere: undefined }),
+  );
+  const form = {
+    prompt: request.prompt,
+    engine: parts.engines[request.engine ?? defaults.engineFamily],
+    marksElsewhere: request.marksElsewhere ?? 0,
+  };
   if (request.requestId !== null) {
     const answered = store.findRequest(scope, request.requestId);
     if (answered !== null) {

@@ -19,9 +19,18 @@ export class EngineLaw {
     private readonly configured: EngineModel,
   ) {}
 
+  /** The store is asked for the law when the cost is first looked at: few prompts need it. */
   get model(): EngineModel {
-    const law = this.law;
-    return law === null ? this.configured : { ...this.configured, cost: law };
+    const { configured } = this;
+    const measured = () => this.law ?? configured.cost;
+    let cost: EngineModel["cost"] | undefined;
+    return {
+      ...configured,
+      get cost() {
+        cost ??= measured();
+        return cost;
+      },
+    };
   }
 
   /** The law that was measured; null while the configured one holds. */

@@ -30,20 +30,18 @@ export interface LookupParts {
 /**
  * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails (ARCHITECTURE.md, "fails
  * open"); the source keeps its own deadline.
- *
- * @param signal asked for only where the source is: signals cost more than most that a request does
  */
 export async function lookUpMemories(
   { source, maxMemoryCharacters }: LookupParts,
   scope: Scope,
   request: ComposeRequest,
-  signal: () => AbortSignal,
+  signal: AbortSignal,
 ): Promise<MemoryLookup> {
   if (request.memories !== null) return withinLength(request.memories, maxMemoryCharacters);
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    return withinLength(await source.search({ scope, query, topK: request.topK }, signal()), maxMemoryCharacters);
+    return withinLength(await source.search({ scope, query, topK: request.topK }, signal), maxMemoryCharacters);
   } catch (error) {
     if (error instanceof MemorySourceError) return { failed: error, query };
     throw error;

@@ -30,6 +30,7 @@ import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
 import { forgetIn } from "./forgetting.js";
+import { linkedSignal } from "./linked-signal.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { UserQueues } from "./user-queues.js";
@@ -80,9 +81,7 @@ export class Memstem {
   compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
     return this.#stored(request.userId, async () => {
-      const lookup = this.#isAnswered(scope, request)
-        ? { found: [] }
-        : await lookUpMemories(this.#lookup, scope, request, () => this.#signal(signal));
+      const lookup = this.#isAnswered(scope, request) ? { found: [] } : await this.#lookUp(scope, request, signal);
       return this.#committed(this.#composeIn(scope, { request, lookup, order: null }));
     });
   }
@@ -124,7 +123,7 @@ export class Memstem {
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
     const scope = scopeOf(request.userId, request.agentId);
     if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
-    return lookUpMemories(this.#lookup, scope, request, () => this.#signal(signal));
+    return this.#lookUp(scope, request, signal);
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
@@ -144,7 +143,8 @@ export class Memstem {
     if (source === null) {
       return Promise.reject(new MemorySourceError("none", { kind: "unsupported", operation: "add memories" }));
     }
-    return this.#queues.run(userId, () => source.add(scopeOf(userId, agentId), memories, this.#signal(signal)));
+    const add = (stop: AbortSignal) => source.add(scopeOf(userId, agentId), memories, stop);
+    return this.#queues.run(userId, () => this.#untilClosing(signal, add));
   }
 
   /**
@@ -230,7 +230,7 @@ export class Memstem {
       // An agent's scope that was looked at but never stored would else go on without knowing.
       this.#scopes.dropUser(TENANT, userId);
       const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#signal()) : null;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#closing.signal) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
   }
@@ -240,7 +240,8 @@ export class Memstem {
     return this.#queues.run(userId, async () => {
       this.#scopes.dropUser(TENANT, userId);
       const scopes = this.parts.store.deleteUser(TENANT, userId);
-      if (this.parts.source?.owned) await this.parts.source.deleteUser({ tenant: TENANT, userId }, this.#signal());
+      if (this.parts.source?.owned)
+        await this.parts.source.deleteUser({ tenant: TENANT, userId }, this.#closing.signal);
       return { userId, scopes };
     });
   }
@@ -287,8 +288,15 @@ export class Memstem {
     return outcome.answer;
   }
 
-  #signal(signal?: AbortSignal): AbortSignal {
-    return signal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, signal]);
+  #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    return this.#untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+  }
+
+  /** Does what a caller's signal ends, or the service's own end. */
+  async #untilClosing<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+    if (signal === undefined) return await work(this.#closing.signal);
+    const either = linkedSignal(this.#closing.signal, signal);
+    return await work(either.signal).finally(either.release);
   }
 }
 

@@ -92,6 +92,7 @@ describe("the settings", () => {
     ["MEMSTEM_COST", "{"],
     ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMSTEM_ENGINE_FAMILY", "gpt"],
+    ["MEMSTEM_UPSTREAM_API", "gemini"],
     ["MEMSTEM_ENGINE", "vllm"],
     ["MEMSTEM_ENGINE_SLOTS", "0"],
     ["MEMSTEM_CONTEXT_TOKENS", "8k"],
@@ -121,6 +122,14 @@ describe("the settings", () => {
     expect(engineFamilyOf(readSettings(inside))).toBe("vllm");
     expect(engineFamilyOf(readSettings({ ...inside, MEMSTEM_ENGINE_FAMILY: "llamacpp" }))).toBe("llamacpp");
     expect(engineFamilyOf(readSettings({}))).toBe("generic");
+  });
+
+  it("send prompts to Anthropic's own API in Anthropic's form, and to nothing else there", () => {
+    const own = { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: "https://api.anthropic.com/v1" };
+    expect(engineFamilyOf(readSettings(own))).toBe("anthropic");
+    expect(engineFamilyOf(readSettings({ ...own, MEMSTEM_ENGINE_FAMILY: "anthropic" }))).toBe("anthropic");
+    expect(wrongIn({ ...own, MEMSTEM_ENGINE_FAMILY: "vllm" })).toEqual(["MEMSTEM_ENGINE_FAMILY"]);
+    expect(wrongIn({ MEMSTEM_UPSTREAM_API: "anthropic" })).toEqual(["MEMSTEM_UPSTREAM_API"]);
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

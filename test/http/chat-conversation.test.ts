@@ -1,6 +1,7 @@
-import OpenAI from "openai";
+import type OpenAI from "openai";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { answeringSource } from "./answering-source.js";
+import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
 import { servedApp } from "./served-app.js";
 import { storedRows } from "./stored-rows.js";
@@ -32,20 +33,11 @@ describe.each([true, false])("a conversation through the proxy, streamed: %s", (
   const source = answeringSource([]);
   const app = servedApp({
     source: () => source,
-    environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
+    upstream: engine,
   });
 
   it("only grows, and what is expected to be cached is what the engine finds", async () => {
-    const client = new OpenAI({
-      baseURL: `${app.base}/v1`,
-      apiKey: "sk",
-      maxRetries: 0,
-      defaultHeaders: { connection: "close", "x-memstem-user": "ada", "x-memstem-conversation": "c-1" },
-    });
+    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "c-1" });
     const history: Message[] = [{ role: "system", content: "You know Ada well, and say so in few words." }];
     for (const [turn, question] of QUESTIONS.entries()) {
       source.found = FACTS.slice(turn * 4, turn * 4 + 12).reverse();

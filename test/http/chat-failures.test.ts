@@ -1,42 +1,22 @@
-import OpenAI, { APIError } from "openai";
+import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
 import { indexResult } from "../../src/http/contracts.js";
 import { openAiProblemSchema } from "../../src/http/openai-problem.js";
 import { MemorySourceError } from "../../src/memory/memory-source.js";
 import { answeringSource } from "./answering-source.js";
+import { ask, clientOf, errorOf } from "./chat-client.js";
 import { openAiEngine, openEvents, sendJson, streamedAnswer } from "./openai-engine.js";
-import { type ServedApp, servedApp } from "./served-app.js";
+import { servedApp } from "./served-app.js";
 
 const TEA = "Ada drinks green tea";
-
-const clientOf = (app: ServedApp, headers: Record<string, string> = { "x-memstem-user": "ada" }) =>
-  new OpenAI({
-    baseURL: `${app.base}/v1`,
-    apiKey: "sk-of-the-client",
-    maxRetries: 0,
-    defaultHeaders: { connection: "close", ...headers },
-  });
-const ask = (content: string) => ({ model: "stub-1", messages: [{ role: "user" as const, content }] });
-
-/** The error that OpenAI's client raises. */
-async function errorOf(attempt: Promise<unknown>): Promise<APIError> {
-  const error = await attempt.then(
-    () => expect.fail("succeeded"),
-    (raised: unknown) => raised,
-  );
-  if (error instanceof APIError) return error;
-  throw error;
-}
 
 describe("a chat that fails", () => {
   const engine = openAiEngine();
   const source = answeringSource([TEA]);
   const app = servedApp({
     source: () => source,
+    upstream: engine,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return engine.url;
-      },
       MEMSTEM_UPSTREAM_TIMEOUT_MS: "300",
     },
   });

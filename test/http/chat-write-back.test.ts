@@ -11,10 +11,8 @@ describe("writing an exchange back", () => {
   const source = answeringSource([TEA]);
   const app = servedApp({
     source: () => source,
+    upstream: engine,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return engine.url;
-      },
       MEMSTEM_WRITE_BACK: "on",
       MEMSTEM_SOURCE: "rest",
       MEMSTEM_MEM0_URL: "http://127.0.0.1:1",

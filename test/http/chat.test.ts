@@ -1,6 +1,6 @@
-import OpenAI from "openai";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { answeringSource } from "./answering-source.js";
+import { ask, clientOf, observedBy } from "./chat-client.js";
 import {
   MODELS,
   openAiEngine,
@@ -11,31 +11,11 @@ import {
   wholeAnswer,
 } from "./openai-engine.js";
 import { OpenApiDocument } from "./openapi-document.js";
-import { type ServedApp, servedApp } from "./served-app.js";
-import { storedRows } from "./stored-rows.js";
+import { servedApp } from "./served-app.js";
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
 const SECTION = `<memories>\n[1] ${TEA}\n[2] ${PARIS}\n</memories>`;
-
-/** OpenAI's client with nothing changed but its address, and the user's name in a header. */
-function clientOf(app: ServedApp, headers: Record<string, string> = { "x-memstem-user": "ada" }): OpenAI {
-  return new OpenAI({
-    baseURL: `${app.base}/v1`,
-    apiKey: "sk-of-the-client",
-    maxRetries: 0,
-    defaultHeaders: { connection: "close", ...headers },
-  });
-}
-
-const ask = (content: string) => ({ model: "stub-1", messages: [{ role: "user" as const, content }] });
-/** What the engine reported of the first request, once it is stored. */
-const observed = (app: ServedApp) =>
-  vi.waitFor(() => {
-    const stored = storedRows(app.database).get("requests")?.[0]?.["observed"];
-    expect(stored).toBeTypeOf("string");
-    return JSON.parse(String(stored)) as Record<string, number>;
-  });
 
 async function chunksOf<T>(stream: AsyncIterable<T>): Promise<T[]> {
   const chunks: T[] = [];
@@ -48,11 +28,7 @@ describe("OpenAI's own client, with another base URL", () => {
   const source = answeringSource([TEA, PARIS]);
   const app = servedApp({
     source: () => source,
-    environment: {
-      get MEMSTEM_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
+    upstream: engine,
   });
 
   it("gets the engine's answer to a prompt with the user's memories", async () => {
@@ -190,7 +166,7 @@ describe("OpenAI's own client, with another base URL", () => {
       stream: true,
     });
     expect(exchange).toEqual({ status: 200, contentType: "text/event-stream; charset=utf-8", text: sent });
-    expect(await observed(app)).toEqual({
+    expect(await observedBy(app)).toEqual({
       promptTokens: expect.any(Number),
       cachedTokens: 0,
       ttftMs: expect.any(Number),
@@ -209,8 +185,8 @@ describe("OpenAI's own client, with another base URL", () => {
       for await (const { usage } of stream) if (usage) usages.push(usage);
       expect(usages).toHaveLength(wanted.include_usage ? 1 : 0);
       expect(engine.requests[0]?.body.stream_options).toEqual(wanted);
-      expect(await observed(app)).toMatchObject(wanted.include_usage ? { cachedTokens: 0 } : {});
-      expect((await observed(app))["ttftMs"]).toBeGreaterThan(0);
+      expect(await observedBy(app)).toMatchObject(wanted.include_usage ? { cachedTokens: 0 } : {});
+      expect((await observedBy(app))["ttftMs"]).toBeGreaterThan(0);
     },
   );
 
@@ -245,7 +221,7 @@ describe("OpenAI's own client, with another base URL", () => {
     engine.behave((_request, response) => sendEvents(response, chunks));
     const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
     expect(await chunksOf(stream)).toEqual(chunks);
-    expect((await observed(app))["ttftMs"]).toBeGreaterThan(0);
+    expect((await observedBy(app))["ttftMs"]).toBeGreaterThan(0);
   });
 
   it("leaves none of its words in the log", async () => {

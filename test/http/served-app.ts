@@ -9,6 +9,7 @@ import { assemble, openChatEngine } from "../../src/cli/assemble.js";
 import { readSettings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
+import { JoinedHead } from "../../src/http/joined-head.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/memstem.js";
@@ -42,6 +43,8 @@ export interface ServedApp {
 export interface Serving {
   /** Default: none, so that memories come in the request. */
   readonly source?: (dataDir: string) => MemorySource;
+  /** The engine behind `/v1`, whose address may change with every test. Default: none. */
+  readonly upstream?: { readonly url: string };
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -56,7 +59,12 @@ export function servedApp(serving: Serving = {}): ServedApp {
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-http-"));
-    const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...serving.environment });
+    const settings = readSettings({
+      MEMSTEM_DATA_DIR: dataDir,
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_UPSTREAM_URL: serving.upstream?.url,
+      ...serving.environment,
+    });
     memstem = assemble(settings, serving.source?.(dataDir) ?? null);
     const app = createApp({
       memstem,
@@ -69,9 +77,13 @@ export function servedApp(serving: Serving = {}): ServedApp {
       clock: () => performance.now(),
     });
     base = await new Promise<string>((resolve) => {
-      server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
-        resolve(`http://127.0.0.1:${port}`),
-      );
+      const options = {
+        fetch: app.fetch,
+        hostname: "127.0.0.1",
+        port: 0,
+        serverOptions: { ServerResponse: JoinedHead },
+      };
+      server = serve(options, ({ port }: AddressInfo) => resolve(`http://127.0.0.1:${port}`));
     });
   });
   afterEach(async () => {
