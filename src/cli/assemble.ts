@@ -14,7 +14,8 @@ import type { MemorySource } from "../memory/memory-source.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
-import { openDatabase } from "../store/open-database.js";
+import { StoredApiKeys } from "../store/api-keys.js";
+import { type OpenDatabase, openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
@@ -22,8 +23,26 @@ import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
+  return assembleOn(openDataDir(settings), settings, source);
+}
+
+/** The same with the API keys of its database, which are open for as long as the service is. */
+export function assembleWithKeys(
+  settings: Settings,
+  source: MemorySource | null = openSource(settings),
+): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
+  const database = openDataDir(settings);
+  return { memstem: assembleOn(database, settings, source), keys: new StoredApiKeys(database.orm) };
+}
+
+/** The database in the data directory. Throws `DatabaseOpenError`. */
+export function openDataDir({ dataDir }: Settings): OpenDatabase {
+  return openDatabase(join(dataDir, "memstem.db"));
+}
+
+function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySource | null): Memstem {
   return new Memstem({
-    store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
+    store: new SqliteStore(database),
     source,
     defaults: {
       policy: settings.policy,
@@ -39,6 +58,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
+    maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }
 

@@ -47,6 +47,8 @@ export interface AnswerForm {
   readonly prompt: boolean;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
+  /** What the tenant's cache salts are made of. */
+  readonly cacheSecret: string;
 }
 
 /** What was composed, as an answer needs it. */
@@ -66,7 +68,13 @@ export function composeAnswer(
   form: AnswerForm,
 ): ComposeAnswer {
   const { requestId, messages, annotations } = composed;
-  const served = { ...composed, head: composed.head.length, annotations: annotations.length, plan };
+  const served = {
+    ...composed,
+    head: composed.head.length,
+    annotations: annotations.length,
+    plan,
+    cacheSecret: form.cacheSecret,
+  };
   const emitted = form.engine.emit(enginePrompt(served));
   return {
     requestId,

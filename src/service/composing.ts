@@ -16,6 +16,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { MemstemParts } from "./memstem-parts.js";
+import type { Tenant } from "./tenant.js";
 import type { WorkingScope } from "./working-scopes.js";
 
 /** A request with its memories at hand. */
@@ -24,6 +25,8 @@ export interface FoundCompose {
   readonly lookup: MemoryLookup;
   /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
   readonly order: readonly Digest[] | null;
+  /** Whose request it is. */
+  readonly tenant: Tenant;
 }
 
 /** An answer, and whether it was stored before and only repeated now. */
@@ -41,7 +44,7 @@ export interface ComposeOutcome {
 export function composeIn(
   working: WorkingScope,
   scope: Scope,
-  { request, lookup, order }: FoundCompose,
+  { request, lookup, order, tenant }: FoundCompose,
   parts: MemstemParts,
   engine: EngineModel,
 ): ComposeOutcome {
@@ -49,7 +52,8 @@ export function composeIn(
   const { state } = working;
   // In which form it is answered is no part of what was asked for.
   const body = digestOf(JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined }));
-  const form = { prompt: request.prompt, engine: parts.engines[request.engine ?? defaults.engineFamily] };
+  const adapter = parts.engines[request.engine ?? defaults.engineFamily];
+  const form = { prompt: request.prompt, engine: adapter, cacheSecret: tenant.cacheSecret };
   if (request.requestId !== null) {
     const answered = store.findRequest(scope, request.requestId);
     if (answered !== null) {

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { serve } from "@hono/node-server";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
-import { assemble, openChatEngine } from "../../src/cli/assemble.js";
-import { readSettings } from "../../src/cli/settings.js";
+import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
+import { keyLimitsOf, readSettings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
@@ -57,9 +57,15 @@ export function servedApp(serving: Serving = {}): ServedApp {
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-http-"));
     const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...serving.environment });
-    memstem = assemble(settings, serving.source?.(dataDir) ?? null);
+    const { keys, ...assembled } = assembleWithKeys(settings, serving.source?.(dataDir) ?? null);
+    memstem = assembled.memstem;
     const app = createApp({
       memstem,
+      keys,
+      corsOrigins: settings.corsOrigins ?? [],
+      keyLimits: keyLimitsOf(settings),
+      maxPending: settings.maxPending,
+      isStopping: () => false,
       chat: openChatEngine(settings),
       version: "1.2.3",
       maxBodyBytes: settings.maxBodyBytes,
