@@ -17,7 +17,7 @@ export interface Caller {
 }
 
 /** Makes a key as another process would, and gives the one who holds it. */
-export function callerOf(app: ServedApp, tenant: string): Caller {
+export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: string): Caller {
   const { id, key, secretDigest } = newApiKey();
   inKeysOf(app, (keys) => keys.add({ id, tenant, secretDigest, label: null, createdAt: Date.now() }, newSecret()));
   return {
@@ -29,11 +29,11 @@ export function callerOf(app: ServedApp, tenant: string): Caller {
 }
 
 /** Revokes a key as another process would. */
-export function revoke(app: ServedApp, id: string): void {
+export function revoke(app: Pick<ServedApp, "database">, id: string): void {
   inKeysOf(app, (keys) => keys.revoke(id, Date.now()));
 }
 
-function inKeysOf(app: ServedApp, work: (keys: StoredApiKeys) => void): void {
+function inKeysOf(app: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => void): void {
   const { sqlite, orm } = openDatabase(app.database);
   work(new StoredApiKeys(orm));
   sqlite.close();

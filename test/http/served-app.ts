@@ -6,7 +6,7 @@ import { serve } from "@hono/node-server";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
-import { keyLimitsOf, readSettings } from "../../src/cli/settings.js";
+import { keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
@@ -45,6 +45,49 @@ export interface Serving {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+/** The app on a socket, for tests that take it away themselves. */
+export interface StartedApp {
+  readonly memstem: Memstem;
+  readonly base: string;
+  close(): Promise<void>;
+}
+
+/** Serves the app. What it logs, and what goes wrong in it, is put where the last argument says. */
+export async function startApp(
+  settings: Settings,
+  source: MemorySource | null,
+  { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
+): Promise<StartedApp> {
+  const { memstem, keys } = assembleWithKeys(settings, source);
+  const app = createApp({
+    memstem,
+    keys,
+    corsOrigins: settings.corsOrigins ?? [],
+    keyLimits: keyLimitsOf(settings),
+    maxPending: settings.maxPending,
+    isStopping: () => false,
+    chat: openChatEngine(settings),
+    version: "1.2.3",
+    maxBodyBytes: settings.maxBodyBytes,
+    maxBatchBytes: settings.maxBatchBytes,
+    onRequest: (entry) => log.push(entry),
+    onFault: (error) => faults.push(error),
+    clock: () => performance.now(),
+  });
+  return new Promise((resolve) => {
+    const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
+      resolve({
+        memstem,
+        base: `http://127.0.0.1:${port}`,
+        async close() {
+          await new Promise((closed) => server.close(closed));
+          await memstem.close();
+        },
+      }),
+    );
+  });
+}
+
 /** Serves the app before every test of the file, and takes it and its files away after. */
 export function servedApp(serving: Serving = {}): ServedApp {
   const log: RequestLog[] = [];
@@ -52,37 +95,15 @@ export function servedApp(serving: Serving = {}): ServedApp {
   let dataDir = "";
   let base = "";
   let memstem: Memstem;
-  let server: ReturnType<typeof serve>;
+  let close = async () => {};
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-http-"));
     const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...serving.environment });
-    const { keys, ...assembled } = assembleWithKeys(settings, serving.source?.(dataDir) ?? null);
-    memstem = assembled.memstem;
-    const app = createApp({
-      memstem,
-      keys,
-      corsOrigins: settings.corsOrigins ?? [],
-      keyLimits: keyLimitsOf(settings),
-      maxPending: settings.maxPending,
-      isStopping: () => false,
-      chat: openChatEngine(settings),
-      version: "1.2.3",
-      maxBodyBytes: settings.maxBodyBytes,
-      maxBatchBytes: settings.maxBatchBytes,
-      onRequest: (entry) => log.push(entry),
-      onFault: (error) => faults.push(error),
-      clock: () => performance.now(),
-    });
-    base = await new Promise<string>((resolve) => {
-      server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
-        resolve(`http://127.0.0.1:${port}`),
-      );
-    });
+    ({ memstem, base, close } = await startApp(settings, serving.source?.(dataDir) ?? null, { log, faults }));
   });
   afterEach(async () => {
-    await new Promise((resolve) => server.close(resolve));
-    await memstem.close();
+    await close();
     await rm(dataDir, { recursive: true });
     log.length = 0;
     faults.length = 0;
