@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
 import { embedded } from "../engines/embedded-adapter.js";
@@ -15,9 +14,10 @@ import { openRestMem0 } from "../memory/rest-mem0.js";
 import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
 import { StoredApiKeys } from "../store/api-keys.js";
-import { type OpenDatabase, openDatabase } from "../store/open-database.js";
+import type { OpenDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
+import { openDataDir } from "./open-data-dir.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
@@ -33,11 +33,6 @@ export function assembleWithKeys(
 ): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
   const database = openDataDir(settings);
   return { memstem: assembleOn(database, settings, source), keys: new StoredApiKeys(database.orm) };
-}
-
-/** The database in the data directory. Throws `DatabaseOpenError`. */
-export function openDataDir({ dataDir }: Settings): OpenDatabase {
-  return openDatabase(join(dataDir, "memstem.db"));
 }
 
 function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySource | null): Memstem {

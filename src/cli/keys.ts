@@ -3,7 +3,7 @@ import { newApiKey, newSecret } from "../service/api-key.js";
 import { NotFoundError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { StoredApiKeys } from "../store/api-keys.js";
-import { openDataDir } from "./assemble.js";
+import { openDataDir } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
 /** Goes into names at Mem0 and into files' rows, so it is plain. */
