@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Tenant } from "./tenant.js";
 
 /*
@@ -74,5 +74,5 @@ export function admit(key: string, keys: ApiKeys): Admitted | null {
 }
 
 function digest(secret: string): Buffer {
-  return createHash("sha256").update(secret).digest();
+  return hash("sha256", secret, "buffer");
 }
