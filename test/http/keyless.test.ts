@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isLoopbackAddress, isLoopbackHost } from "../../src/http/loopback.js";
-import { rawGet, sendWith } from "./callers.js";
+import { callerOf, rawGet, sendWith } from "./callers.js";
 import { problemOf, servedApp } from "./served-app.js";
 
 const INDEX = "/users/ada/index";
@@ -69,6 +69,31 @@ describe("a service that lets pages of other sites call", () => {
     const asked = await sendWith(app, { origin: "https://evil.example" }, "GET", INDEX);
     expect(asked.status).toBe(403);
     expect(asked.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("a service with API keys that lets pages of other sites call", () => {
+  const origin = "https://app.example.org";
+  const app = servedApp({ environment: { MEMSTEM_CORS_ORIGINS: origin } });
+
+  it("lets browsers ask beforehand without a key, and answers nothing without one", async () => {
+    const { send } = callerOf(app, "acme");
+    const ask = { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" };
+    const preflight = await sendWith(app, ask, "OPTIONS", "/compose");
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-headers")).toContain("authorization");
+    const refused = await sendWith(app, { origin }, "GET", INDEX);
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get("access-control-allow-origin")).toBe(origin);
+    expect((await send("GET", INDEX, undefined, { origin })).status).toBe(200);
+  });
+
+  it("answers to any name, for who has a key; but lets no other page read it", async () => {
+    const { key, send } = callerOf(app, "acme");
+    const named = await rawGet(app.base, INDEX, { host: "memstem.example.org", "x-api-key": key });
+    expect(named.status).toBe(200);
+    const other = await send("GET", INDEX, undefined, { origin: "https://evil.example" });
+    expect(other.headers.get("access-control-allow-origin")).toBeNull();
   });
 });
 
