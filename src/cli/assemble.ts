@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { anthropicUpstream } from "../engines/anthropic-upstream.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
@@ -15,16 +14,31 @@ import type { MemorySource } from "../memory/memory-source.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
-import { openDatabase } from "../store/open-database.js";
+import { StoredApiKeys } from "../store/api-keys.js";
+import type { OpenDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { countO200k } from "./o200k.js";
+import { openDataDir } from "./open-data-dir.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
+  return assembleOn(openDataDir(settings), settings, source);
+}
+
+/** The same with the API keys of its database, which are open for as long as the service is. */
+export function assembleWithKeys(
+  settings: Settings,
+  source: MemorySource | null = openSource(settings),
+): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
+  const database = openDataDir(settings);
+  return { memstem: assembleOn(database, settings, source), keys: new StoredApiKeys(database.orm) };
+}
+
+function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySource | null): Memstem {
   return new Memstem({
-    store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
+    store: new SqliteStore(database),
     source,
     defaults: {
       policy: settings.policy,
@@ -41,6 +55,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
+    maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }
 

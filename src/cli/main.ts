@@ -36,8 +36,14 @@ program
     const { startService } = await import("./serve.js");
     const service = await startService(readSettings(process.env));
     process.stdout.write(`memstem ${VERSION} listens on ${service.address}\n`);
+    let isStopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const)
-      process.once(signal, () => void service.stop().then(() => process.exit(0)));
+      process.on(signal, () => {
+        // Asked twice: at once. What was answered is stored; what was not is lost.
+        if (isStopping) process.exit(1);
+        isStopping = true;
+        void service.stop().then(() => process.exit(0));
+      });
   });
 
 program
@@ -124,6 +130,43 @@ program
     await runReplay(command, (line) => process.stdout.write(`${line}\n`));
   });
 
+const keys = program
+  .command("keys")
+  .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
+  .addHelpText("after", "\nMEMSTEM_DATA_DIR says whose keys, as for `memstem serve`.");
+
+keys
+  .command("add")
+  .description(
+    "make a key and print it, the only time that it can be seen; it holds at once, also for a service that runs",
+  )
+  .requiredOption(
+    "--tenant <name>",
+    "whose users and memories it opens; `default` has those from before there were keys",
+  )
+  .option("--label <text>", "what it is for")
+  .action(async (options: { tenant: string; label?: string }) => {
+    const { addKey } = await import("./keys.js");
+    addKey(options, printLine);
+  });
+
+keys
+  .command("list")
+  .description("print every key without its secret: id, tenant, when it was made, whether it holds, label")
+  .action(async () => {
+    const { listKeys } = await import("./keys.js");
+    listKeys(printLine);
+  });
+
+keys
+  .command("revoke")
+  .description("let nobody in with a key any more, from the next request on")
+  .argument("<id>", "as `keys list` prints it; the middle part of the key")
+  .action(async (id: string) => {
+    const { revokeKey } = await import("./keys.js");
+    revokeKey(id);
+  });
+
 const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
 
 engine
@@ -162,6 +205,10 @@ engine
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.once(signal, () => void running.stop().then(() => process.exit(0)));
   });
+
+function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
 
 function ratio(value: string): number {
   const number = Number(value);

@@ -1,38 +1,60 @@
+import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
 import { JoinedHead } from "../http/joined-head.js";
-import { assemble, openChatEngine, openEngineInside } from "./assemble.js";
+import { isLoopbackAddress } from "../http/loopback.js";
+import { InvalidRequestError } from "../service/errors.js";
+import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
+import { RequestsUnderWay } from "./requests-under-way.js";
 import type { Settings } from "./settings.js";
-import { sourceOf } from "./settings.js";
+import { keyLimitsOf, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
-/** Connections that are still open this long after a stop was asked for are closed. */
-const SHUTDOWN_MS = 10_000;
+const NEEDS_A_KEY =
+  "without an API key only the loopback is listened on; make one with: memstem keys add --tenant NAME";
+/** Most milliseconds that answers to requests which came while the service was stopping may take. */
+const LAST_ANSWERS_MS = 500;
 /** While stopping, connections without a request under way are closed this often. */
 const SWEEP_MS = 20;
 
 /** A running service. */
 export interface RunningService {
   readonly address: string;
-  /** Stops taking requests, finishes those under way, closes everything. */
+  /**
+   * Turns new requests away, finishes those under way within `MEMSTEM_SHUTDOWN_MS`, streams included, then listens no more and closes
+   * everything. What is not done by then is cut off.
+   */
   stop(): Promise<void>;
 }
 
-/** Starts the service. Rejects where the address cannot be listened on, or the database or the engine inside cannot be opened. */
+/**
+ * Starts the service. Rejects where the address cannot be listened on, where it is not the loopback and there is no API key, and where the
+ * database or the engine inside cannot be opened.
+ */
 export async function startService(settings: Settings): Promise<RunningService> {
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
-  const memstem = assemble(settings);
+  const { memstem, keys } = assembleWithKeys(settings);
+  if (!isLoopbackAddress(settings.host) && !keys.anyValid()) {
+    await memstem.close();
+    throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
+  }
   const inside = await openEngineInside(settings).catch(async (error: unknown) => {
     await memstem.close();
     throw error;
   });
+  let isStopping = false;
   const app = createApp({
     memstem,
+    keys,
+    corsOrigins: settings.corsOrigins ?? [],
+    keyLimits: keyLimitsOf(settings),
+    maxPending: settings.maxPending,
+    isStopping: () => isStopping,
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
@@ -48,17 +70,25 @@ export async function startService(settings: Settings): Promise<RunningService> 
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
   log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
     stopping ??= (async () => {
       log.info("stopping");
-      const cut = setTimeout(() => "closeAllConnections" in server && server.closeAllConnections(), SHUTDOWN_MS);
-      // A kept connection that had a request under way would else stay open, and take more, until its own timeout.
-      const sweep = setInterval(() => "closeIdleConnections" in server && server.closeIdleConnections(), SWEEP_MS);
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+      isStopping = true;
+      const deadline = performance.now() + settings.shutdownMs;
+      const left = () => Math.max(0, deadline - performance.now());
+      // A kept connection would else stay open, and ask for more, until its own timeout.
+      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+      await underWay.finished(settings.shutdownMs);
+      // Until now whoever asked was told that the service is stopping.
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const cut = setTimeout(() => server.closeAllConnections(), Math.min(left(), LAST_ANSWERS_MS));
+      await closed;
       clearTimeout(cut);
       clearInterval(sweep);
-      await memstem.close();
+      await memstem.close(left());
       await inside?.close();
     })();
     return stopping;
@@ -66,15 +96,14 @@ export async function startService(settings: Settings): Promise<RunningService> 
   return { address, stop };
 }
 
-type Server = ReturnType<typeof serve>;
-
 function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<{ server: Server; port: number }> {
   return new Promise((resolve, reject) => {
     const serverOptions = { ServerResponse: JoinedHead };
+    // Without other options it is Node's plain HTTP server.
     const server = serve(
       { fetch: app.fetch, hostname: settings.host, port: settings.port, serverOptions },
       ({ port }) => resolve({ server, port }),
-    );
+    ) as Server;
     server.once("error", reject);
   });
 }

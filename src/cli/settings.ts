@@ -11,6 +11,7 @@ import {
   type ResidencyConfig,
 } from "../core/index.js";
 import { ENGINE_NAMES, type EngineName } from "../engines/engine-adapter.js";
+import type { KeyLimits } from "../http/key-limits.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { engineModel } from "./engine-model-setting.js";
 
@@ -35,9 +36,22 @@ const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
+const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
+/** As browsers write it: `https://app.example.org`. */
+const origin = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
+    "must be origins as https://app.example.org, with commas between",
+  );
+
 /** Every setting there is; `memstem serve --help` lists them. */
 const SETTINGS = {
-  host: setting("MEMSTEM_HOST", "address to listen on", z.string().min(1).default("127.0.0.1")),
+  host: setting(
+    "MEMSTEM_HOST",
+    "address to listen on; without API keys the loopback only (see memstem keys --help)",
+    z.string().min(1).default("127.0.0.1"),
+  ),
   port: setting("MEMSTEM_PORT", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535).default(4600)),
   dataDir: setting(
     "MEMSTEM_DATA_DIR",
@@ -116,6 +130,41 @@ const SETTINGS = {
     "MEMSTEM_MAX_BATCH_BYTES",
     "most bytes of a batch in one JSON document; one that comes line by line has no limit",
     wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
+  ),
+  ratePerSecond: setting(
+    "MEMSTEM_RATE_PER_SECOND",
+    "requests that one API key may send in a second, on average; default: no limit",
+    wholeNumber(1, 1_000_000).optional(),
+  ),
+  rateBurst: setting(
+    "MEMSTEM_RATE_BURST",
+    "requests that it may send at once after a pause; default: those of two seconds",
+    wholeNumber(1, 10_000_000).optional(),
+  ),
+  maxConcurrent: setting(
+    "MEMSTEM_MAX_CONCURRENT",
+    "requests of one API key that may be under way, streams included; default: no limit",
+    wholeNumber(1, 1_000_000).optional(),
+  ),
+  maxWaitingPerUser: setting(
+    "MEMSTEM_MAX_WAITING_PER_USER",
+    "requests of one user that may be under way or wait for each other",
+    wholeNumber(1, 1_000_000).default(256),
+  ),
+  maxPending: setting(
+    "MEMSTEM_MAX_PENDING",
+    "requests in work at once, of everybody; more are turned away",
+    wholeNumber(1, 1_000_000).default(1_024),
+  ),
+  corsOrigins: setting(
+    "MEMSTEM_CORS_ORIGINS",
+    "other sites whose pages may call, as https://app.example.org, with commas between; default: none",
+    origins.pipe(z.array(origin)).optional(),
+  ),
+  shutdownMs: setting(
+    "MEMSTEM_SHUTDOWN_MS",
+    "how long requests under way, streams included, may take to end after SIGTERM",
+    wholeNumber(0, 3_600_000).default(10_000),
   ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
@@ -216,6 +265,9 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     if (engineFamilyOf(settings) !== "anthropic")
       issues.push({ field: engineFamily.variable, message: `is anthropic with ${upstreamApi.variable}=anthropic` });
   }
+  if (settings.rateBurst !== undefined && settings.ratePerSecond === undefined) {
+    issues.push({ field: SETTINGS.rateBurst.variable, message: "needs MEMSTEM_RATE_PER_SECOND" });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
@@ -241,6 +293,12 @@ export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings):
   if (engineFamily !== "generic") return engineFamily;
   if (engine === "embedded") return "vllm";
   return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
+}
+
+/** What the settings let one API key do. */
+export function keyLimitsOf({ ratePerSecond, rateBurst, maxConcurrent }: Settings): KeyLimits {
+  const rate = ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: rateBurst ?? 2 * ratePerSecond };
+  return { rate, maxConcurrent: maxConcurrent ?? null };
 }
 
 /** How long the settings say that an engine keeps what it cached. */

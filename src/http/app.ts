@@ -1,36 +1,49 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
+import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
 import type { z } from "zod";
+import type { ApiKeys } from "../service/api-key.js";
 import type { ChatEngine } from "../service/chat.js";
 import { mem0Items, newMemories, observationOf } from "../service/companion-options.js";
-import { InvalidRequestError } from "../service/errors.js";
+import { BusyUserError, InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
-import type { Memstem } from "../service/memstem.js";
+import type { MemstemOfAll } from "../service/memstem.js";
+import { access } from "./access.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import { limitBody, requireJson } from "./body.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
+import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
+import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
+import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
+import { closeWhenStopping, limitPending } from "./pending.js";
 import { notFound, problemOf, problemSchema } from "./problem.js";
+import { RETRY_SOON } from "./refusal.js";
+import { securityHeaders } from "./security-headers.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
-export interface RequestLog {
+export interface RequestLog extends ComposedEntry {
   readonly method: string;
   readonly route: string;
   readonly status: number;
   /** Milliseconds. */
   readonly ms: number;
-  readonly requestId?: string;
-  readonly totalTokens?: number;
-  readonly expectedCachedTokens?: number;
-  readonly warnings?: readonly string[];
 }
 
 /** What the HTTP surface needs. */
 export interface HttpParts {
-  readonly memstem: Memstem;
+  readonly memstem: MemstemOfAll;
+  readonly keys: ApiKeys;
+  /** Other sites whose pages may call; none: no CORS at all. */
+  readonly corsOrigins: readonly string[];
+  readonly keyLimits: KeyLimits;
+  /** Most requests in work at once. */
+  readonly maxPending: number;
+  /** Whether the service is on its way to its end: it finishes what it has, and takes no more. */
+  readonly isStopping: () => boolean;
   /** The engine that chats are sent on to; null for none. */
   readonly chat: ChatEngine | null;
   readonly version: string;
@@ -46,21 +59,27 @@ export interface HttpParts {
   readonly clock: () => number;
 }
 
-interface Variables {
-  composed?: Pick<RequestLog, "requestId" | "totalTokens" | "expectedCachedTokens" | "warnings">;
-}
+/** What pages of other sites may read of an answer beside what browsers let them. */
+const EXPOSED_HEADERS = [
+  "x-memstem-request-id",
+  "x-memstem-expected-cached-tokens",
+  "x-memstem-cached-tokens",
+  "x-memstem-warnings",
+  "x-memstem-error-origin",
+];
 
 /** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
-export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables }> {
-  const { memstem } = parts;
-  const app = new OpenAPIHono<{ Variables: Variables }>({
+export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
+  const { isStopping, corsOrigins } = parts;
+  const app = new OpenAPIHono<HttpEnvironment>({
     defaultHook: (result) => {
       if (!result.success) throw new InvalidRequestError(fieldIssues(result.error));
     },
   });
 
-  const metrics = new Metrics(memstem);
-  memstem.observe(metrics);
+  const metrics = new Metrics(parts.memstem);
+  parts.memstem.observe(metrics);
+  const onRefused = metrics.refused.bind(metrics);
   app.use(async (c, next) => {
     const start = parts.clock();
     await next();
@@ -74,7 +93,16 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       ...c.get("composed"),
     });
   });
-  const limit = limitBody(parts.maxBodyBytes);
+  app.use(securityHeaders());
+  app.use(closeWhenStopping(isStopping));
+  app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
+  if (corsOrigins.length > 0) {
+    const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
+    app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
+  }
+  app.use(access({ memstem: parts.memstem, keys: parts.keys, corsOrigins, onRefused }));
+  app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
+  const limit = limitBody(parts.maxBodyBytes, () => onRefused("too_large"));
   const pretty = prettyJSON({ space: 2 });
   // A batch keeps limits of its own, and is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));
@@ -82,12 +110,14 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   app.onError((error, c) => {
     const value = problemOf(error);
     if (value.status === 500) parts.onFault(error);
-    return answerProblem(c, value, error);
+    const isBusy = error instanceof BusyUserError;
+    if (isBusy) onRefused("user_queue");
+    return answerProblem(c, value, { error, headers: isBusy ? RETRY_SOON : {} });
   });
   app.notFound((c) => answerProblem(c, notFound(c)));
 
   app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
-    const answer = await memstem.compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
+    const answer = await c.get("memstem").compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
     c.set("composed", {
       requestId: answer.requestId,
       totalTokens: answer.plan.totalTokens,
@@ -101,18 +131,22 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
     const added = newMemories(memories, metadata);
-    return c.json({ results: mem0Items(await memstem.addMemories(user_id, agent_id, added, c.req.raw.signal)) }, 201);
+    const results = mem0Items(await c.get("memstem").addMemories(user_id, agent_id, added, c.req.raw.signal));
+    return c.json({ results }, 201);
   });
   app.openapi(
     post("/evict", "Say that the engine dropped requests' cache", wire.evictBody, wire.evictResult),
-    async (c) => c.json(wire.writeEviction(await memstem.evict(c.req.valid("json").request_ids)), 200),
+    async (c) => c.json(wire.writeEviction(await c.get("memstem").evict(c.req.valid("json").request_ids)), 200),
   );
   app.openapi(
     post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult),
     async (c) => {
       const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
       const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
-      return c.json(wire.writeFeedback(await memstem.feedback(user_id, agent_id, request_id, observation)), 200);
+      return c.json(
+        wire.writeFeedback(await c.get("memstem").feedback(user_id, agent_id, request_id, observation)),
+        200,
+      );
     },
   );
   app.openapi(
@@ -125,7 +159,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     }),
     (c) => {
       const { user_id, agent_id = null } = c.req.valid("query");
-      const { explanation, words } = memstem.explain(user_id, agent_id, c.req.valid("param").request_id);
+      const { explanation, words } = c.get("memstem").explain(user_id, agent_id, c.req.valid("param").request_id);
       return c.json(writeExplanation(explanation, words), 200);
     },
   );
@@ -139,7 +173,8 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     }),
     (c) => {
       const { agent_id = null, limit } = c.req.valid("query");
-      return c.json(wire.writeIndex(memstem.describeIndex(c.req.valid("param").user_id, agent_id, limit)), 200);
+      const index = c.get("memstem").describeIndex(c.req.valid("param").user_id, agent_id, limit);
+      return c.json(wire.writeIndex(index), 200);
     },
   );
   app.openapi(
@@ -151,7 +186,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
       responses: responses(wire.forgetUserResult),
     }),
     async (c) => {
-      const { userId, scopes } = await memstem.forgetUser(c.req.valid("param").user_id);
+      const { userId, scopes } = await c.get("memstem").forgetUser(c.req.valid("param").user_id);
       return c.json({ user_id: userId, scopes }, 200);
     },
   );
@@ -165,19 +200,27 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     }),
     async (c) => {
       const { user_id, memory_id } = c.req.valid("param");
-      return c.json(wire.writeForgetting(await memstem.forgetMemory(user_id, memory_id)), 200);
+      return c.json(wire.writeForgetting(await c.get("memstem").forgetMemory(user_id, memory_id)), 200);
     },
   );
   app.openapi(
     createRoute({
       method: "get",
       path: "/healthz",
-      summary: "Whether the service works",
-      responses: responses(wire.health),
+      summary: "Whether the service works; 503 while it is stopping",
+      security: [],
+      responses: {
+        200: { description: "It does", content: { "application/json": { schema: wire.health } } },
+        503: { description: "It is stopping", content: { "application/json": { schema: wire.health } } },
+        default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+      },
     }),
     (c) => {
-      memstem.ping();
-      return c.json({ status: "ok" as const, version: parts.version, source: memstem.sourceName }, 200);
+      parts.memstem.ping();
+      const { version } = parts;
+      const source = parts.memstem.sourceName;
+      if (isStopping()) return c.json({ status: "stopping" as const, version, source }, 503);
+      return c.json({ status: "ok" as const, version, source }, 200);
     },
   );
 
@@ -185,12 +228,20 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
     method: "get",
     path: "/metrics",
     summary: "Counters and gauges for Prometheus",
-    responses: { 200: { description: "Text", content: { "text/plain": { schema: wire.metricsText } } } },
+    responses: {
+      200: { description: "Text", content: { "text/plain": { schema: wire.metricsText } } },
+      401: REFUSALS[401],
+      429: REFUSALS[429],
+    },
   });
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
+  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) {
+    app.openAPIRegistry.registerComponent("securitySchemes", name, scheme);
+  }
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
+    security: SECURITY,
     info: {
       title: "memstem",
       version: parts.version,
@@ -218,10 +269,13 @@ function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 20
 }
 
 function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, status: S = 200 as S) {
-  return {
+  const documented: object = {
     [status]: { description: "Done", content: { "application/json": { schema: result } } },
+    ...REFUSALS,
     default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
-  } as { [K in S]: { description: string; content: { "application/json": { schema: R } } } } & {
+  };
+  // Refusals are no route's own, so routes need not know of them.
+  return documented as { [K in S]: { description: string; content: { "application/json": { schema: R } } } } & {
     default: { description: string; content: { "application/problem+json": { schema: typeof problemSchema } } };
   };
 }

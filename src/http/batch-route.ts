@@ -1,16 +1,16 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { Context, Env } from "hono";
+import type { Context } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
 import { linkedSignal } from "../service/linked-signal.js";
-import type { Memstem } from "../service/memstem.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
 import { batchLines } from "./batch-input.js";
+import type { HttpEnvironment } from "./environment.js";
+import { REFUSALS } from "./openapi-access.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
 
 /** What the route needs. */
 export interface BatchParts {
-  readonly memstem: Memstem;
   /** Most bytes of one request. */
   readonly maxBodyBytes: number;
   /** Most bytes of a JSON batch; one that comes line by line has no end. */
@@ -33,7 +33,7 @@ export const BATCH_PATH = "/compose/batch";
  * `POST /compose/batch`: many requests at once, planned together. JSON or a line for each, in and out; answers are sent as they are made.
  * A client that goes away stops it.
  */
-export function addBatchRoute<E extends Env>(app: OpenAPIHono<E>, parts: BatchParts): void {
+export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
   app.openAPIRegistry.registerPath({
     method: "post",
     path: BATCH_PATH,
@@ -50,13 +50,14 @@ export function addBatchRoute<E extends Env>(app: OpenAPIHono<E>, parts: BatchPa
         description: "As they are composed; lines where they came so or are asked for by `accept`",
         content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
       },
+      ...REFUSALS,
       default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
     },
   });
   app.post(BATCH_PATH, (c) => answerBatch(c, parts));
 }
 
-async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
+async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
   const { window, workers: namedInQuery } = readOptions(wire.batchQuery, c.req.query());
   const { body } = c.req.raw;
@@ -78,7 +79,7 @@ async function answerBatch(c: Context, parts: BatchParts): Promise<Response> {
     inputs = document.inputs;
     workers = document.workers;
   }
-  const events = composeBatch(parts.memstem, inputs, { window: isLines ? window : MAX_BATCH, workers, signal });
+  const events = composeBatch(c.get("memstem"), inputs, { window: isLines ? window : MAX_BATCH, workers, signal });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
   const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
   return new Response(streamOf(texts, stop, signal, parts.onFault), {

@@ -1,14 +1,16 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import type { HttpEnvironment } from "./environment.js";
 import { answerProblem } from "./openai-problem.js";
 import { notJson, problem, problemResponse } from "./problem.js";
 
 /**
  * Refuses bodies of more than `maxBytes`. One that says its length is judged by that (the server takes no more than was said): asking for
- * the body itself would make a web stream of it, which costs as much as composing.
+ * the body itself would make a web stream of it, which costs as much as composing. `onRefused` is called once for each.
  */
-export function limitBody(maxBytes: number): MiddlewareHandler {
+export function limitBody(maxBytes: number, onRefused: () => void): MiddlewareHandler {
   const refuse = (c: Context) => {
+    onRefused();
     const message = `must be at most ${maxBytes} bytes`;
     return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
   };
@@ -25,7 +27,7 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
 /** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
-export const requireJson: MiddlewareHandler = async (c, next) => {
+export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
   const type = c.req.header("content-type") ?? "";
   if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
     const message = "must be application/json";

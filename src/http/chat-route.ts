@@ -3,14 +3,15 @@ import type { Context } from "hono";
 import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
 import { UpstreamError } from "../service/errors.js";
 import { linkedSignal } from "../service/linked-signal.js";
-import type { Memstem } from "../service/memstem.js";
+import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
+import type { HttpEnvironment } from "./environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
+import { refusalsWith } from "./openapi-access.js";
 import { notJson, problem, problemOf } from "./problem.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
-  readonly memstem: Memstem;
   /** Null: no engine is configured. */
   readonly chat: ChatEngine | null;
   /** Called with what went wrong and is nobody's mistake but ours, or went wrong after the client had its answer. */
@@ -19,15 +20,6 @@ export interface ChatRouteParts {
   readonly clock: () => number;
 }
 
-/** What the log gets to know of a chat's prompt. */
-export interface ComposedEntry {
-  readonly requestId?: string;
-  readonly totalTokens?: number;
-  readonly expectedCachedTokens?: number;
-  readonly warnings?: readonly string[];
-}
-type ChatEnvironment = { Variables: { composed?: ComposedEntry } };
-
 const PATHS = { chat: "/v1/chat/completions", models: "/v1/models" } as const;
 const NOT_COMPOSED = "not_composed";
 
@@ -35,26 +27,26 @@ const NOT_COMPOSED = "not_composed";
  * The OpenAI-compatible proxy: a client changes its base URL, names the user, and its prompts are composed on their way to the engine.
  * Answers go back as they come.
  */
-export function addChatRoutes(app: OpenAPIHono<ChatEnvironment>, parts: ChatRouteParts): void {
+export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
-  const { memstem, onFault, clock } = parts;
-  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, memstem, onFault, clock });
+  const { onFault, clock } = parts;
+  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, onFault)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const stop = new AbortController();
     const { signal } = linkedSignal(stop.signal, c.req.raw.signal);
-    const answer = await chat.models(queryOf(c), [...c.req.raw.headers], signal);
+    const answer = await chat.models(queryOf(c), [...headersToEngine(c)], signal);
     return responseOf(answer, headersOf(answer), stop, onFault);
   });
 }
 
-async function complete(c: Context<ChatEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
+async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const request = wire.readChat(given, c.req.raw.headers, queryOf(c));
+  const request = wire.readChat(given, headersToEngine(c), queryOf(c));
   const stop = new AbortController();
-  const answer = await chat.complete(request, linkedSignal(stop.signal, c.req.raw.signal).signal);
+  const answer = await chat.complete(c.get("memstem"), request, linkedSignal(stop.signal, c.req.raw.signal).signal);
   const { composed } = answer;
   if (composed !== null) {
     c.set("composed", {
@@ -67,6 +59,10 @@ async function complete(c: Context<ChatEnvironment>, chat: Chat, onFault: (error
   const headers = headersOf(answer);
   for (const [name, value] of ownHeaders(answer)) headers.set(name, value);
   return responseOf(answer, headers, stop, onFault);
+}
+
+function headersToEngine(c: Context<HttpEnvironment>): Headers {
+  return withoutCredentials(c.req.raw.headers, c.get("keyId"));
 }
 
 /** Statuses that a `Response` must have no body for. */
@@ -157,11 +153,12 @@ function queryOf(c: Context): string {
   return new URL(c.req.url).search;
 }
 
-function describeRoutes(app: OpenAPIHono<ChatEnvironment>): void {
+function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   const failure = {
     description: "A problem; or the engine's own error, as it said it",
     content: { "application/problem+json": { schema: openAiProblemSchema } },
   };
+  const refusals = refusalsWith("application/problem+json", openAiProblemSchema);
   app.openAPIRegistry.registerPath({
     method: "post",
     path: PATHS.chat,
@@ -175,6 +172,7 @@ function describeRoutes(app: OpenAPIHono<ChatEnvironment>): void {
         description: "The engine's answer, untouched; as events where the request has `stream`",
         content: { "application/json": { schema: wire.chatResult }, "text/event-stream": { schema: wire.chatEvents } },
       },
+      ...refusals,
       default: failure,
     },
   });
@@ -184,6 +182,7 @@ function describeRoutes(app: OpenAPIHono<ChatEnvironment>): void {
     summary: "The engine's models",
     responses: {
       200: { description: "As the engine lists them", content: { "application/json": { schema: wire.modelsResult } } },
+      ...refusals,
       default: failure,
     },
   });

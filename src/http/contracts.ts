@@ -222,7 +222,7 @@ export const forgetMemoryResult = z
   })
   .meta({ id: "ForgottenMemory" });
 export const health = z
-  .object({ status: z.literal("ok"), version: z.string(), source: z.string().nullable() })
+  .object({ status: z.enum(["ok", "stopping"]), version: z.string(), source: z.string().nullable() })
   .meta({ id: "Health" });
 
 /** `memories: null` counts as absent, like every other null. */

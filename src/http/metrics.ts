@@ -1,8 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Feedback } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
-import type { Memstem } from "../service/memstem.js";
+import type { MemstemOfAll } from "../service/memstem.js";
 import type { MemstemObserver } from "../service/memstem-parts.js";
+import type { RefusalReason } from "./refusal.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -42,7 +43,13 @@ export class Metrics implements MemstemObserver {
     [],
   );
 
-  constructor(memstem: Memstem) {
+  readonly #refused = this.#counter(
+    "memstem_refused_requests_total",
+    "Requests that were turned away before anything was done for them, by reason.",
+    ["reason"],
+  );
+
+  constructor(memstem: MemstemOfAll) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
       new Gauge({
@@ -76,6 +83,10 @@ export class Metrics implements MemstemObserver {
   served(method: string, route: string, status: number, ms: number): void {
     this.#requests.inc({ method, route, status });
     this.#durations.observe({ route }, ms / 1_000);
+  }
+
+  refused(reason: RefusalReason): void {
+    this.#refused.inc({ reason });
   }
 
   composed({ plan, warnings }: ComposeAnswer): void {

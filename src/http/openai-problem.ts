@@ -27,22 +27,36 @@ export function isOpenAiPath(path: string): boolean {
 }
 
 /** Sends a problem in the shape that the path's clients read. `error`: what it was made of. */
-export function answerProblem(c: Context, value: Problem, error?: unknown): Response {
-  if (!isOpenAiPath(c.req.path)) return problemResponse(value);
+export function answerProblem(
+  c: Context,
+  value: Problem,
+  { error, headers = {} }: { readonly error?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+): Response {
+  if (!isOpenAiPath(c.req.path)) return problemResponse(value, headers);
   const origin = error instanceof UpstreamError ? "upstream" : "memstem";
-  return problemResponse({ ...value, ...openAiErrorOf(value, error) }, { "x-memstem-error-origin": origin });
+  const body = { ...value, ...openAiErrorOf(value, error) };
+  return problemResponse(body, { ...headers, "x-memstem-error-origin": origin });
 }
+
+/** OpenAI's own words for what its clients tell apart. */
+const OPENAI_KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
+  401: { type: "invalid_request_error", code: "invalid_api_key" },
+  429: { type: "requests", code: "rate_limit_exceeded" },
+};
 
 /** A problem as OpenAI's clients read it. */
 export function openAiErrorOf(value: Problem, error?: unknown): { readonly error: z.output<typeof openAiError> } {
   const upstream = error instanceof UpstreamError;
-  const type = value.status < 500 ? "invalid_request_error" : "server_error";
+  const { type, code } = OPENAI_KINDS[value.status] ?? {
+    type: value.status < 500 ? "invalid_request_error" : "server_error",
+    code: null,
+  };
   return {
     error: {
       message: value.detail ?? value.title,
       type: upstream ? "upstream_error" : type,
       param: value.errors?.[0]?.field ?? null,
-      code: upstream ? `upstream_${error.failure.kind}` : null,
+      code: upstream ? `upstream_${error.failure.kind}` : code,
     },
   };
 }

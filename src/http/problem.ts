@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import {
+  BusyUserError,
   type FieldIssue,
   InvalidRequestError,
   MemorySourceError,
@@ -25,10 +26,14 @@ export type Problem = z.infer<typeof problemSchema>;
 
 const TITLES: Readonly<Record<number, string>> = {
   400: "Malformed request",
+  401: "No valid API key",
+  403: "Not allowed",
   404: "Not found",
   413: "Request too large",
   415: "Unsupported media type",
+  421: "Misdirected request",
   422: "Invalid request",
+  429: "Too many requests",
   500: "Internal error",
   501: "Not supported",
   502: "The memory source failed",
@@ -61,6 +66,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof NotFoundError) {
     return problem(404, error.message, [{ field: error.field, message: error.message }]);
   }
+  if (error instanceof BusyUserError) return problem(429, `${error.message}: MEMSTEM_MAX_WAITING_PER_USER`);
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
   if (error instanceof UpstreamError) return upstreamProblem(error);
   // The only 400 of the framework here is the validator's, for a body that it cannot parse.

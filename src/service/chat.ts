@@ -23,12 +23,14 @@ export interface ChatEngine {
 }
 
 export interface ChatParts extends ChatEngine {
-  readonly memstem: Pick<Memstem, "compose" | "feedback" | "evict" | "addMemories">;
   /** Called with what went wrong after the client had its answer. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
+
+/** What a chat asks of the tenant's state. */
+export type ChatMemory = Pick<Memstem, "compose" | "feedback" | "evict" | "addMemories">;
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
@@ -71,24 +73,26 @@ export class Chat {
     return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
   }
 
-  /** Rejects with {@link UpstreamError} where the engine does not answer, and where the store does not. `signal`: the client is gone. */
-  async complete(request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
+  /**
+   * Rejects with {@link UpstreamError} where the engine does not answer, and like `Memstem.compose`.
+   *
+   * @param memstem the caller's tenant
+   * @param signal the client is gone
+   */
+  async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const composed =
       request.compose === null
         ? null
-        : await this.parts.memstem.compose(
-            { ...request.compose, marksElsewhere: anthropicMarksElsewhere(request.body) },
-            signal,
-          );
+        : await memstem.compose({ ...request.compose, marksElsewhere: anthropicMarksElsewhere(request.body) }, signal);
     const started = this.parts.clock();
-    if (signal.aborted) this.#neverServed(request, composed);
+    if (signal.aborted) this.#neverServed(memstem, request, composed);
     try {
       const { answer, asksUsage } = await this.#send(request, composed, signal);
       if (answer.status >= 300) {
-        this.#neverServed(request, composed);
+        this.#neverServed(memstem, request, composed);
         return { ...answer, composed, usage: null };
       }
-      const exchange = { request, composed, started, observed: new ObservedAnswer() };
+      const exchange = { memstem, request, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, usage: null };
       if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
         return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, usage: null };
@@ -96,7 +100,8 @@ export class Chat {
       return { ...(await this.#whole(answer, exchange)), composed };
     } catch (error) {
       // Where the client went away meanwhile, the engine may have computed the prompt.
-      if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(request, composed);
+      if (error instanceof UpstreamError && error.failure.kind !== "aborted")
+        this.#neverServed(memstem, request, composed);
       throw error;
     }
   }
@@ -160,8 +165,8 @@ export class Chat {
    * Takes what an answer said to the user's state. It is in the user's queue before the client has the answer's end, so that the client's
    * next request finds it done.
    */
-  #learn({ request, composed, started, observed }: Exchange): EngineUsage | null {
-    const { memstem, readUsage, onFault } = this.parts;
+  #learn({ memstem, request, composed, started, observed }: Exchange): EngineUsage | null {
+    const { readUsage, onFault } = this.parts;
     const usage = observed.reported === null ? null : readUsage(observed.reported);
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
@@ -182,13 +187,14 @@ export class Chat {
   }
 
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
-  #neverServed({ userId }: ChatRequest, composed: ComposeAnswer | null): void {
-    if (composed !== null) this.parts.memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
+  #neverServed(memstem: ChatMemory, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
+    if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
 }
 
 /** A request and its answer, as far as it has come. */
 interface Exchange {
+  readonly memstem: ChatMemory;
   readonly request: ChatRequest;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */

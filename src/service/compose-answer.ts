@@ -49,6 +49,8 @@ export interface AnswerForm {
   readonly engine: EngineAdapter;
   /** Cache marks that the request to the engine has outside its messages. */
   readonly marksElsewhere: number;
+  /** What the tenant's cache salts are made of. */
+  readonly cacheSecret: string;
 }
 
 /** What was composed, as an answer needs it. */
@@ -68,7 +70,13 @@ export function composeAnswer(
   form: AnswerForm,
 ): ComposeAnswer {
   const { requestId, messages, annotations } = composed;
-  const served = { ...composed, head: composed.head.length, annotations: annotations.length, plan };
+  const served = {
+    ...composed,
+    head: composed.head.length,
+    annotations: annotations.length,
+    plan,
+    cacheSecret: form.cacheSecret,
+  };
   const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
   return {
     requestId,

@@ -16,6 +16,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { MemstemParts } from "./memstem-parts.js";
+import type { Tenant } from "./tenant.js";
 import type { WorkingScope } from "./working-scopes.js";
 
 /** A request with its memories at hand. */
@@ -24,6 +25,8 @@ export interface FoundCompose {
   readonly lookup: MemoryLookup;
   /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
   readonly order: readonly Digest[] | null;
+  /** Whose request it is. */
+  readonly tenant: Tenant;
 }
 
 /** An answer, and whether it was stored before and only repeated now. */
@@ -41,7 +44,7 @@ export interface ComposeOutcome {
 export function composeIn(
   working: WorkingScope,
   scope: Scope,
-  { request, lookup, order }: FoundCompose,
+  { request, lookup, order, tenant }: FoundCompose,
   parts: MemstemParts,
   engine: EngineModel,
 ): ComposeOutcome {
@@ -55,6 +58,7 @@ export function composeIn(
     prompt: request.prompt,
     engine: parts.engines[request.engine ?? defaults.engineFamily],
     marksElsewhere: request.marksElsewhere ?? 0,
+    cacheSecret: tenant.cacheSecret,
   };
   if (request.requestId !== null) {
     const answered = store.findRequest(scope, request.requestId);

@@ -11,11 +11,13 @@ export interface ServedPrompt {
   readonly plan: Plan;
   /** How many annotation lines this turn's section has. */
   readonly annotations: number;
+  /** What the tenant's cache salts are made of. */
+  readonly cacheSecret: string;
 }
 
 /** Says where later prompts will go on, from what the plan says that they keep of this turn. */
 export function enginePrompt(served: ServedPrompt): EnginePrompt {
-  const { requestId, scope, messages, head, plan } = served;
+  const { requestId, scope, messages, head, plan, cacheSecret } = served;
   const last = messages.length - 1;
   const final = messages[last];
   const section = final !== undefined && beginsWithSection(final) ? last : null;
@@ -23,8 +25,8 @@ export function enginePrompt(served: ServedPrompt): EnginePrompt {
   const ends = [goesOnAfter(served, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
-    tenantKey: digestOf(JSON.stringify(["memstem tenant", scope.tenant])),
-    scopeKey: digestOf(JSON.stringify(["memstem scope", scope.tenant, scope.userId, scope.agentId])),
+    tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
+    scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),
     messages,
     reusableMessages: [...new Set(ends)],
     ...(section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {}),

@@ -25,3 +25,11 @@ export class NotFoundError extends Error {
     super(message);
   }
 }
+
+/** Too many of the user's requests wait for each other already; nothing was written. */
+export class BusyUserError extends Error {
+  override readonly name = "BusyUserError";
+  constructor(readonly limit: number) {
+    super(`${limit} requests of this user are under way or wait already`);
+  }
+}

@@ -44,6 +44,8 @@ export interface MemstemParts {
   /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
+  /** Requests of one user that may be under way or wait at once. Default 256. */
+  readonly maxWaitingPerUser?: number;
 }
 
 /** Is told what a service did, whoever asked for it. */

@@ -25,7 +25,7 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
-import { NotFoundError } from "./errors.js";
+import { BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
@@ -33,11 +33,9 @@ import { forgetIn } from "./forgetting.js";
 import { linkedSignal } from "./linked-signal.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
+import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
 import { WorkingScopes } from "./working-scopes.js";
-
-/** Tenants come with API keys; until then there is one. */
-const TENANT = "default";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -48,28 +46,72 @@ interface Committed<T> {
   readonly settled: Promise<void>;
 }
 
+/** Requests of one user that may wait for each other where nothing else is configured. */
+const MAX_WAITING_PER_USER = 256;
+
+/** What all tenants of a service have in common. */
+interface SharedWork {
+  readonly scopes: WorkingScopes;
+  readonly queues: UserQueues;
+  readonly closing: AbortController;
+  /** One for each tenant that was asked for; tenants are the operator's to make, so they are few. */
+  readonly tenants: Map<string, Memstem>;
+  observer: MemstemObserver | null;
+}
+
+/** What can be had without being a tenant. */
+export type MemstemOfAll = Pick<
+  Memstem,
+  "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+>;
+
 /**
- * Composes prompts for users: search, plan, commit, answer. What one user asks for is done in the order it came; users do not wait for
- * each other. Everything that was answered is in the store.
+ * Composes prompts for the users of one tenant: search, plan, commit, answer. What one user asks for is done in the order it came; users
+ * do not wait for each other. Everything that was answered is in the store.
  */
 export class Memstem {
+  readonly #shared: SharedWork;
   readonly #scopes: WorkingScopes;
-  readonly #queues = new UserQueues();
+  readonly #queues: UserQueues;
   readonly #law: EngineLaw;
   readonly #lookup: LookupParts;
-  readonly #closing = new AbortController();
-  #observer: MemstemObserver | null = null;
 
-  constructor(private readonly parts: MemstemParts) {
+  /** @param shared another tenant's, to be one service with it */
+  constructor(
+    private readonly parts: MemstemParts,
+    private readonly tenant: Tenant = DEFAULT_TENANT,
+    shared?: SharedWork,
+  ) {
     const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
     this.#lookup = { source: parts.source, maxMemoryCharacters: parts.maxMemoryCharacters ?? MAX_MEMORY_CHARACTERS };
-    this.#law = new EngineLaw(store, parts.defaults.engineFamily, parts.defaults.engine);
-    this.#scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.#shared = shared ?? {
+      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
+      queues: new UserQueues(),
+      closing: new AbortController(),
+      tenants: new Map([[tenant.name, this]]),
+      observer: null,
+    };
+    this.#scopes = this.#shared.scopes;
+    this.#queues = this.#shared.queues;
+    // What one tenant reports of its times must not change how another's prompts are planned.
+    const { engine, engineFamily } = parts.defaults;
+    const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
+    this.#law = new EngineLaw(store, measured, engine);
   }
 
-  /** From now on tells this observer, and no other. */
+  /** The same service for another tenant: what it does is that tenant's alone. */
+  forTenant(tenant: Tenant): Memstem {
+    const { tenants } = this.#shared;
+    const known = tenants.get(tenant.name);
+    if (known?.tenant.cacheSecret === tenant.cacheSecret) return known;
+    const memstem = new Memstem(this.parts, tenant, this.#shared);
+    tenants.set(tenant.name, memstem);
+    return memstem;
+  }
+
+  /** From now on tells this observer of what all tenants do, and no other. */
   observe(observer: MemstemObserver): void {
-    this.#observer = observer;
+    this.#shared.observer = observer;
   }
 
   /** Name of the configured memory source; null for none. */
@@ -77,12 +119,16 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. */
-  compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    const scope = scopeOf(request.userId, request.agentId);
+  /**
+   * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
+   * memory source that fails makes a warning.
+   */
+  async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
+    const scope = this.#scopeOf(request.userId, request.agentId);
+    this.#refuseIfBusy(request.userId);
     return this.#stored(request.userId, async () => {
       const lookup = this.#isAnswered(scope, request) ? { found: [] } : await this.#lookUp(scope, request, signal);
-      return this.#committed(this.#composeIn(scope, { request, lookup, order: null }));
+      return this.#committed(this.#composeIn(scope, { request, lookup, order: null, tenant: this.tenant }));
     });
   }
 
@@ -107,11 +153,11 @@ export class Memstem {
   /** Which workers of batches processed what, by scope. */
   readonly workers: WorkerMemory = {
     processedBy: (scope, worker) =>
-      this.#scopes.use(scopeOf(scope.userId, scope.agentId), ({ state }) =>
+      this.#scopes.use(this.#scopeOf(scope.userId, scope.agentId), ({ state }) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
       ),
     remember: (of, worker, texts) => {
-      const scope = scopeOf(of.userId, of.agentId);
+      const scope = this.#scopeOf(of.userId, of.agentId);
       this.#scopes.use(scope, (working) => {
         working.state.rememberWorker(worker, texts);
         working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
@@ -121,46 +167,46 @@ export class Memstem {
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const scope = scopeOf(request.userId, request.agentId);
+    const scope = this.#scopeOf(request.userId, request.agentId);
     if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
     return this.#lookUp(scope, request, signal);
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
   composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
-    const scope = scopeOf(request.userId, request.agentId);
-    return this.#stored(request.userId, () => this.#committed(this.#composeIn(scope, { request, lookup, order })));
+    const scope = this.#scopeOf(request.userId, request.agentId);
+    const asked = { request, lookup, order, tenant: this.tenant };
+    return this.#stored(request.userId, () => this.#committed(this.#composeIn(scope, asked)));
   }
 
-  /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
-  addMemories(
+  /** Adds memories to the source. Rejects with {@link MemorySourceError}, or {@link BusyUserError} like `compose`. */
+  async addMemories(
     userId: UserId,
     agentId: AgentId | null,
     memories: readonly NewMemory[],
     signal?: AbortSignal,
   ): Promise<readonly RetrievedMemory[]> {
     const { source } = this.parts;
-    if (source === null) {
-      return Promise.reject(new MemorySourceError("none", { kind: "unsupported", operation: "add memories" }));
-    }
-    const add = (stop: AbortSignal) => source.add(scopeOf(userId, agentId), memories, stop);
-    return this.#queues.run(userId, () => this.#untilClosing(signal, add));
+    if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
+    this.#refuseIfBusy(userId);
+    const add = (stop: AbortSignal) => source.add(this.#scopeOf(userId, agentId), memories, stop);
+    return this.#run(userId, () => this.#untilClosing(signal, add));
   }
 
   /**
    * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
-   * requests knows no users, so by default everybody's of that name.
+   * requests knows no users, so by default all the tenant's of that name.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
     const named = this.parts.store
-      .findLiveRequests(TENANT, [...new Set(ids)])
+      .findLiveRequests(this.tenant.name, [...new Set(ids)])
       .filter(({ scope }) => of === undefined || scope.userId === of);
     const evicted = new Set<RequestId>();
     for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
-      await this.#queues.run(userId, () => {
+      await this.#run(userId, () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
-          const scope = scopeOf(userId, agentId);
+          const scope = this.#scopeOf(userId, agentId);
           const gone = this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names));
           for (const name of gone) evicted.add(name);
         }
@@ -174,7 +220,7 @@ export class Memstem {
    * Rejects with {@link NotFoundError}.
    */
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
-    const scope = scopeOf(userId, agentId);
+    const scope = this.#scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.#stored(userId, () => {
       const before = store.findServed(scope, id);
@@ -182,7 +228,7 @@ export class Memstem {
       const feedback = this.#scopes.use(scope, (working) =>
         reportIn(working, store, scope, { id, observation }, residency, now()),
       );
-      this.#observer?.reported(feedback);
+      this.#shared.observer?.reported(feedback);
       if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
       return this.#committed(feedback);
     });
@@ -190,7 +236,7 @@ export class Memstem {
 
   /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
   explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
-    const scope = scopeOf(userId, agentId);
+    const scope = this.#scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
     // A scope that was never stored is not worth loading.
     if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
@@ -201,7 +247,7 @@ export class Memstem {
 
   /** Describes a user's context index; an empty one for a user that was never seen. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
-    const scope = scopeOf(userId, agentId);
+    const scope = this.#scopeOf(userId, agentId);
     return this.#scopes.use(scope, ({ state }) => {
       const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
       const nodes = state.index.entries(limit).map((entry) => ({
@@ -218,9 +264,9 @@ export class Memstem {
    * never sent again. Rejects with {@link MemorySourceError} where the source that memstem keeps fails; what it has done by then stays.
    */
   forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    return this.#queues.run(userId, async () => {
-      const scopes = this.parts.store.scopesOf(TENANT, userId);
-      const own = scopeOf(userId, null);
+    return this.#run(userId, async () => {
+      const scopes = this.parts.store.scopesOf(this.tenant.name, userId);
+      const own = this.#scopeOf(userId, null);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
@@ -228,20 +274,20 @@ export class Memstem {
         for (const label of gone) labels.add(label);
       }
       // An agent's scope that was looked at but never stored would else go on without knowing.
-      this.#scopes.dropUser(TENANT, userId);
+      this.#scopes.dropUser(this.tenant.name, userId);
       const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#closing.signal) : null;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#shared.closing.signal) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */
   forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    return this.#queues.run(userId, async () => {
-      this.#scopes.dropUser(TENANT, userId);
-      const scopes = this.parts.store.deleteUser(TENANT, userId);
+    return this.#run(userId, async () => {
+      this.#scopes.dropUser(this.tenant.name, userId);
+      const scopes = this.parts.store.deleteUser(this.tenant.name, userId);
       if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: TENANT, userId }, this.#closing.signal);
+        await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
       return { userId, scopes };
     });
   }
@@ -253,7 +299,7 @@ export class Memstem {
 
   /** Finishes what was accepted; what still waits for the source after `graceMs` goes on without it. Then closes source and store. */
   async close(graceMs = 5_000): Promise<void> {
-    const cut = setTimeout(() => this.#closing.abort(), graceMs);
+    const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
@@ -284,7 +330,7 @@ export class Memstem {
 
   #composeIn(scope: Scope, asked: FoundCompose): ComposeAnswer {
     const outcome = this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model));
-    if (!outcome.isRepeated) this.#observer?.composed(outcome.answer);
+    if (!outcome.isRepeated) this.#shared.observer?.composed(outcome.answer);
     return outcome.answer;
   }
 
@@ -294,12 +340,26 @@ export class Memstem {
 
   /** Does what a caller's signal ends, or the service's own end. */
   async #untilClosing<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
-    if (signal === undefined) return await work(this.#closing.signal);
-    const either = linkedSignal(this.#closing.signal, signal);
+    const closing = this.#shared.closing.signal;
+    if (signal === undefined) return await work(closing);
+    const either = linkedSignal(closing, signal);
     return await work(either.signal).finally(either.release);
   }
-}
 
-function scopeOf(userId: UserId, agentId: AgentId | null): Scope {
-  return { tenant: TENANT, userId, agentId };
+  #scopeOf(userId: UserId, agentId: AgentId | null): Scope {
+    return { tenant: this.tenant.name, userId, agentId };
+  }
+
+  #run<T>(userId: UserId, job: () => T | Promise<T>): Promise<T> {
+    return this.#queues.run(this.#queueOf(userId), job);
+  }
+
+  #refuseIfBusy(userId: UserId): void {
+    const { maxWaitingPerUser = MAX_WAITING_PER_USER } = this.parts;
+    if (this.#queues.waiting(this.#queueOf(userId)) >= maxWaitingPerUser) throw new BusyUserError(maxWaitingPerUser);
+  }
+
+  #queueOf(userId: UserId): string {
+    return JSON.stringify([this.tenant.name, userId]);
+  }
 }

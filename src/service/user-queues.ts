@@ -4,6 +4,8 @@
  */
 export class UserQueues {
   readonly #tails = new Map<string, Promise<unknown>>();
+  /** Jobs of each user that are not done. */
+  readonly #waiting = new Map<string, number>();
 
   run<T>(user: string, job: () => T | Promise<T>): Promise<T> {
     const outcome = (this.#tails.get(user) ?? Promise.resolve()).then(job);
@@ -12,10 +14,19 @@ export class UserQueues {
       () => undefined,
     );
     this.#tails.set(user, tail);
+    this.#waiting.set(user, this.waiting(user) + 1);
     void tail.then(() => {
-      if (this.#tails.get(user) === tail) this.#tails.delete(user);
+      if (this.#tails.get(user) === tail) {
+        this.#tails.delete(user);
+        this.#waiting.delete(user);
+      } else this.#waiting.set(user, this.waiting(user) - 1);
     });
     return outcome;
+  }
+
+  /** A user's jobs that are under way or wait. */
+  waiting(user: string): number {
+    return this.#waiting.get(user) ?? 0;
   }
 
   /** Users with a job under way. */

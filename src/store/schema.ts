@@ -2,7 +2,7 @@ import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from
 import { FIXED_RETENTIONS } from "../core/index.js";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table but two belongs to a scope and goes with it. Memory text stands
+ * One row of `users` is a scope: (tenant, user, agent). Every other table but four belongs to a scope and goes with it. Memory text stands
  * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
  */
 
@@ -193,3 +193,24 @@ export const firstTokenTimes = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.engine, table.number] })],
 );
+
+/** Tenants that have, or had, an API key. */
+export const tenants = sqliteTable("tenants", {
+  tenant: text("tenant").primaryKey(),
+  /** Random: what the tenant's cache salts are made of. */
+  cacheSecret: text("cache_secret").notNull(),
+  createdAt: integer("created_at").notNull(),
+});
+
+/** API keys. A revoked one stays: where there was ever a key, nobody gets in without one. */
+export const apiKeys = sqliteTable("api_keys", {
+  id: text("id").primaryKey(),
+  tenant: text("tenant")
+    .notNull()
+    .references(() => tenants.tenant),
+  /** SHA-256 of the key's secret, base64url. The secret is random and as long as the digest, so there is nothing to guess it by. */
+  secretDigest: text("secret_digest").notNull(),
+  label: text("label"),
+  createdAt: integer("created_at").notNull(),
+  revokedAt: integer("revoked_at"),
+});

@@ -21,6 +21,13 @@ const SETTINGS = [
   "MEMSTEM_MAX_MEMORY_CHARACTERS",
   "MEMSTEM_MAX_BODY_BYTES",
   "MEMSTEM_MAX_BATCH_BYTES",
+  "MEMSTEM_RATE_PER_SECOND",
+  "MEMSTEM_RATE_BURST",
+  "MEMSTEM_MAX_CONCURRENT",
+  "MEMSTEM_MAX_WAITING_PER_USER",
+  "MEMSTEM_MAX_PENDING",
+  "MEMSTEM_CORS_ORIGINS",
+  "MEMSTEM_SHUTDOWN_MS",
   "MEMSTEM_MAX_WORKING_MB",
   "MEMSTEM_MAX_INDEX_NODES",
   "MEMSTEM_ENGINE",
@@ -41,7 +48,7 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "batch", "explain", "demo", "replay"])
+    for (const command of ["serve", "compose", "batch", "explain", "demo", "replay", "keys"])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,
@@ -72,6 +79,7 @@ describe("memstem --help", () => {
     [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
     [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
     [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
+    [["keys"], /revoke/],
     [["engine"], /random-model/],
     [["engine", "serve"], /required option '--model <file>' not specified/],
     [["engine", "serve", "--model", "nowhere.gguf"], /nowhere\.gguf cannot be loaded as a model: ENOENT/],

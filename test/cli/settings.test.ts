@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { engineFamilyOf, readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
+import { engineFamilyOf, keyLimitsOf, readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
 import { ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
@@ -83,6 +83,15 @@ describe("the settings", () => {
     ["MEMSTEM_CACHE_TTL_SECONDS", "5m"],
     ["MEMSTEM_CACHE_TOKENS", "0"],
     ["MEMSTEM_CACHE_TOKENS", "64k"],
+    ["MEMSTEM_RATE_PER_SECOND", "0"],
+    ["MEMSTEM_RATE_BURST", "5"],
+    ["MEMSTEM_MAX_CONCURRENT", "0"],
+    ["MEMSTEM_MAX_WAITING_PER_USER", "0"],
+    ["MEMSTEM_MAX_PENDING", "0"],
+    ["MEMSTEM_CORS_ORIGINS", "*"],
+    ["MEMSTEM_CORS_ORIGINS", "app.example.org"],
+    ["MEMSTEM_CORS_ORIGINS", "https://app.example.org/"],
+    ["MEMSTEM_SHUTDOWN_MS", "-1"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
     ["MEMSTEM_UPSTREAM_URL", "127.0.0.1:8000/v1"],
     ["MEMSTEM_UPSTREAM_TIMEOUT_MS", "0"],
@@ -130,6 +139,14 @@ describe("the settings", () => {
     expect(engineFamilyOf(readSettings({ ...own, MEMSTEM_ENGINE_FAMILY: "anthropic" }))).toBe("anthropic");
     expect(wrongIn({ ...own, MEMSTEM_ENGINE_FAMILY: "vllm" })).toEqual(["MEMSTEM_ENGINE_FAMILY"]);
     expect(wrongIn({ MEMSTEM_UPSTREAM_API: "anthropic" })).toEqual(["MEMSTEM_UPSTREAM_API"]);
+  });
+
+  it("let one API key do as much as it likes until they say how much", () => {
+    expect(keyLimitsOf(readSettings({}))).toEqual({ rate: null, maxConcurrent: null });
+    const rate = { MEMSTEM_RATE_PER_SECOND: "50" };
+    expect(keyLimitsOf(readSettings(rate)).rate).toEqual({ perSecond: 50, burst: 100 });
+    const all = { ...rate, MEMSTEM_RATE_BURST: "7", MEMSTEM_MAX_CONCURRENT: "3" };
+    expect(keyLimitsOf(readSettings(all))).toEqual({ rate: { perSecond: 50, burst: 7 }, maxConcurrent: 3 });
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

@@ -5,14 +5,23 @@ import type { Exchange, ServedApp } from "./served-app.js";
 type Json = Record<string, unknown>;
 
 const content = z.record(z.string(), z.object({ schema: z.record(z.string(), z.unknown()) }));
+const security = z.array(z.partialRecord(z.enum(["bearer", "apiKey"]), z.array(z.never())));
 const operation = z.looseObject({
+  security: security.optional(),
   requestBody: z.object({ required: z.boolean(), content }).optional(),
   responses: z.record(z.string(), z.object({ description: z.string(), content })),
 });
 const document = z.looseObject({
   openapi: z.literal("3.1.0"),
   info: z.object({ title: z.string(), version: z.string(), description: z.string() }),
-  components: z.looseObject({ schemas: z.record(z.string(), z.record(z.string(), z.unknown())) }),
+  security: security.refine((needed) => needed.length > 0),
+  components: z.looseObject({
+    schemas: z.record(z.string(), z.record(z.string(), z.unknown())),
+    securitySchemes: z.object({
+      bearer: z.looseObject({ type: z.literal("http"), scheme: z.literal("bearer") }),
+      apiKey: z.looseObject({ type: z.literal("apiKey"), in: z.literal("header"), name: z.literal("x-api-key") }),
+    }),
+  }),
   paths: z.record(z.string(), z.record(z.string(), operation)),
 });
 
@@ -33,6 +42,16 @@ export class OpenApiDocument {
     return Object.entries(this.#document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
+  }
+
+  /** Whether an operation asks for no key. */
+  isOpen(method: string, path: string): boolean {
+    return (this.#document.paths[path]?.[method]?.security ?? this.#document.security).length === 0;
+  }
+
+  /** The statuses that are described by themselves. */
+  statuses(method: string, path: string): string[] {
+    return Object.keys(this.#document.paths[path]?.[method]?.responses ?? {});
   }
 
   /** Every `$ref` anywhere in it. */

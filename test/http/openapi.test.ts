@@ -28,6 +28,18 @@ describe("GET /openapi.json", () => {
     ]);
   });
 
+  it("asks for a key, in either form, of every route but the one that says whether the service works", () => {
+    expect(document.isOpen("get", "/healthz")).toBe(true);
+    for (const operation of document.operations) {
+      const [method = "", path = ""] = operation.split(" ");
+      if (operation === "GET /healthz") continue;
+      expect(document.isOpen(method.toLowerCase(), path), operation).toBe(false);
+      const statuses = document.statuses(method.toLowerCase(), path);
+      expect(statuses, operation).toEqual(expect.arrayContaining(["401", "429"]));
+      if (path !== "/metrics") expect(statuses, operation).toContain("503");
+    }
+  });
+
   it("has something at the end of every reference", () => {
     expect(document.references.length).toBeGreaterThan(10);
     expect(document.references.filter((reference) => !document.resolves(reference))).toEqual([]);

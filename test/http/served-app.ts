@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { serve } from "@hono/node-server";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
-import { assemble, openChatEngine } from "../../src/cli/assemble.js";
-import { readSettings } from "../../src/cli/settings.js";
+import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
+import { keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
 import { JoinedHead } from "../../src/http/joined-head.js";
@@ -48,6 +48,51 @@ export interface Serving {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+/** The app on a socket, for tests that take it away themselves. */
+export interface StartedApp {
+  readonly memstem: Memstem;
+  readonly base: string;
+  close(): Promise<void>;
+}
+
+/** Serves the app. What it logs, and what goes wrong in it, is put where the last argument says. */
+export async function startApp(
+  settings: Settings,
+  source: MemorySource | null,
+  { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
+): Promise<StartedApp> {
+  const { memstem, keys } = assembleWithKeys(settings, source);
+  const app = createApp({
+    memstem,
+    keys,
+    corsOrigins: settings.corsOrigins ?? [],
+    keyLimits: keyLimitsOf(settings),
+    maxPending: settings.maxPending,
+    isStopping: () => false,
+    chat: openChatEngine(settings),
+    version: "1.2.3",
+    maxBodyBytes: settings.maxBodyBytes,
+    maxBatchBytes: settings.maxBatchBytes,
+    onRequest: (entry) => log.push(entry),
+    onFault: (error) => faults.push(error),
+    clock: () => performance.now(),
+  });
+  return new Promise((resolve) => {
+    const serverOptions = { ServerResponse: JoinedHead };
+    const options = { fetch: app.fetch, hostname: "127.0.0.1", port: 0, serverOptions };
+    const server = serve(options, ({ port }: AddressInfo) =>
+      resolve({
+        memstem,
+        base: `http://127.0.0.1:${port}`,
+        async close() {
+          await new Promise((closed) => server.close(closed));
+          await memstem.close();
+        },
+      }),
+    );
+  });
+}
+
 /** Serves the app before every test of the file, and takes it and its files away after. */
 export function servedApp(serving: Serving = {}): ServedApp {
   const log: RequestLog[] = [];
@@ -55,7 +100,7 @@ export function servedApp(serving: Serving = {}): ServedApp {
   let dataDir = "";
   let base = "";
   let memstem: Memstem;
-  let server: ReturnType<typeof serve>;
+  let close = async () => {};
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-http-"));
@@ -65,30 +110,10 @@ export function servedApp(serving: Serving = {}): ServedApp {
       MEMSTEM_UPSTREAM_URL: serving.upstream?.url,
       ...serving.environment,
     });
-    memstem = assemble(settings, serving.source?.(dataDir) ?? null);
-    const app = createApp({
-      memstem,
-      chat: openChatEngine(settings),
-      version: "1.2.3",
-      maxBodyBytes: settings.maxBodyBytes,
-      maxBatchBytes: settings.maxBatchBytes,
-      onRequest: (entry) => log.push(entry),
-      onFault: (error) => faults.push(error),
-      clock: () => performance.now(),
-    });
-    base = await new Promise<string>((resolve) => {
-      const options = {
-        fetch: app.fetch,
-        hostname: "127.0.0.1",
-        port: 0,
-        serverOptions: { ServerResponse: JoinedHead },
-      };
-      server = serve(options, ({ port }: AddressInfo) => resolve(`http://127.0.0.1:${port}`));
-    });
+    ({ memstem, base, close } = await startApp(settings, serving.source?.(dataDir) ?? null, { log, faults }));
   });
   afterEach(async () => {
-    await new Promise((resolve) => server.close(resolve));
-    await memstem.close();
+    await close();
     await rm(dataDir, { recursive: true });
     log.length = 0;
     faults.length = 0;

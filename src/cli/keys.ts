@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { newApiKey, newSecret } from "../service/api-key.js";
+import { NotFoundError } from "../service/errors.js";
+import { readOptions } from "../service/read-options.js";
+import { StoredApiKeys } from "../store/api-keys.js";
+import { openDataDir } from "./open-data-dir.js";
+import { readSettings } from "./settings.js";
+
+/** Goes into names at Mem0 and into files' rows, so it is plain. */
+const tenant = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit");
+const label = z
+  .string()
+  .max(200, "must have at most 200 characters")
+  .regex(/^\P{Cc}*$/u, "must have no control characters");
+const newKey = z.object({ tenant, label: label.optional() });
+
+/** Makes a key for a tenant and prints it, the only time that it can be seen. Throws `InvalidRequestError`. */
+export function addKey(options: { tenant: string; label?: string }, print: (line: string) => void): void {
+  const named = readOptions(newKey, options);
+  withKeys((keys) => {
+    const { id, key, secretDigest } = newApiKey();
+    const { tenant, label = null } = named;
+    keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
+    print(key);
+  });
+}
+
+/** Prints every key, oldest first, without its secret. */
+export function listKeys(print: (line: string) => void): void {
+  withKeys((keys) => {
+    for (const { id, tenant, createdAt, revokedAt, label } of keys.list()) {
+      const state = revokedAt === null ? "valid" : `revoked ${timeOf(revokedAt)}`;
+      print([id, tenant, `made ${timeOf(createdAt)}`, state, ...(label === null ? [] : [label])].join("  "));
+    }
+  });
+}
+
+/** Revokes a key: a service that runs lets nobody in with it from the next request on. Throws `NotFoundError`. */
+export function revokeKey(id: string): void {
+  withKeys((keys) => {
+    if (!keys.revoke(id, Date.now())) throw new NotFoundError("id", "no such key, or it is revoked already");
+  });
+}
+
+function withKeys(work: (keys: StoredApiKeys) => void): void {
+  const { sqlite, orm } = openDataDir(readSettings(process.env));
+  try {
+    work(new StoredApiKeys(orm));
+  } finally {
+    sqlite.close();
+  }
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

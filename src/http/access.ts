@@ -1,0 +1,84 @@
+import type { MiddlewareHandler } from "hono";
+import { type ApiKeys, admit, looksLikeApiKey } from "../service/api-key.js";
+import type { MemstemOfAll } from "../service/memstem.js";
+import { DEFAULT_TENANT } from "../service/tenant.js";
+import type { HttpEnvironment } from "./environment.js";
+import { isLoopbackHost } from "./loopback.js";
+import { answerProblem } from "./openai-problem.js";
+import { problem } from "./problem.js";
+import type { OnRefused } from "./refusal.js";
+
+/** What is open to everybody: whether the service works, and how it is spoken to. */
+const OPEN_PATHS = new Set(["/healthz", "/openapi.json"]);
+const CREDENTIAL_HEADERS = ["authorization", "x-api-key"] as const;
+
+/** What deciding who may come in needs. */
+export interface AccessParts {
+  readonly memstem: MemstemOfAll;
+  readonly keys: ApiKeys;
+  /** Other sites whose pages may call. */
+  readonly corsOrigins: readonly string[];
+  readonly onRefused: OnRefused;
+}
+
+/**
+ * Says whose request it is. Once there was a key, a key that holds is needed, and gives its tenant. Without keys everybody who reaches the
+ * loopback is the default tenant, so what a browser could be talked into is refused: a `Host` that is not the loopback's (DNS rebinding),
+ * and an `Origin` of another site.
+ */
+export function access({ memstem, keys, corsOrigins, onRefused }: AccessParts): MiddlewareHandler<HttpEnvironment> {
+  const origins = new Set(corsOrigins);
+  let areKeysUsed = false;
+  return async function access(c, next) {
+    if (OPEN_PATHS.has(c.req.path)) return next();
+    // Keys are never deleted, so this does not change back.
+    areKeysUsed ||= keys.any();
+    if (areKeysUsed) {
+      const given = givenKey(c.req.header("x-api-key"), c.req.header("authorization"));
+      const admitted = given === null ? null : admit(given, keys);
+      if (admitted === null) {
+        onRefused("no_key");
+        const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
+        const detail =
+          given === null
+            ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
+            : "this API key does not hold: it is unknown or was revoked";
+        return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
+      }
+      c.set("keyId", admitted.keyId);
+      c.set("memstem", memstem.forTenant(admitted.tenant));
+      return next();
+    }
+    const host = c.req.header("host") ?? "";
+    if (!isLoopbackHost(host)) {
+      onRefused("host");
+      return answerProblem(
+        c,
+        problem(421, "without API keys only requests to the loopback by its own name are served"),
+      );
+    }
+    const origin = c.req.header("origin");
+    if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
+      onRefused("origin");
+      return answerProblem(c, problem(403, "pages of other sites may not call: see MEMSTEM_CORS_ORIGINS"));
+    }
+    c.set("keyId", null);
+    c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
+    return next();
+  };
+}
+
+/** A request's headers as the engine may see them: without what opens memstem. */
+export function withoutCredentials(headers: Headers, keyId: string | null): Headers {
+  const kept = new Headers(headers);
+  for (const name of CREDENTIAL_HEADERS) {
+    // Without keys the client's credentials are the engine's; a key of memstem's is nobody else's even then.
+    if (keyId !== null || looksLikeApiKey(kept.get(name) ?? "")) kept.delete(name);
+  }
+  return kept;
+}
+
+function givenKey(apiKey: string | undefined, authorization: string | undefined): string | null {
+  if (apiKey !== undefined) return apiKey.trim();
+  return /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? null;
+}

@@ -1,0 +1,24 @@
+import type { Memstem } from "../service/memstem.js";
+
+/** What the log gets to know of a composed prompt. */
+export interface ComposedEntry {
+  readonly requestId?: string;
+  readonly totalTokens?: number;
+  readonly expectedCachedTokens?: number;
+  readonly warnings?: readonly string[];
+}
+
+/** What requests carry on their way through the app. */
+export interface HttpEnvironment {
+  Bindings: {
+    /** Node's answer, where the app is served by Node. */
+    readonly outgoing?: { readonly closed: boolean; once(event: "close", listener: () => void): unknown };
+  };
+  Variables: {
+    /** The caller's tenant; routes have no other way to anybody's state. */
+    memstem: Memstem;
+    /** The caller's key; null where keys are not in use. */
+    keyId: string | null;
+    composed?: ComposedEntry;
+  };
+}

@@ -1,0 +1,49 @@
+/** How often something may be done: on average `perSecond`, at once up to `burst`. */
+export interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** What became of one try. */
+export interface Taken {
+  readonly isAllowed: boolean;
+  /** Tries that would be allowed now. */
+  readonly remaining: number;
+  /** Milliseconds until one more is allowed than now. */
+  readonly nextAfterMs: number;
+}
+
+/** Most buckets that are kept. One that was dropped begins full, so this is to be more than there are callers at once. */
+const MAX_BUCKETS = 10_000;
+
+/** A bucket of tokens for each caller, filled at a steady rate; the least recently used bucket goes first. */
+export class TokenBuckets {
+  readonly #buckets = new Map<string, { tokens: number; at: number }>();
+
+  constructor(
+    private readonly rate: Rate,
+    private readonly maxBuckets = MAX_BUCKETS,
+  ) {}
+
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  /** @param now milliseconds, monotonic */
+  take(caller: string, now: number): Taken {
+    const { perSecond, burst } = this.rate;
+    const bucket = this.#buckets.get(caller) ?? { tokens: burst, at: now };
+    bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) / 1_000) * perSecond);
+    bucket.at = Math.max(bucket.at, now);
+    const isAllowed = bucket.tokens >= 1;
+    if (isAllowed) bucket.tokens -= 1;
+    this.#buckets.delete(caller);
+    this.#buckets.set(caller, bucket);
+    if (this.#buckets.size > this.maxBuckets) {
+      const [oldest] = this.#buckets.keys();
+      if (oldest !== undefined) this.#buckets.delete(oldest);
+    }
+    const remaining = Math.floor(bucket.tokens);
+    return { isAllowed, remaining, nextAfterMs: ((remaining + 1 - bucket.tokens) / perSecond) * 1_000 };
+  }
+}

@@ -1,0 +1,160 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { describe, expect, it } from "vitest";
+import { openAiEngine } from "../http/openai-engine.js";
+import { commands, type Listening } from "./memstem-process.js";
+import { slowMem0 } from "./slow-mem0.js";
+
+const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
+
+/** A connection that is kept, and what came over it so far. */
+class KeptConnection {
+  text = "";
+  readonly closed: Promise<unknown>;
+
+  private constructor(private readonly socket: Socket) {
+    socket.setEncoding("utf8").on("data", (more: string) => {
+      this.text += more;
+    });
+    socket.on("error", () => {});
+    this.closed = once(socket, "close");
+  }
+
+  static async to({ address }: Listening): Promise<KeptConnection> {
+    const socket = connect(Number(new URL(address).port), "127.0.0.1");
+    await once(socket, "connect");
+    return new KeptConnection(socket);
+  }
+
+  /** Sends a GET's head, less its last line where `isWhole` is false. */
+  get(path: string, isWhole = true): void {
+    this.socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n${isWhole ? "\r\n" : ""}`);
+  }
+
+  finishHead(): void {
+    this.socket.write("\r\n");
+  }
+}
+
+describe("memstem serve, told to stop while an answer streams", () => {
+  const memstem = commands();
+  const engine = openAiEngine();
+
+  /** A service with a chat whose first event is with the client, and the engine's end of it. */
+  async function streaming(environment: Readonly<Record<string, string>> = {}) {
+    let engines: ServerResponse | undefined;
+    engine.behave((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
+      engines = response;
+    });
+    const service = await memstem.serve({ MEMSTEM_UPSTREAM_URL: engine.url, ...environment });
+    const answer = await fetch(`${service.address}/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify(chat),
+    });
+    const reader = (answer.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value).toContain("first");
+    return { service, reader, engines: engines as ServerResponse };
+  }
+
+  async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string> {
+    let text = "";
+    for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
+    return text;
+  }
+
+  it("lets it go on to its end, and tells everybody else to leave", async () => {
+    const { service, reader, engines } = await streaming();
+    // A request whose head is not whole keeps its connection, so that it can be asked on it while the service stops.
+    const kept = await KeptConnection.to(service);
+    kept.get("/users/ada/index", false);
+    service.kill("SIGTERM");
+    await expect.poll(() => service.stderr, { timeout: 10_000 }).toContain('"stopping"');
+    const health = await fetch(`${service.address}/healthz`);
+    expect(health.status).toBe(503);
+    expect(health.headers.get("connection")).toBe("close");
+    expect(await health.json()).toMatchObject({ status: "stopping" });
+    const refused = await fetch(`${service.address}/users/ada/index`);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await refused.json()).toMatchObject({ status: 503, detail: "the service is stopping" });
+    kept.finishHead();
+    await kept.closed;
+    expect(kept.text).toMatch(/^HTTP\/1\.1 503 /);
+    expect(kept.text).toMatch(/\r\nconnection: close\r\n/i);
+    engines.write('data: {"choices":[{"index":0,"delta":{"content":"second"}}]}\n\n');
+    engines.end("data: [DONE]\n\n");
+    expect(await rest(reader)).toMatch(/second[\s\S]*\[DONE\]/);
+    expect(await service.ended).toMatchObject({ code: 0, signal: null });
+    await expect(fetch(`${service.address}/healthz`)).rejects.toThrow();
+  });
+
+  it("cuts it off at the deadline, ends with 0 and keeps what was composed", async () => {
+    const { service, reader } = await streaming({ MEMSTEM_SHUTDOWN_MS: "300" });
+    service.kill("SIGTERM");
+    await rest(reader).catch(() => "cut off");
+    expect(await service.ended).toMatchObject({ code: 0, signal: null });
+    const again = await memstem.serve();
+    const index = await (await fetch(`${again.address}/users/ada/index`)).json();
+    expect(index).toMatchObject({ counts: { requests: 1 } });
+  });
+
+  it.each([
+    ["SIGTERM", "SIGTERM"],
+    ["SIGINT", "SIGTERM"],
+  ] as const)("ends at once where it is told again: %s, %s", async (first, second) => {
+    const { service } = await streaming({ MEMSTEM_SHUTDOWN_MS: "600000" });
+    service.kill(first);
+    await expect.poll(() => service.stderr, { timeout: 10_000 }).toContain('"stopping"');
+    service.kill(second);
+    expect(await service.ended).toMatchObject({ code: 1, signal: null });
+  });
+});
+
+describe("memstem serve, told to stop with connections that are kept", () => {
+  const memstem = commands();
+  const mem0 = slowMem0([{ id: "m-1", memory: "Ada drinks tea" }]);
+
+  it("closes those that ask nothing, while others are still answered", async () => {
+    mem0.delayMs = 500;
+    const service = await memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+    const idle = await KeptConnection.to(service);
+    idle.get("/healthz");
+    await expect.poll(() => idle.text).toContain('"ok"');
+    const searching = mem0.asked();
+    const request = fetch(`${service.address}/compose`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ user_id: "ada", query: "Tea?" }),
+    });
+    await searching;
+    service.kill("SIGTERM");
+    await idle.closed;
+    const answer = await request;
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("connection")).toBe("close");
+    expect(await answer.text()).toContain("Ada drinks tea");
+    expect(await service.ended).toMatchObject({ code: 0 });
+  });
+
+  it("waits no longer than the deadline for a search that hangs", async () => {
+    mem0.delayMs = 60_000;
+    const environment = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_SEARCH_TIMEOUT_MS: "50000" };
+    const service = await memstem.serve({ ...environment, MEMSTEM_SHUTDOWN_MS: "200" });
+    const searching = mem0.asked();
+    const request = fetch(`${service.address}/compose`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ user_id: "ada", query: "Tea?" }),
+    }).then(
+      (answer) => answer.status,
+      () => "cut off",
+    );
+    await searching;
+    service.kill("SIGTERM");
+    expect(await service.ended).toMatchObject({ code: 0, signal: null });
+    expect(await request).toBe("cut off");
+  });
+});

@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+/** What npm remembers of advisories must not be another test's. */
+const caches: string[] = [];
+afterAll(() => {
+  for (const cache of caches) rmSync(cache, { recursive: true, force: true });
+});
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const versions = z.record(z.string(), z.string());
+const manifest = z
+  .object({ dependencies: versions, devDependencies: versions })
+  .parse(JSON.parse(readFileSync(`${root}/package.json`, "utf8")));
+
+/** Runs one of the package's scripts. */
+function script(name: string, environment: Readonly<Record<string, string>> = {}) {
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    const cache = mkdtempSync(join(tmpdir(), "memstem-npm-"));
+    caches.push(cache);
+    const env = { ...process.env, npm_config_cache: cache, ...environment };
+    const options = { cwd: root, env, maxBuffer: 16 * 1024 * 1024 };
+    execFile("npm", ["run", "--silent", name], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
+describe("npm run sbom", () => {
+  it("lists what memstem runs with, at the versions that it is locked to, and nothing that only builds it", async () => {
+    const { code, stdout } = await script("sbom");
+    expect(code).toBe(0);
+    const component = z.object({ name: z.string(), version: z.string() });
+    const { bomFormat, components } = z
+      .object({ bomFormat: z.string(), components: z.array(component) })
+      .parse(JSON.parse(stdout));
+    expect(bomFormat).toBe("CycloneDX");
+    const listed = components.map(({ name, version }) => `${name}@${version}`);
+    const wanted = Object.entries(manifest.dependencies).map(([name, version]) => `${name}@${version}`);
+    expect(listed).toEqual(expect.arrayContaining(wanted));
+    const names = new Set(components.map(({ name }) => name));
+    expect(["vitest", "typescript", "tsx"].filter((name) => names.has(name))).toEqual([]);
+  });
+});
+
+describe("npm run audit", () => {
+  let registry: Server | undefined;
+  afterEach(() => {
+    registry?.closeAllConnections();
+    registry?.close();
+  });
+
+  /** A registry that knows these advisories and no packages. */
+  async function registryWith(advisories: object): Promise<string> {
+    registry = createServer((request, response) => {
+      request.resume();
+      const asksAdvisories = request.url?.endsWith("/advisories/bulk") === true;
+      response.writeHead(asksAdvisories ? 200 : 404, { "content-type": "application/json" });
+      response.end(asksAdvisories ? JSON.stringify(advisories) : "{}");
+    }).listen(0, "127.0.0.1");
+    await once(registry, "listening");
+    return `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`;
+  }
+
+  const advisory = (severity: string) => ({
+    hono: [
+      {
+        id: 1,
+        url: "https://example.org/1",
+        title: "Bad",
+        severity,
+        vulnerable_versions: "*",
+        cwe: [],
+        cvss: { score: 9 },
+      },
+    ],
+  });
+
+  it.each([
+    ["nothing known", {}, 0, /^0 vulnerable packages\n$/],
+    ["something moderate", advisory("moderate"), 0, /^moderate: hono/m],
+    ["something critical", advisory("critical"), 1, /^critical: hono/m],
+  ])("with %s ends as it should", async (_what, advisories, code, says) => {
+    const url = await registryWith(advisories);
+    const ended = await script("audit", { npm_config_registry: url });
+    expect(ended.stdout).toMatch(says);
+    expect(ended.code).toBe(code);
+  });
+
+  it("says that nothing is known where no registry answers", async () => {
+    const url = await registryWith({});
+    registry?.close();
+    const ended = await script("audit", { npm_config_registry: url });
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(ended.stderr).toContain("audit: the registry could not be asked, so nothing is known");
+  });
+});
