@@ -16,6 +16,7 @@ import type { ChatEngine } from "../service/chat.js";
 import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
+import { namingFaults } from "../store/store-faults.js";
 import { countO200k } from "./o200k.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
@@ -23,7 +24,7 @@ import { ThreadedPlanning } from "./threaded-planning.js";
 /** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
 export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
   return new Memstem({
-    store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
+    store: namingFaults(new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db")))),
     source,
     defaults: {
       policy: settings.policy,

@@ -14,7 +14,7 @@ import * as wire from "./contracts.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
-import { notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
+import { isFault, notFound, notJson, problem, problemOf, problemResponse, problemSchema } from "./problem.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
 export interface RequestLog {
@@ -88,7 +88,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<{ Variables: Variables 
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
     const value = problemOf(error);
-    if (value.status === 500) parts.onFault(error);
+    if (isFault(error, value)) parts.onFault(error);
     return answerProblem(c, value, error);
   });
   app.notFound((c) => answerProblem(c, notFound(c)));

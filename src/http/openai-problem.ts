@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { UpstreamError } from "../service/errors.js";
-import { type Problem, problemResponse, problemSchema } from "./problem.js";
+import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
 /** Where OpenAI's clients send their requests. */
 const OPENAI_PATHS = "/v1/";
@@ -28,9 +28,16 @@ export function isOpenAiPath(path: string): boolean {
 
 /** Sends a problem in the shape that the path's clients read. `error`: what it was made of. */
 export function answerProblem(c: Context, value: Problem, error?: unknown): Response {
-  if (!isOpenAiPath(c.req.path)) return problemResponse(value);
+  const headers = problemHeaders(error);
+  if (!isOpenAiPath(c.req.path)) return problemResponse(value, headers);
   const origin = error instanceof UpstreamError ? "upstream" : "memstem";
-  return problemResponse({ ...value, ...openAiErrorOf(value, error) }, { "x-memstem-error-origin": origin });
+  return problemResponse(
+    { ...value, ...openAiErrorOf(value, error) },
+    {
+      ...headers,
+      "x-memstem-error-origin": origin,
+    },
+  );
 }
 
 /** A problem as OpenAI's clients read it. */

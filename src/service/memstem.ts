@@ -24,7 +24,7 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
-import { NotFoundError } from "./errors.js";
+import { AbandonedRequestError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
@@ -32,6 +32,7 @@ import { forgetIn } from "./forgetting.js";
 import { lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { UserQueues } from "./user-queues.js";
+import { whileBusy } from "./while-busy.js";
 import { WorkingScopes } from "./working-scopes.js";
 
 /** Tenants come with API keys; until then there is one. */
@@ -67,13 +68,18 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. */
+  /**
+   * Composes a prompt. Rejects where the store does; a memory source that fails makes a warning. `signal`: the caller is gone. What it
+   * waited for then is not composed (nobody saw it, and it would stand in the conversation): {@link AbandonedRequestError}.
+   */
   compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
     return this.#queues.run(request.userId, async () => {
+      if (signal?.aborted) throw new AbandonedRequestError();
       const lookup = this.#isAnswered(scope, request)
         ? { found: [] }
         : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+      if (signal?.aborted) throw new AbandonedRequestError();
       return this.#composeIn(scope, { request, lookup, order: null });
     });
   }
@@ -104,10 +110,14 @@ export class Memstem {
       ),
     remember: (of, worker, texts) => {
       const scope = scopeOf(of.userId, of.agentId);
-      this.#scopes.use(scope, (working) => {
-        working.state.rememberWorker(worker, texts);
-        working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
-      });
+      return whileBusy(() =>
+        this.#scopes.use(scope, (working) => {
+          // A user that was forgotten since is not to come back.
+          if (working.version === null) return;
+          working.state.rememberWorker(worker, texts);
+          working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
+        }),
+      );
     },
   };
 
@@ -119,9 +129,17 @@ export class Memstem {
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
-  composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
+  composeFound(
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    order: readonly Digest[],
+    signal?: AbortSignal,
+  ): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
-    return this.#queues.run(request.userId, () => this.#composeIn(scope, { request, lookup, order }));
+    return this.#queues.run(request.userId, () => {
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.#composeIn(scope, { request, lookup, order });
+    });
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}. */
@@ -147,16 +165,20 @@ export class Memstem {
       .findLiveRequests(TENANT, [...new Set(ids)])
       .filter(({ scope }) => of === undefined || scope.userId === of);
     const evicted = new Set<RequestId>();
-    for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
-      await this.#queues.run(userId, () => {
+    // Side by side: one that waits for its user's search does not hold up the others.
+    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
+      this.#queues.run(userId, async () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
           const scope = scopeOf(userId, agentId);
-          const gone = this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names));
+          const gone = await whileBusy(() =>
+            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names)),
+          );
           for (const name of gone) evicted.add(name);
         }
-      });
-    }
+      }),
+    );
+    await Promise.all(ofUsers);
     return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
   }
 
@@ -167,14 +189,16 @@ export class Memstem {
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
     const scope = scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#queues.run(userId, () => {
+    return this.#queues.run(userId, async () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = this.#scopes.use(scope, (working) =>
-        reportIn(working, store, scope, { id, observation }, residency, now()),
+      const feedback = await whileBusy(() =>
+        this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
       );
       this.#observer?.reported(feedback);
-      if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
+      if (before.observed?.ttftMs === undefined) {
+        await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
+      }
       return feedback;
     });
   }
@@ -215,7 +239,9 @@ export class Memstem {
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
-        const gone = this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now()));
+        const gone = await whileBusy(() =>
+          this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
+        );
         for (const label of gone) labels.add(label);
       }
       // An agent's scope that was looked at but never stored would else go on without knowing.
@@ -229,8 +255,11 @@ export class Memstem {
   /** Forgets a user with everything memstem keeps of them, with every agent. */
   forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     return this.#queues.run(userId, async () => {
-      this.#scopes.dropUser(TENANT, userId);
-      const scopes = this.parts.store.deleteUser(TENANT, userId);
+      const scopes = await whileBusy(() => {
+        const deleted = this.parts.store.deleteUser(TENANT, userId);
+        this.#scopes.dropUser(TENANT, userId);
+        return deleted;
+      });
       if (this.parts.source?.owned) await this.parts.source.deleteUser({ tenant: TENANT, userId }, this.#signal());
       return { userId, scopes };
     });
@@ -254,8 +283,10 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  #composeIn(scope: Scope, asked: FoundCompose): ComposeAnswer {
-    const outcome = this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model));
+  async #composeIn(scope: Scope, asked: FoundCompose): Promise<ComposeAnswer> {
+    const outcome = await whileBusy(() =>
+      this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model)),
+    );
     if (!outcome.isRepeated) this.#observer?.composed(outcome.answer);
     return outcome.answer;
   }

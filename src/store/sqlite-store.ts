@@ -17,7 +17,7 @@ import type {
 import { EMPTY_SCOPE } from "../core/index.js";
 import { eraseFromTurns } from "./erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import type { OpenDatabase } from "./open-database.js";
+import { eraseLog, type OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import {
   readAnswer,
@@ -51,10 +51,14 @@ import { keyOf, writeChanges } from "./write-changes.js";
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
 
+/** Milliseconds until a log that could not be emptied is tried again. */
+const ERASE_AGAIN_MS = 1_000;
+
 /** The store in one SQLite file. Every commit is one immediate transaction. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
+  #erasing: NodeJS.Timeout | undefined;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database.orm);
@@ -305,6 +309,7 @@ export class SqliteStore implements Store {
   }
 
   close(): void {
+    clearTimeout(this.#erasing);
     this.database.sqlite.close();
   }
 
@@ -340,8 +345,13 @@ export class SqliteStore implements Store {
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }
 
-  /** Erased text would else stay readable in the write-ahead log until the next checkpoint. */
+  /**
+   * Erased text would else stay readable in the write-ahead log until the next checkpoint. While another process reads an older state,
+   * as a backup does, the log has to stay: it is tried again until it is gone.
+   */
   #truncateLog(): void {
-    this.database.sqlite.pragma("wal_checkpoint(TRUNCATE)");
+    clearTimeout(this.#erasing);
+    if (eraseLog(this.database.sqlite)) return;
+    this.#erasing = setTimeout(() => this.#truncateLog(), ERASE_AGAIN_MS).unref();
   }
 }
