@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { type Scope, type ScopeBounds, ScopeState } from "../core/index.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
-import { openToRead, type SchemaProgress } from "./open-database.js";
+import { type OpenDatabase, openToRead, type SchemaProgress } from "./open-database.js";
 import { readScope } from "./rows.js";
 import { users } from "./schema.js";
 import { SqliteStore } from "./sqlite-store.js";
@@ -35,25 +35,19 @@ export function checkDatabase(file: string): DatabaseCheck {
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
     collect(findings, "users", () => {
       const store = new SqliteStore(database);
-      for (const { id } of orm.select({ id: users.scopeId }).from(users).orderBy(users.scopeId).all()) {
+      for (const { scopeId } of orm.select({ scopeId: users.scopeId }).from(users).orderBy(users.scopeId).all()) {
         if (findings.length >= MOST_FINDINGS) break;
-        sqlite.transaction(() => {
-          const user = orm.select().from(users).where(eq(users.scopeId, id)).get();
-          // Forgotten since the list was made.
-          if (user === undefined) return;
-          const scope = readScope(user);
+        const user = orm.select().from(users).where(eq(users.scopeId, scopeId)).get();
+        // Forgotten since the list was made.
+        if (user === undefined) continue;
+        const scope = readScope(user);
+        // A transaction that met a damaged page ends with its error.
+        collect(findings, nameOf(scope), () => {
+          const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();
           scopes++;
-          collect(findings, nameOf(scope), () => {
-            const { scope: stored } = store.loadScope(scope);
-            const state = new ScopeState(stored, () => 0, NO_BOUNDS);
-            state.index.check();
-            state.clusters.check();
-            const turns = checkTurns(orm, id, stored.counters, state.register);
-            const asked = checkRequests(orm, id, scope, store, stored.nodes);
-            requests += asked.count;
-            return [...checkRows(stored), ...turns, ...asked.problems];
-          });
-        })();
+          requests += found.requests;
+          return found.problems;
+        });
       }
       return [];
     });
@@ -61,6 +55,21 @@ export function checkDatabase(file: string): DatabaseCheck {
   } finally {
     sqlite.close();
   }
+}
+
+function checkScope(
+  { orm }: OpenDatabase,
+  store: SqliteStore,
+  scope: Scope,
+  scopeId: number,
+): { readonly requests: number; readonly problems: readonly string[] } {
+  const { scope: stored } = store.loadScope(scope);
+  const state = new ScopeState(stored, () => 0, NO_BOUNDS);
+  state.index.check();
+  state.clusters.check();
+  const turns = checkTurns(orm, scopeId, stored.counters, state.register);
+  const asked = checkRequests(orm, scopeId, scope, store, stored.nodes);
+  return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
 }
 
 function nameOf({ tenant, userId, agentId }: Scope): string {

@@ -11,8 +11,13 @@ export interface Deeds {
   forgottenUsers: number;
 }
 
-/** What is gone for good, once the service said so: by the mark that a memory's text carries. */
-export type Gone = Set<string>;
+/** What was asked to be forgotten, by the mark that a memory's text carries. */
+export interface Forgotten {
+  /** The service said so: gone for good. */
+  readonly gone: Set<string>;
+  /** Asked for; a service that was killed may have done it and not said so. */
+  readonly going: Set<string>;
+}
 
 /** Something that asks the service for things, one after the other, until it dies; then again, beginning with what got no answer. */
 export type Actor = (address: string) => Promise<void>;
@@ -197,7 +202,7 @@ export function isForgetful(user: string): boolean {
 }
 
 /** Asks, and forgets one of the memories now and then. */
-export function forgetter(answers: Answers, deeds: Deeds, gone: Gone, user: string, choices: Choices): Actor {
+export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
   let next = 0;
   let asked = 0;
   let pending: Body | undefined;
@@ -209,8 +214,9 @@ export function forgetter(answers: Answers, deeds: Deeds, gone: Gone, user: stri
         [forgetting] = left.splice(choices.pick(left.length), 1);
       if (forgetting !== undefined) {
         const name = `${user}-${forgetting}`;
+        forgotten.going.add(name);
         if ((await ask(address, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
-        gone.add(name);
+        forgotten.gone.add(name);
         deeds.forgottenMemories++;
         forgetting = undefined;
       }
@@ -229,7 +235,7 @@ export function forgetter(answers: Answers, deeds: Deeds, gone: Gone, user: stri
 }
 
 /** Asks a few times, and is forgotten with everything; then comes back as if new. */
-export function leaver(answers: Answers, deeds: Deeds, gone: Gone, user: string, choices: Choices): Actor {
+export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
   let life = 0;
   let asked = 0;
   let pending: Body | undefined;
@@ -237,9 +243,9 @@ export function leaver(answers: Answers, deeds: Deeds, gone: Gone, user: string,
   return async (address) => {
     for (;;) {
       if (pending === undefined && asked >= 4) {
-        if ((await ask(address, "DELETE", `/users/${user}`)) === GONE) return;
-        for (const name of told) gone.add(name);
         answers.dropUser(user);
+        if ((await ask(address, "DELETE", `/users/${user}`)) === GONE) return;
+        for (const name of told) forgotten.gone.add(name);
         deeds.forgottenUsers++;
         told = new Set();
         asked = 0;

@@ -9,8 +9,8 @@ import {
   Choices,
   type Deeds,
   engine,
+  type Forgotten,
   forgetter,
-  type Gone,
   isForgetful,
   leaver,
   marksIn,
@@ -55,7 +55,7 @@ const ASKED_AT_ONCE = 12;
 export async function surviveKills({ directory, kills, seed, print = () => {} }: Ordeal): Promise<Survival> {
   const choices = new Choices(seed);
   const answers = new Answers();
-  const gone: Gone = new Set();
+  const forgotten: Forgotten = { gone: new Set(), going: new Set() };
   const deeds: Deeds = { turns: 0, batches: 0, evictions: 0, reports: 0, forgottenMemories: 0, forgottenUsers: 0 };
   const own = (n: number) => new Choices(seed + 1_000 * (n + 1));
   const actors: Actor[] = [
@@ -64,8 +64,8 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
     asker(answers, "a9", own(15)),
     batcher(answers, deeds, BATCHED, own(20)),
     engine(answers, deeds, own(30)),
-    ...["f0", "f1"].map((user, n) => forgetter(answers, deeds, gone, user, own(40 + n))),
-    ...["l0", "l1"].map((user, n) => leaver(answers, deeds, gone, user, own(50 + n))),
+    ...["f0", "f1"].map((user, n) => forgetter(answers, deeds, forgotten, user, own(40 + n))),
+    ...["l0", "l1"].map((user, n) => leaver(answers, deeds, forgotten, user, own(50 + n))),
   ];
   const data = join(directory, "data");
   const start = () =>
@@ -81,7 +81,7 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
   let killedAtStart = 0;
   let last = { scopes: 0, requests: 0 };
   for (let kill = 0; ; kill++) {
-    last = checkFiles(data, gone) ?? last;
+    last = checkFiles(data, forgotten) ?? last;
     const service = start();
     try {
       if (kill < kills && choices.pick(12) === 0) {
@@ -90,7 +90,7 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
       } else {
         const address = await listening(service);
         const again = kill === kills ? answers.all() : [...answers.fresh, ...sampleOf(answers.all(), choices)];
-        await repeat(address, again, gone);
+        await repeat(address, again, forgotten);
         repeated += again.length;
         answers.fresh.length = 0;
         if (kill === kills) break;
@@ -107,13 +107,13 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
     }
     if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
   }
-  last = checkFiles(data, gone) ?? last;
+  last = checkFiles(data, forgotten) ?? last;
   for (const user of [...TALKERS, ...BATCHED]) checkLabels(answers, user);
   return { kills, killedAtStart, answered: answers.size, repeated, ...deeds, ...last };
 }
 
 /** What a dead service left: a database that holds to its promises, and nothing of what it said is forgotten. */
-function checkFiles(data: string, gone: Gone): { scopes: number; requests: number } | null {
+function checkFiles(data: string, { gone }: Forgotten): { scopes: number; requests: number } | null {
   const file = join(data, "memstem.db");
   if (!existsSync(file)) return null;
   // Before it is opened: opening may write the log back.
@@ -129,16 +129,16 @@ function checkFiles(data: string, gone: Gone): { scopes: number; requests: numbe
 }
 
 /** Every answer comes back as it was; where a memory of it was forgotten since, without that. */
-async function repeat(address: string, answered: readonly Answered[], gone: Gone): Promise<void> {
+async function repeat(address: string, answered: readonly Answered[], { gone, going }: Forgotten): Promise<void> {
   const left = [...answered];
   const one = async () => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { body, text } = next;
       const again = await ask(address, "POST", "/compose", body);
       if (again === GONE) throw new Error("the service died by itself");
-      const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => gone.has(name));
-      const forgotten = [...marksIn(again)].filter((name) => gone.has(name));
-      if (forgotten.length > 0) throw new Error(`${body.request_id} tells ${forgotten}, which was forgotten`);
+      const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => going.has(name));
+      const told = [...marksIn(again)].filter((name) => gone.has(name));
+      if (told.length > 0) throw new Error(`${body.request_id} tells ${told}, which was forgotten`);
       if (!isTouched && again !== text) throw new Error(`${body.request_id} came back changed:\n${text}\n${again}`);
     }
   };
