@@ -126,10 +126,9 @@ function migrateTogether(sqlite: Database.Database, orm: OpenDatabase["orm"]): v
   }
 }
 
-/** SQLite opens what it may only read without a word, and fails with the first commit. */
+/** SQLite opens what it may only read without a word, even begins to write, and fails with the first statement that could change a row. */
 function refuseReadOnly(sqlite: Database.Database): void {
-  sqlite.exec("begin immediate");
-  sqlite.exec("rollback");
+  sqlite.exec("delete from __drizzle_migrations where false");
 }
 
 function reasonOf(error: unknown): string {
