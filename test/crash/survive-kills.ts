@@ -97,7 +97,7 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
         answers.fresh.length = 0;
         if (kill === kills) break;
         const acting = Promise.all(actors.map((actor) => actor(address)));
-        const enough = answers.arrived + 20 + choices.pick(250);
+        const enough = answers.arrived + 20 + choices.pick(180);
         await Promise.race([until(() => answers.arrived >= enough), acting]);
         await new Promise((resolve) => setTimeout(resolve, choices.pick(15)));
         service.child.kill("SIGKILL");
