@@ -121,7 +121,7 @@ function checkFiles(data: string, { gone }: Forgotten): { scopes: number; reques
   // Before it is opened: opening may write the log back.
   for (const [path, read] of [
     [file, allocatedBytes],
-    [`${file}-wal`, (bytes: Buffer) => bytes],
+    [`${file}-wal`, allocatedInLog],
   ] as const) {
     if (!existsSync(path)) continue;
     for (const name of marksIn(read(readFileSync(path)).toString("latin1")))
@@ -138,10 +138,10 @@ function checkFiles(data: string, { gone }: Forgotten): { scopes: number; reques
  * page to another it leaves what it moved there, whatever `secure_delete` says. No row, no free block and no free page may hold what was
  * forgotten.
  */
-function allocatedBytes(file: Buffer): Buffer {
+function allocatedBytes(file: Buffer, firstHeader = 100): Buffer {
   const bytes = Buffer.from(file);
   for (let at = 0; at + PAGE <= bytes.length; at += PAGE) {
-    const header = at === 0 ? 100 : at;
+    const header = at === 0 ? firstHeader : at;
     const type = bytes[header] ?? 0;
     const pointers = header + (type === 5 || type === 2 ? 12 : 8);
     if (![2, 5, 10, 13].includes(type)) continue;
@@ -150,6 +150,18 @@ function allocatedBytes(file: Buffer): Buffer {
     if (begin <= end && end <= at + PAGE) bytes.fill(0, begin, end);
   }
   return bytes;
+}
+
+/** The same of a log, whose frames are pages too (https://sqlite.org/fileformat2.html#the_write_ahead_log). */
+function allocatedInLog(log: Buffer): Buffer {
+  const pages: Buffer[] = [];
+  for (let at = 32 + 24; at + PAGE <= log.length; at += PAGE + 24) {
+    // Of the first page the file's header comes before the b-tree's, and it has no texts: its offset is a page's all the same.
+    pages.push(log.subarray(at, at + PAGE));
+  }
+  return Buffer.concat(
+    pages.map((page) => (page.subarray(0, 6).toString() === "SQLite" ? page : allocatedBytes(page, 0))),
+  );
 }
 
 /** Every answer comes back as it was; where a memory of it was forgotten since, without that. */
