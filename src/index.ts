@@ -26,7 +26,13 @@ export type { ChatMessage } from "./core/index.js";
 export type { Eviction, Feedback, Forgetting } from "./service/answers.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
 export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
-export { type FieldIssue, InvalidRequestError, MemorySourceError, NotFoundError } from "./service/errors.js";
+export {
+  type FieldIssue,
+  InvalidRequestError,
+  MemorySourceError,
+  NotFoundError,
+  StoreUnavailableError,
+} from "./service/errors.js";
 export { DatabaseOpenError } from "./store/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */

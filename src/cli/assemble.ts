@@ -17,6 +17,7 @@ import { Memstem } from "../service/memstem.js";
 import { StoredApiKeys } from "../store/api-keys.js";
 import type { OpenDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
+import { namingFaults } from "../store/store-faults.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
@@ -38,7 +39,7 @@ export function assembleWithKeys(
 
 function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySource | null): Memstem {
   return new Memstem({
-    store: new SqliteStore(database),
+    store: namingFaults(new SqliteStore(database)),
     source,
     defaults: {
       policy: settings.policy,

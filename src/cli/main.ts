@@ -7,7 +7,7 @@ import { POLICY_NAMES } from "../core/ordering.js";
 import { MODEL_SIZES } from "../engines/random-model.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
-import { InvalidRequestError, NotFoundError } from "../service/errors.js";
+import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { BatchOptions } from "./batch.js";
@@ -90,6 +90,32 @@ program
   .action(async (id: string, options: ExplainOptions) => {
     const { runExplain } = await import("./explain.js");
     await runExplain(id, options, (line) => process.stdout.write(`${line}\n`));
+  });
+
+program
+  .command("check")
+  .description(
+    "check a data directory: every file, every user's index, that every answer is there; a service may be running on it",
+  )
+  .argument("[directory]", "which (default: MEMSTEM_DATA_DIR)")
+  .action(async (directory: string | undefined) => {
+    const { runCheck } = await import("./data-directory.js");
+    const isSound = runCheck(directory ?? readSettings(process.env).dataDir, (line) =>
+      process.stdout.write(`${line}\n`),
+    );
+    if (!isSound) process.exitCode = 1;
+  });
+
+program
+  .command("backup")
+  .description(
+    "copy the data directory as it is at one moment, while a service runs on it; the copy is a data directory too",
+  )
+  .argument("<directory>", "where the copy goes; must not exist")
+  .action(async (directory: string) => {
+    const { runBackup } = await import("./data-directory.js");
+    const { dataDir } = readSettings(process.env);
+    await runBackup(dataDir, directory, (line) => process.stdout.write(`${line}\n`));
   });
 
 program
@@ -249,8 +275,9 @@ function explain(error: unknown): string {
     return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
   }
   if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
-  if (error instanceof DatabaseOpenError || error instanceof LocomoDataError || error instanceof TraceError)
+  if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
     return `memstem: ${error.message}\n`;
+  if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;
   if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }

@@ -6,7 +6,7 @@ import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
 import { JoinedHead } from "../http/joined-head.js";
 import { isLoopbackAddress } from "../http/loopback.js";
-import { InvalidRequestError } from "../service/errors.js";
+import { InvalidRequestError, StoreUnavailableError } from "../service/errors.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import type { Settings } from "./settings.js";
@@ -108,9 +108,10 @@ function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<
   });
 }
 
-/** A stack says where; a message may quote what was being handled. */
-function withoutMessage(error: unknown): { readonly type: string; readonly stack: string } {
+/** A stack says where; a message may quote what was being handled, save those that say they do not. */
+function withoutMessage(error: unknown): { readonly type: string; readonly stack: string; readonly message?: string } {
   if (!(error instanceof Error)) return { type: typeof error, stack: "" };
   const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
-  return { type: error.name, stack: frames.join("\n") };
+  const said = error instanceof StoreUnavailableError ? { message: error.message } : {};
+  return { type: error.name, ...said, stack: frames.join("\n") };
 }

@@ -156,7 +156,7 @@ export class ClusterTree {
     return this.#places.drain();
   }
 
-  /** Throws where the tree breaks one of its own rules; for tests. */
+  /** Throws where the tree breaks one of its own rules; for tests, and for checking what is stored. */
   check(): void {
     let tickets = 0;
     let leaves = 0;

@@ -217,7 +217,7 @@ export class ContextIndex {
     return this.#forest.drain();
   }
 
-  /** Throws where the tree breaks one of its own rules; for tests. */
+  /** Throws where the tree breaks one of its own rules; for tests, and for checking what is stored. */
   check(): void {
     let tokens = 0;
     for (const [id, place] of this.#forest.places) {

@@ -1,14 +1,22 @@
 import type { Label } from "./ids.js";
 
+/** What names several labels in one place. */
+export interface NamesLabels {
+  /** What stands between them. Absent: nothing, as it is written today; turns that were sent before stay as they were sent. */
+  readonly between?: string;
+}
+
 /** A block as one turn put it into the prompt. */
-export interface InjectedBlock {
+export interface InjectedBlock extends NamesLabels {
   readonly label: Label;
   /** Labels in the same prompt whose text this block takes the place of (an updated memory). */
   readonly replaces: readonly Label[];
 }
 
 /** One line after the blocks of a section. */
-export type Annotation =
+export type Annotation = NamesLabels & AnnotationLine;
+
+type AnnotationLine =
   /** The relevance ranking, best first, given because blocks were moved (ALGORITHMS.md §6). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
   /** Blocks asked for that stand earlier in this very prompt, best first (Alg. 3). */
@@ -50,7 +58,7 @@ export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label
   const keep = (labels: readonly Label[]) => labels.filter((label) => !forgotten.has(label));
   const blocks = injection.blocks
     .filter((block) => !forgotten.has(block.label))
-    .map((block) => ({ label: block.label, replaces: keep(block.replaces) }));
+    .map((block) => ({ ...block, replaces: keep(block.replaces) }));
   const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
     if (annotation.kind === "restored") {
       return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];

@@ -65,23 +65,24 @@ export function renderLabel(label: Label): string {
 }
 
 /** Labels in a row, with nothing between them: `][` is one token to most tokenizers, a comma and a space make it three. */
-export function renderLabels(labels: readonly Label[]): string {
-  return labels.map(renderLabel).join("");
+export function renderLabels(labels: readonly Label[], between = ""): string {
+  return labels.map(renderLabel).join(between);
 }
 
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
-  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
+  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces, block.between)}) `;
   return `${renderLabel(block.label)} ${mark}${escapeText(text)}\n`;
 }
 
 /** One annotation's line, without the line break. */
 export function renderAnnotation(annotation: Annotation): string {
   if (annotation.kind === "restored") {
-    const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
+    const mark =
+      annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces, annotation.between)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
-  return annotation.template.replace("{labels}", renderLabels(annotation.labels));
+  return annotation.template.replace("{labels}", renderLabels(annotation.labels, annotation.between));
 }
 
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty where nothing was injected. */

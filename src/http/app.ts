@@ -20,7 +20,7 @@ import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
 import { closeWhenStopping, limitPending } from "./pending.js";
-import { notFound, problemOf, problemSchema } from "./problem.js";
+import { isFault, notFound, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON } from "./refusal.js";
 import { securityHeaders } from "./security-headers.js";
 
@@ -109,7 +109,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
     const value = problemOf(error);
-    if (value.status === 500) parts.onFault(error);
+    if (isFault(error, value)) parts.onFault(error);
     const isBusy = error instanceof BusyUserError;
     if (isBusy) onRefused("user_queue");
     return answerProblem(c, value, { error, headers: isBusy ? RETRY_SOON : {} });

@@ -63,6 +63,7 @@ export class Metrics implements MemstemObserver {
     gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
     gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
     gauge("memstem_busy_users", "Users with a request under way.", () => memstem.load.busyUsers);
+    gauge("memstem_jobs", "Users' requests under way, or waiting for their turn.", () => memstem.load.jobs);
     new Gauge({
       name: "memstem_engine_law",
       help: "The time law fitted to measured first-token times, in milliseconds; absent while the configured one holds.",

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { UpstreamError } from "../service/errors.js";
-import { type Problem, problemResponse, problemSchema } from "./problem.js";
+import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
 /** Where OpenAI's clients send their requests. */
 const OPENAI_PATHS = "/v1/";
@@ -32,10 +32,11 @@ export function answerProblem(
   value: Problem,
   { error, headers = {} }: { readonly error?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Response {
-  if (!isOpenAiPath(c.req.path)) return problemResponse(value, headers);
+  const all = { ...problemHeaders(error), ...headers };
+  if (!isOpenAiPath(c.req.path)) return problemResponse(value, all);
   const origin = error instanceof UpstreamError ? "upstream" : "memstem";
   const body = { ...value, ...openAiErrorOf(value, error) };
-  return problemResponse(body, { ...headers, "x-memstem-error-origin": origin });
+  return problemResponse(body, { ...all, "x-memstem-error-origin": origin });
 }
 
 /** OpenAI's own words for what its clients tell apart. */

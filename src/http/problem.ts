@@ -2,11 +2,13 @@ import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import {
+  AbandonedRequestError,
   BusyUserError,
   type FieldIssue,
   InvalidRequestError,
   MemorySourceError,
   NotFoundError,
+  StoreUnavailableError,
   UpstreamError,
 } from "../service/errors.js";
 
@@ -34,11 +36,13 @@ const TITLES: Readonly<Record<number, string>> = {
   421: "Misdirected request",
   422: "Invalid request",
   429: "Too many requests",
+  499: "Client closed the request",
   500: "Internal error",
   501: "Not supported",
   502: "The memory source failed",
   503: "Not available",
   504: "The memory source did not answer in time",
+  507: "No room",
 };
 
 /** Builds a problem. `type` is `about:blank`: the status says what kind it is. */
@@ -69,6 +73,9 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof BusyUserError) return problem(429, `${error.message}: MEMSTEM_MAX_WAITING_PER_USER`);
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
   if (error instanceof UpstreamError) return upstreamProblem(error);
+  if (error instanceof StoreUnavailableError) return storeProblem(error);
+  // Nobody reads this one; the log and the metrics do not take it for a fault of ours.
+  if (error instanceof AbandonedRequestError) return problem(499, error.message);
   // The only 400 of the framework here is the validator's, for a body that it cannot parse.
   if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
   return problem(500, "the request could not be served; the log says why");
@@ -90,6 +97,29 @@ function sourceStatus({ failure }: MemorySourceError): number {
     default:
       return 502;
   }
+}
+
+/** Whether a problem's cause is ours to look into: the log says it. */
+export function isFault(error: unknown, { status }: Problem): boolean {
+  return status === 500 || (error instanceof StoreUnavailableError && error.fault !== "busy");
+}
+
+/** The headers that belong to a problem. */
+export function problemHeaders(error: unknown): Readonly<Record<string, string>> {
+  return error instanceof StoreUnavailableError ? { "retry-after": String(RETRY_AFTER_S[error.fault]) } : {};
+}
+
+/** Seconds after which it may go better: a lock is short, and the rest takes somebody's hand. */
+const RETRY_AFTER_S: Readonly<Record<StoreUnavailableError["fault"], number>> = {
+  busy: 1,
+  full: 30,
+  "read-only": 30,
+  failing: 30,
+  damaged: 300,
+};
+
+function storeProblem({ fault, message }: StoreUnavailableError): Problem {
+  return problem(fault === "full" ? 507 : 503, message);
 }
 
 function upstreamProblem({ failure, message }: UpstreamError): Problem {

@@ -5,6 +5,9 @@ import Database from "better-sqlite3";
 /** How long another process may hold a database before an erasure is put off, in milliseconds. Waiting blocks the event loop. */
 const LOCK_WAIT_MS = 1_000;
 
+/** Stands beside the databases while something deleted is still to be erased. */
+export const ERASURE_MARKER = "erasure-pending";
+
 /**
  * Makes sure that deleted text leaves the disk too. SQLite's DELETE only marks space as free: the text stays readable in the file until
  * something else is written there, and Mem0 opens its databases without `secure_delete`. VACUUM rewrites the file without it.
@@ -17,7 +20,7 @@ export class Erasure {
 
   /** `databases` are file names in `directory`; those that do not exist are passed over. */
   constructor(directory: string, databases: readonly string[]) {
-    this.#marker = join(directory, "erasure-pending");
+    this.#marker = join(directory, ERASURE_MARKER);
     this.#databases = databases.map((name) => join(directory, name));
   }
 

@@ -6,7 +6,7 @@ export interface WorkerMemory {
   /** What a worker processed of a scope. */
   processedBy(scope: BatchScope, worker: string): Iterable<Digest>;
   /** A worker was given these. */
-  remember(scope: BatchScope, worker: string, texts: readonly Digest[]): void;
+  remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void>;
 }
 
 /** A request in the order in which it is executed. */
@@ -54,7 +54,7 @@ export class BatchRouting {
   }
 
   /** These were composed for their workers: later batches are to agree. */
-  remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): void {
+  async remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): Promise<void> {
     const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
     for (const { found, order, worker } of composed) {
       const key = `${scopeName(found.request)} ${worker}`;
@@ -62,6 +62,6 @@ export class BatchRouting {
       given.set(key, known);
       for (const text of order) known.texts.add(text);
     }
-    for (const { scope, worker, texts } of given.values()) this.memory.remember(scope, worker, [...texts]);
+    for (const { scope, worker, texts } of given.values()) await this.memory.remember(scope, worker, [...texts]);
   }
 }

@@ -57,7 +57,12 @@ export interface BatchComposer {
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<MemoryLookup>;
   /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerMemory;
-  composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer>;
+  composeFound(
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    order: readonly Digest[],
+    signal: AbortSignal,
+  ): Promise<ComposeAnswer>;
 }
 
 export interface BatchOptions {
@@ -118,7 +123,7 @@ export async function* composeBatch(
       signal.throwIfAborted();
       const { index, request, lookup } = input;
       try {
-        const answer = await composer.composeFound(request, lookup, order);
+        const answer = await composer.composeFound(request, lookup, order, signal);
         const worker = routed[at] ?? null;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };
@@ -128,7 +133,7 @@ export async function* composeBatch(
         yield { kind: "failure", index, error };
       }
     }
-    routing?.remember(processed);
+    await routing?.remember(processed);
   }
   yield { kind: "end", ...progress };
 }

@@ -3,7 +3,6 @@ import {
   Conversation,
   compose,
   type Digest,
-  digestOf,
   type EngineModel,
   KEEPS_ALL,
   ORDERING_POLICIES,
@@ -16,6 +15,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { MemstemParts } from "./memstem-parts.js";
+import { isDigestOf, requestDigest } from "./request-digest.js";
 import type { Tenant } from "./tenant.js";
 import type { WorkingScope } from "./working-scopes.js";
 
@@ -50,10 +50,6 @@ export function composeIn(
 ): ComposeOutcome {
   const { store, defaults, countTokens } = parts;
   const { state } = working;
-  // In which form it is answered is no part of what was asked for.
-  const body = digestOf(
-    JSON.stringify({ ...request, requestId: null, prompt: null, engine: undefined, marksElsewhere: undefined }),
-  );
   const form = {
     prompt: request.prompt,
     engine: parts.engines[request.engine ?? defaults.engineFamily],
@@ -64,7 +60,7 @@ export function composeIn(
     const answered = store.findRequest(scope, request.requestId);
     if (answered !== null) {
       const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
-      const isSame = answered.body === body;
+      const isSame = isDigestOf(request, answered.body);
       const answer = isSame ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
       return { answer, isRepeated: true };
     }
@@ -96,7 +92,7 @@ export function composeIn(
   working.version = store.commitCompose(scope, working.version, {
     ...recordOf(composition),
     changes: state.drain(),
-    request: { id: requestId, leaf: composition.leaf, body, answer },
+    request: { id: requestId, leaf: composition.leaf, body: requestDigest(request), answer },
     at,
   });
   return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false };

@@ -1,5 +1,6 @@
 export { UpstreamError } from "../engines/upstream.js";
 export { MemorySourceError } from "../memory/memory-source.js";
+export { StoreUnavailableError } from "../store/store.js";
 
 /** One thing that is wrong with a request; `field` names it as the caller wrote it. Never quotes memory text. */
 export interface FieldIssue {
@@ -31,5 +32,13 @@ export class BusyUserError extends Error {
   override readonly name = "BusyUserError";
   constructor(readonly limit: number) {
     super(`${limit} requests of this user are under way or wait already`);
+  }
+}
+
+/** The caller went away before its turn came; nothing was written. */
+export class AbandonedRequestError extends Error {
+  override readonly name = "AbandonedRequestError";
+  constructor() {
+    super("the caller went away before its request was served");
   }
 }

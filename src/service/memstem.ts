@@ -25,7 +25,7 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
-import { BusyUserError, NotFoundError } from "./errors.js";
+import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { reportIn } from "./feedback.js";
@@ -35,6 +35,7 @@ import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lo
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
+import { whileBusy } from "./while-busy.js";
 import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
@@ -57,6 +58,16 @@ interface SharedWork {
   /** One for each tenant that was asked for; tenants are the operator's to make, so they are few. */
   readonly tenants: Map<string, Memstem>;
   observer: MemstemObserver | null;
+}
+
+/** How much a service has to do with. */
+export interface Load {
+  /** In memory, and the bytes they take, estimated. */
+  readonly scopes: number;
+  readonly bytes: number;
+  /** Users with something to be done, and how much that is. */
+  readonly busyUsers: number;
+  readonly jobs: number;
 }
 
 /** What can be had without being a tenant. */
@@ -121,20 +132,24 @@ export class Memstem {
 
   /**
    * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
-   * memory source that fails makes a warning.
+   * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
+   * would stand in the conversation): {@link AbandonedRequestError}.
    */
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     const scope = this.#scopeOf(request.userId, request.agentId);
     this.#refuseIfBusy(request.userId);
     return this.#stored(request.userId, async () => {
+      if (signal?.aborted) throw new AbandonedRequestError();
       const lookup = this.#isAnswered(scope, request) ? { found: [] } : await this.#lookUp(scope, request, signal);
-      return this.#committed(this.#composeIn(scope, { request, lookup, order: null, tenant: this.tenant }));
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.#composeIn(scope, { request, lookup, order: null, tenant: this.tenant });
     });
   }
 
   /** How much it has to do with now. */
-  get load(): { readonly scopes: number; readonly bytes: number; readonly busyUsers: number } {
-    return { scopes: this.#scopes.size, bytes: this.#scopes.weight, busyUsers: this.#queues.busy };
+  get load(): Load {
+    const { size: scopes, weight: bytes } = this.#scopes;
+    return { scopes, bytes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
   }
 
   /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
@@ -158,10 +173,14 @@ export class Memstem {
       ),
     remember: (of, worker, texts) => {
       const scope = this.#scopeOf(of.userId, of.agentId);
-      this.#scopes.use(scope, (working) => {
-        working.state.rememberWorker(worker, texts);
-        working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
-      });
+      return whileBusy(() =>
+        this.#scopes.use(scope, (working) => {
+          // A user that was forgotten since is not to come back.
+          if (working.version === null) return;
+          working.state.rememberWorker(worker, texts);
+          working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
+        }),
+      );
     },
   };
 
@@ -173,10 +192,17 @@ export class Memstem {
   }
 
   /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
-  composeFound(request: ComposeRequest, lookup: MemoryLookup, order: readonly Digest[]): Promise<ComposeAnswer> {
+  composeFound(
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    order: readonly Digest[],
+    signal?: AbortSignal,
+  ): Promise<ComposeAnswer> {
     const scope = this.#scopeOf(request.userId, request.agentId);
-    const asked = { request, lookup, order, tenant: this.tenant };
-    return this.#stored(request.userId, () => this.#committed(this.#composeIn(scope, asked)));
+    return this.#stored(request.userId, () => {
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant });
+    });
   }
 
   /** Adds memories to the source. Rejects with {@link MemorySourceError}, or {@link BusyUserError} like `compose`. */
@@ -202,16 +228,20 @@ export class Memstem {
       .findLiveRequests(this.tenant.name, [...new Set(ids)])
       .filter(({ scope }) => of === undefined || scope.userId === of);
     const evicted = new Set<RequestId>();
-    for (const [userId, ofUser] of groupBy(named, ({ scope }) => scope.userId)) {
-      await this.#run(userId, () => {
+    // Side by side: one that waits for its user's search does not hold up the others.
+    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
+      this.#run(userId, async () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
           const scope = this.#scopeOf(userId, agentId);
-          const gone = this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names));
+          const gone = await whileBusy(() =>
+            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names)),
+          );
           for (const name of gone) evicted.add(name);
         }
-      });
-    }
+      }),
+    );
+    await Promise.all(ofUsers);
     return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
   }
 
@@ -222,15 +252,19 @@ export class Memstem {
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
     const scope = this.#scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#stored(userId, () => {
+    return this.#stored(userId, async () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = this.#scopes.use(scope, (working) =>
-        reportIn(working, store, scope, { id, observation }, residency, now()),
+      const feedback = await whileBusy(() =>
+        this.#committed(
+          this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
+        ),
       );
-      this.#shared.observer?.reported(feedback);
-      if (before.observed?.ttftMs === undefined) this.#law.take({ ...before.observed, ...observation });
-      return this.#committed(feedback);
+      this.#shared.observer?.reported(feedback.result);
+      if (before.observed?.ttftMs === undefined) {
+        await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
+      }
+      return feedback;
     });
   }
 
@@ -270,7 +304,9 @@ export class Memstem {
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
-        const gone = this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now()));
+        const gone = await whileBusy(() =>
+          this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
+        );
         for (const label of gone) labels.add(label);
       }
       // An agent's scope that was looked at but never stored would else go on without knowing.
@@ -284,8 +320,11 @@ export class Memstem {
   /** Forgets a user with everything memstem keeps of them, with every agent. */
   forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     return this.#run(userId, async () => {
-      this.#scopes.dropUser(this.tenant.name, userId);
-      const scopes = this.parts.store.deleteUser(this.tenant.name, userId);
+      const scopes = await whileBusy(() => {
+        const deleted = this.parts.store.deleteUser(this.tenant.name, userId);
+        this.#scopes.dropUser(this.tenant.name, userId);
+        return deleted;
+      });
       if (this.parts.source?.owned)
         await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
       return { userId, scopes };
@@ -321,17 +360,24 @@ export class Memstem {
 
   /** To be called in one go with the commit, so that it is that commit's end which is waited for. */
   #committed<T>(result: T): Committed<T> {
-    return { result, settled: this.parts.store.settled };
+    const { settled } = this.parts.store;
+    // Who waits for it is told, be it later or, because something else failed, never.
+    settled.catch(() => {});
+    return { result, settled };
   }
 
   #isAnswered(scope: Scope, request: ComposeRequest): boolean {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  #composeIn(scope: Scope, asked: FoundCompose): ComposeAnswer {
-    const outcome = this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model));
-    if (!outcome.isRepeated) this.#shared.observer?.composed(outcome.answer);
-    return outcome.answer;
+  async #composeIn(scope: Scope, asked: FoundCompose): Promise<Committed<ComposeAnswer>> {
+    const { result, settled } = await whileBusy(() =>
+      this.#committed(
+        this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model)),
+      ),
+    );
+    if (!result.isRepeated) this.#shared.observer?.composed(result.answer);
+    return { result: result.answer, settled };
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {

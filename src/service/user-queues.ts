@@ -6,6 +6,7 @@ export class UserQueues {
   readonly #tails = new Map<string, Promise<unknown>>();
   /** Jobs of each user that are not done. */
   readonly #waiting = new Map<string, number>();
+  #jobs = 0;
 
   run<T>(user: string, job: () => T | Promise<T>): Promise<T> {
     const outcome = (this.#tails.get(user) ?? Promise.resolve()).then(job);
@@ -15,7 +16,9 @@ export class UserQueues {
     );
     this.#tails.set(user, tail);
     this.#waiting.set(user, this.waiting(user) + 1);
+    this.#jobs++;
     void tail.then(() => {
+      this.#jobs--;
       if (this.#tails.get(user) === tail) {
         this.#tails.delete(user);
         this.#waiting.delete(user);
@@ -32,6 +35,11 @@ export class UserQueues {
   /** Users with a job under way. */
   get busy(): number {
     return this.#tails.size;
+  }
+
+  /** All users' jobs that are under way or wait. */
+  get jobs(): number {
+    return this.#jobs;
   }
 
   /** Resolves when everything that has come so far is done. */

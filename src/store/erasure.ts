@@ -22,8 +22,8 @@ export function eraseFromTurns(
   const isQuoting = (json: string) => quotes.some((quote) => json.includes(quote));
 
   for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).all()) {
-    const injection = readInjection(row.injection);
     const requested = readLabels(row.requested);
+    const injection = readInjection(row.injection);
     const isTouched = [...labelsIn(injection), ...requested].some((label) => gone.has(label));
     const isQuoted = row.given !== null && isQuoting(row.given);
     if (!isTouched && !isQuoted) continue;

@@ -35,9 +35,11 @@ import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
 const packedInjection = z.object({
-  /** A label, or a label and those it replaces. */
-  b: z.array(z.union([z.int(), z.tuple([z.int(), labels])])),
+  /** A label, or a label and those it replaces, and what stands between those where that is not what it is today. */
+  b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().optional()])])),
   a: jsonArray,
+  /** What stands between labels, where all of it was sent before that became nothing. */
+  s: z.string().optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
 const packedAnswer = z.object({ m: z.array(packedMemory), plan: z.looseObject({}), warnings: jsonArray });
@@ -49,17 +51,22 @@ const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
 const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
 export function writeInjection({ blocks, annotations }: Injection): string {
-  const packed = blocks.map(({ label, replaces }) => (replaces.length === 0 ? label : [label, replaces]));
+  const packed = blocks.map(({ label, replaces, between }) => {
+    if (replaces.length === 0) return label;
+    return between === undefined ? [label, replaces] : [label, replaces, between];
+  });
   return JSON.stringify({ b: packed, a: annotations });
 }
 
 export function readInjection(json: string): Injection {
-  const { b, a } = packedInjection.parse(JSON.parse(json));
+  const { b, a, s } = packedInjection.parse(JSON.parse(json));
+  const before = s === undefined ? {} : { between: s };
   const blocks = b.map((block) => {
-    const [label, replaces] = typeof block === "number" ? [block, []] : block;
-    return { label: label as Label, replaces: replaces as Label[] };
+    const [label, replaces, between] = typeof block === "number" ? [block, []] : block;
+    const apart = between === undefined ? before : { between };
+    return { label: label as Label, replaces: replaces as Label[], ...(replaces.length === 0 ? {} : apart) };
   });
-  return { blocks, annotations: a as Annotation[] };
+  return { blocks, annotations: a.map((annotation) => ({ ...before, ...(annotation as Annotation) })) };
 }
 
 export function writeAnswer({ memories, plan, warnings }: StoredAnswer): string {

@@ -18,7 +18,7 @@ import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
 import { eraseFromTurns } from "./erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import type { OpenDatabase } from "./open-database.js";
+import { eraseLog, type OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import {
   readAnswer,
@@ -52,11 +52,15 @@ import { keyOf, writeChanges } from "./write-changes.js";
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
 
+/** Milliseconds until a log that could not be emptied is tried again. */
+const ERASE_AGAIN_MS = 1_000;
+
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
+  #erasing: NodeJS.Timeout | undefined;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database);
@@ -314,6 +318,7 @@ export class SqliteStore implements Store {
 
   close(): void {
     this.#group.flush();
+    clearTimeout(this.#erasing);
     this.database.sqlite.close();
   }
 
@@ -361,8 +366,14 @@ export class SqliteStore implements Store {
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }
 
-  /** Erased text would else stay readable in the write-ahead log until the next checkpoint. */
+  /**
+   * Erased text would else stay readable in the write-ahead log until the next checkpoint. While another process reads an older state,
+   * as a backup does, the log has to stay: it is tried again until it is gone.
+   */
   #truncateLog(): void {
-    this.database.sqlite.pragma("wal_checkpoint(TRUNCATE)");
+    clearTimeout(this.#erasing);
+    this.#group.flush();
+    if (eraseLog(this.database.sqlite)) return;
+    this.#erasing = setTimeout(() => this.#truncateLog(), ERASE_AGAIN_MS).unref();
   }
 }

@@ -123,11 +123,33 @@ export class StaleScopeError extends Error {
   override readonly name = "StaleScopeError";
 }
 
+/** Why a store cannot do its work: another process holds it, there is no room, it cannot be written, the disk fails, it is damaged. */
+export type StoreFault = "busy" | "full" | "read-only" | "failing" | "damaged";
+
+const FAULTS: Readonly<Record<StoreFault, string>> = {
+  busy: "another process holds the database locked",
+  full: "the disk is full",
+  "read-only": "the database cannot be written: its file, directory or file system is read-only",
+  failing: "the disk fails: the database could not be read or written",
+  damaged: "the database is damaged: `memstem check` says where",
+};
+
+/** What was asked for could not be done, for a reason outside of it, and nothing of it was. Never quotes what was asked for. */
+export class StoreUnavailableError extends Error {
+  override readonly name = "StoreUnavailableError";
+  constructor(
+    readonly fault: StoreFault,
+    options?: ErrorOptions,
+  ) {
+    super(FAULTS[fault], options);
+  }
+}
+
 /**
  * Where scopes live. Every implementation passes `test/store/store.suite.ts`. Calls are synchronous: a commit that threw has changed
  * nothing, and one that returned is what every later call sees. It is stored for good when it returns; those of composes and reports when
  * {@link Store.settled} says so. The commits throw {@link StaleScopeError} where `version` is not the stored one, and
- * return the new version.
+ * return the new version. A store that is opened for a service throws {@link StoreUnavailableError} where its disk does not play along.
  */
 export interface Store {
   /**

@@ -1,21 +1,8 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import type { Readable, Writable } from "node:stream";
+import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import { childOutput } from "../child-output.js";
-
-/** The built command line; `pretest` builds it. */
-const MAIN = resolve(import.meta.dirname, "../../dist/cli/main.js");
-
-/** A process that has ended. */
-export interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { type Ended, type Environment, launch, listening } from "./launch.js";
 
 /** A service that listens. */
 export interface Listening {
@@ -24,8 +11,6 @@ export interface Listening {
   kill(signal: NodeJS.Signals): void;
   readonly ended: Promise<Ended>;
 }
-
-type Environment = Readonly<Record<string, string>>;
 
 /** Runs `memstem` in processes with directories of their own; whatever still runs after a test is killed, and the directories go. */
 export interface Commands {
@@ -85,10 +70,7 @@ export function commands(): Commands {
     },
     async serve(environment = {}) {
       const started = start(["serve"], { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", ...environment });
-      const address = await Promise.race([
-        started.printed(/listens on (\S+)\n/),
-        started.ended.then(({ code, stderr }) => Promise.reject(new Error(`memstem ended with ${code}: ${stderr}`))),
-      ]);
+      const address = await listening(started);
       return {
         address,
         get stderr() {
@@ -99,25 +81,4 @@ export function commands(): Commands {
       };
     },
   };
-}
-
-function launch(args: readonly string[], env: Environment) {
-  const child: ChildProcessByStdio<Writable, Readable, Readable> = spawn(process.execPath, [MAIN, ...args], {
-    env,
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-  const output = childOutput(child);
-  const ended = new Promise<Ended>((done) => {
-    child.once("close", (code, signal) => done({ code, signal, ...output }));
-  });
-  const printed = (pattern: RegExp) =>
-    new Promise<string>((found) => {
-      const look = () => {
-        const [, text] = pattern.exec(output.stdout) ?? [];
-        if (text !== undefined) found(text);
-      };
-      child.stdout.on("data", look);
-      look();
-    });
-  return { child, ended, printed, stderr: () => output.stderr };
 }

@@ -206,7 +206,7 @@ describe("a user with as many requests waiting as there may be", () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
     const held = [1, 2, 3].map(() => acme.send("POST", "/compose", search("ada")));
     await source().came(1);
-    await expect.poll(() => app.memstem.load.busyUsers).toBe(1);
+    await expect.poll(() => app.memstem.load.jobs).toBe(3);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
     expect(problemOf(exchange).detail).toContain("MEMSTEM_MAX_WAITING_PER_USER");

@@ -14,6 +14,7 @@ import {
 } from "../../src/core/index.js";
 import { ENGINES } from "../../src/engines/engines.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
+import type { Planning } from "../../src/service/batch-planning.js";
 import { type ComposeOptions, readComposeOptions } from "../../src/service/compose-request.js";
 import { Memstem } from "../../src/service/memstem.js";
 import { type OpenDatabase, openDatabase } from "../../src/store/open-database.js";
@@ -28,6 +29,8 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  /** How batches are planned. */
+  readonly planning?: Planning;
   /** What prompts cost. */
   readonly engine?: EngineModel;
   /** Default: a token for every four characters. */

@@ -1,0 +1,84 @@
+import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { STORE_DATABASES } from "../memory/embedded-store.js";
+import { ERASURE_MARKER } from "../memory/erasure.js";
+import { backupDatabase } from "../store/backup-database.js";
+import { checkDatabase } from "../store/check-database.js";
+import { checkStructure } from "../store/check-structure.js";
+import { DatabaseOpenError } from "../store/database-open-error.js";
+import { faultOf } from "../store/store-faults.js";
+
+/** memstem's own database, in the data directory. */
+export const DATABASE = "memstem.db";
+/** The embedded Mem0's directory, in it. */
+const MEM0 = "mem0";
+
+/**
+ * `memstem check`: looks through every database of a data directory, also while a service runs on it, and says what is wrong with each.
+ * True where nothing is. Throws `DatabaseOpenError` where the directory has no database of ours.
+ */
+export function runCheck(directory: string, print: (line: string) => void): boolean {
+  const { schema, scopes, requests, findings } = checkDatabase(join(directory, DATABASE));
+  const behind = schema.applied < schema.known;
+  const said = behind
+    ? `schema ${schema.applied} of ${schema.known}; its users are checked once \`memstem serve\` has brought it up to date`
+    : `${scopes} scopes, ${requests} requests`;
+  let isSound = report(DATABASE, said, findings, print);
+  for (const name of mem0Databases(directory)) {
+    const file = join(directory, MEM0, name);
+    isSound = report(`${MEM0}/${name}`, "memories", checkStructure(file), print) && isSound;
+  }
+  return isSound;
+}
+
+/**
+ * `memstem backup`: copies a data directory, each database as it is at one moment, while a service runs on it. Mem0's memories come
+ * first: what is forgotten between the two is known as forgotten in memstem's copy, and not sent.
+ * The new directory is there whole or not at all. Rejects where it exists already, or cannot be written.
+ */
+export async function runBackup(from: string, to: string, print: (line: string) => void): Promise<void> {
+  const target = resolve(to);
+  if (existsSync(target)) throw new DatabaseOpenError(to, "it exists already");
+  if (!existsSync(join(from, DATABASE))) throw new DatabaseOpenError(join(from, DATABASE), "there is no such file");
+  const partial = `${target}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  mkdirSync(partial, { recursive: true });
+  try {
+    const databases = mem0Databases(from);
+    if (databases.length > 0) mkdirSync(join(partial, MEM0));
+    for (const file of [...databases.map((name) => join(MEM0, name)), DATABASE])
+      await backupDatabase(join(from, file), join(partial, file));
+    // What Mem0 deleted and had no time to overwrite is overwritten where the copy is used.
+    const marker = join(MEM0, ERASURE_MARKER);
+    if (existsSync(join(from, marker))) copyFileSync(join(from, marker), join(partial, marker));
+    for (const folder of databases.length > 0 ? [join(partial, MEM0), partial] : [partial]) syncDirectory(folder);
+    renameSync(partial, target);
+    syncDirectory(dirname(target));
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    if (faultOf(error) === null) throw error;
+    throw new DatabaseOpenError(to, `the copy failed: ${(error as Error).message}`, { cause: error });
+  }
+  print(`${from} is copied to ${to}`);
+}
+
+function mem0Databases(directory: string): string[] {
+  return STORE_DATABASES.filter((name) => existsSync(join(directory, MEM0, name)));
+}
+
+function report(name: string, said: string, findings: readonly string[], print: (line: string) => void): boolean {
+  const outcome = findings.length === 0 ? "nothing is wrong" : `${findings.length} findings`;
+  print(`${name}: ${said}: ${outcome}`);
+  for (const finding of findings) print(`${name}: ${finding}`);
+  return findings.length === 0;
+}
+
+/** Makes the names in a directory as durable as the files. */
+function syncDirectory(directory: string): void {
+  const handle = openSync(directory, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,45 @@
+import Database from "better-sqlite3";
+import { type Store, type StoreFault, StoreUnavailableError } from "./store.js";
+
+/** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
+const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
+  ["SQLITE_BUSY", "busy"],
+  ["SQLITE_LOCKED", "busy"],
+  ["SQLITE_FULL", "full"],
+  ["SQLITE_READONLY", "read-only"],
+  ["SQLITE_PERM", "read-only"],
+  ["SQLITE_IOERR", "failing"],
+  ["SQLITE_CANTOPEN", "failing"],
+  ["SQLITE_CORRUPT", "damaged"],
+  ["SQLITE_NOTADB", "damaged"],
+];
+
+/** What kept SQLite from its work; null for an error that is a mistake of ours, or none of SQLite's. */
+export function faultOf(error: unknown): StoreFault | null {
+  if (!(error instanceof Database.SqliteError)) return null;
+  const { code } = error;
+  return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
+}
+
+/** The same store, whose calls throw {@link StoreUnavailableError} for what SQLite says of disks and locks. */
+export function namingFaults(store: Store): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (member instanceof Promise) return member.catch(throwNamed);
+      if (typeof member !== "function") return member;
+      return (...args: readonly unknown[]): unknown => {
+        try {
+          return Reflect.apply(member, target, args);
+        } catch (error) {
+          throwNamed(error);
+        }
+      };
+    },
+  });
+}
+
+function throwNamed(error: unknown): never {
+  const fault = faultOf(error);
+  throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
+}

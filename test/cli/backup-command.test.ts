@@ -1,0 +1,128 @@
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { Choices, memoryOf } from "../crash/actors.js";
+import { ask, GONE } from "../crash/answers.js";
+import { commands } from "./memstem-process.js";
+
+describe("memstem backup", () => {
+  const memstem = commands();
+
+  it("copies the directory of a service under load; the copy is sound, and restored it has every answer of before", async () => {
+    const service = await memstem.serve();
+    const choices = new Choices(5);
+    const answers = new Map<string, { readonly body: object; readonly text: string }>();
+    let isLoaded = true;
+    const load = async (user: string) => {
+      for (let n = 0; isLoaded; n++) {
+        const id = `${user}-${n}`;
+        const body = {
+          user_id: user,
+          conversation_id: null,
+          request_id: id,
+          query: "Well?",
+          memories: choices.found(user),
+        };
+        const text = await ask(service.address, "POST", "/compose", body);
+        if (text === GONE) throw new Error("the service died");
+        answers.set(id, { body, text });
+      }
+    };
+    const loading = Promise.all(["ada", "bob", "cy"].map(load));
+    while (answers.size < 60) await new Promise((resolve) => setTimeout(resolve, 5));
+    const before = [...answers.values()];
+    const copy = join(memstem.root, "copy");
+    const made = await memstem.run(["backup", copy]);
+    expect(made).toMatchObject({ code: 0, stderr: "", stdout: `${memstem.dataDir} is copied to ${copy}\n` });
+    const checkedLive = await memstem.run(["check"]);
+    isLoaded = false;
+    await loading;
+    expect(answers.size).toBeGreaterThan(before.length);
+    expect(checkedLive).toMatchObject({ code: 0, stderr: "" });
+    expect(checkedLive.stdout).toMatch(/^memstem\.db: 3 scopes, \d+ requests: nothing is wrong\n$/);
+    expect(readdirSync(copy)).toEqual(["memstem.db"]);
+    const checked = await memstem.run(["check", copy]);
+    expect(checked).toMatchObject({ code: 0, stderr: "" });
+    const [, requests] = /(\d+) requests: nothing is wrong/.exec(checked.stdout) ?? [];
+    expect(Number(requests)).toBeGreaterThanOrEqual(before.length);
+
+    service.kill("SIGTERM");
+    await service.ended;
+    rmSync(memstem.dataDir, { recursive: true });
+    renameSync(copy, memstem.dataDir);
+    const restored = await memstem.serve();
+    for (const { body, text } of before) expect(await ask(restored.address, "POST", "/compose", body)).toBe(text);
+  });
+
+  it("takes the embedded Mem0's memories along", async () => {
+    const service = await memstem.serve({ MEMSTEM_SOURCE: "embedded", MEMSTEM_SEARCH_TIMEOUT_MS: "600000" });
+    const headers = { "content-type": "application/json" };
+    const added = await fetch(`${service.address}/memories`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ user_id: "ada", memories: ["Ada drinks green tea"] }),
+    });
+    expect(added.status, await added.text()).toBe(201);
+    const copy = join(memstem.root, "copy");
+    expect(await memstem.run(["backup", copy])).toMatchObject({ code: 0, stderr: "" });
+    expect((await memstem.run(["check", copy])).stdout).toContain("mem0/vectors.db: memories: nothing is wrong\n");
+    service.kill("SIGTERM");
+    await service.ended;
+    const environment = { MEMSTEM_SOURCE: "embedded", MEMSTEM_DATA_DIR: copy, MEMSTEM_SEARCH_TIMEOUT_MS: "600000" };
+    const restored = await memstem.serve(environment);
+    const found = await ask(restored.address, "POST", "/compose", {
+      user_id: "ada",
+      query: "Which tea does Ada drink?",
+    });
+    expect(found).toContain("Ada drinks green tea");
+  });
+
+  it("overwrites nothing, and says what it misses", async () => {
+    const service = await memstem.serve();
+    const taken = join(memstem.root, "taken");
+    writeFileSync(taken, "somebody's");
+    expect(await memstem.run(["backup", taken])).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: `memstem: cannot open the database ${taken}: it exists already\n`,
+    });
+    expect(readFileSync(taken, "utf8")).toBe("somebody's");
+    service.kill("SIGTERM");
+    await service.ended;
+    const environment = { MEMSTEM_DATA_DIR: join(memstem.root, "nothing") };
+    for (const args of [["backup", join(memstem.root, "new")], ["check"]]) {
+      const refused = await memstem.run(args, { environment });
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+      expect(refused.stderr).toMatch(
+        /^memstem: cannot open the database .*nothing\/memstem\.db: there is no such file\n$/,
+      );
+    }
+    expect(existsSync(join(memstem.root, "new"))).toBe(false);
+  });
+});
+
+describe("memstem check", () => {
+  const memstem = commands();
+
+  it("says what is wrong, and ends with 1", async () => {
+    const service = await memstem.serve();
+    const body = { user_id: "ada", request_id: "r", query: "Well?", memories: [memoryOf("ada", 0)] };
+    await ask(service.address, "POST", "/compose", body);
+    service.kill("SIGTERM");
+    await service.ended;
+    expect(await memstem.run(["check"])).toMatchObject({
+      code: 0,
+      stdout: "memstem.db: 1 scopes, 1 requests: nothing is wrong\n",
+      stderr: "",
+    });
+    const sqlite = new Database(join(memstem.dataDir, "memstem.db"));
+    sqlite.exec("update blocks set text = 'another'");
+    sqlite.close();
+    const found = await memstem.run(["check", memstem.dataDir]);
+    expect(found).toMatchObject({ code: 1, stderr: "" });
+    expect(found.stdout).toContain(
+      'memstem.db: user "default" "ada": block [1] is not the text that its digest names\n',
+    );
+  });
+});

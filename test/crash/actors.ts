@@ -1,0 +1,266 @@
+import { seededNumbers } from "../cli/seeded-numbers.js";
+import { type Answers, ask, type Body, GONE, messagesIn } from "./answers.js";
+
+/** What an actor did, beside composing. */
+export interface Deeds {
+  turns: number;
+  batches: number;
+  evictions: number;
+  reports: number;
+  forgottenMemories: number;
+  forgottenUsers: number;
+}
+
+/** What was asked to be forgotten, by the mark that a memory's text carries. */
+export interface Forgotten {
+  /** The service said so: gone for good. */
+  readonly gone: Set<string>;
+  /** Asked for; a service that was killed may have done it and not said so. */
+  readonly going: Set<string>;
+}
+
+/** Something that asks the service for things, one after the other, until it dies; then again, beginning with what got no answer. */
+export type Actor = (address: string) => Promise<void>;
+
+/** Turns of a conversation before another one begins. */
+const TURNS = 25;
+
+/** Chooses what actors do; each has numbers of its own, so that what it asks does not depend on the others' pace. */
+export class Choices {
+  readonly #random: () => number;
+
+  constructor(seed: number) {
+    this.#random = seededNumbers(seed);
+  }
+
+  pick(count: number): number {
+    return Math.floor(this.#random() * count);
+  }
+
+  /** What a search might find: some of thirty memories, of which some have changed. */
+  found(name: string): { readonly id: string; readonly memory: string }[] {
+    const ids = new Set(Array.from({ length: 6 }, () => this.pick(30)));
+    return [...ids].map((id) => memoryOf(`${name}-${id}`, this.pick(10) === 0 ? this.pick(3) : 0));
+  }
+}
+
+export function memoryOf(name: string, version: number): { readonly id: string; readonly memory: string } {
+  return { id: `m-${name}.`, memory: `Fact mk-${name}-v${version}. of many\nwith a [${version}] in it` };
+}
+
+/** Every mark of a memory in a text or a file. */
+export function marksIn(text: string): Set<string> {
+  return new Set([...text.matchAll(/\bmk-([a-z0-9-]+)-v\d\./g)].map(([, name]) => name ?? ""));
+}
+
+/** Asks one question of a conversation after the other; every prompt has to begin with the bytes of the one before. */
+export function talker(answers: Answers, deeds: Deeds, user: string, choices: Choices): Actor {
+  let conversation = 0;
+  let history: { readonly role: string; readonly content: unknown }[] = [{ role: "user", content: "Question 0" }];
+  let before: readonly unknown[] = [];
+  let turns = 0;
+  let pending: Body | undefined;
+  return async (address) => {
+    for (;;) {
+      pending ??= {
+        user_id: user,
+        conversation_id: `c-${conversation}`,
+        request_id: `${user}-c${conversation}-${turns}`,
+        messages: history,
+        memories: choices.found(user),
+      };
+      const text = await ask(address, "POST", "/compose", pending);
+      if (text === GONE) return;
+      const messages = messagesIn(text);
+      if (JSON.stringify(messages.slice(0, before.length)) !== JSON.stringify(before))
+        throw new Error(`${pending.request_id} does not begin with the prompt before it`);
+      if (messages.length !== before.length + 1) throw new Error(`${pending.request_id} adds more than its question`);
+      answers.keep(pending, text);
+      pending = undefined;
+      deeds.turns++;
+      turns++;
+      const answer = { role: "assistant", content: `Answer ${turns}` };
+      before = [...messages, answer];
+      history = [...history, answer, { role: "user", content: `Question ${turns}` }];
+      if (turns === TURNS) {
+        conversation++;
+        history = [{ role: "user", content: "Question 0" }];
+        before = [];
+        turns = 0;
+      }
+    }
+  };
+}
+
+/** Single prompts, side by side with what else asks for the same user. */
+export function asker(answers: Answers, user: string, choices: Choices): Actor {
+  let asked = 0;
+  let pending: Body | undefined;
+  return async (address) => {
+    for (;;) {
+      pending ??= { user_id: user, request_id: `${user}-s${asked++}`, query: "Well?", memories: choices.found(user) };
+      const text = await ask(address, "POST", "/compose", pending);
+      if (text === GONE) return;
+      answers.keep(pending, text);
+      pending = undefined;
+    }
+  };
+}
+
+/** Batches of several users, every other one routed to workers. Each line that arrives is an answer. */
+export function batcher(answers: Answers, deeds: Deeds, users: readonly string[], choices: Choices): Actor {
+  let batch = 0;
+  let pending: readonly Body[] | undefined;
+  return async (address) => {
+    for (;;) {
+      pending ??= Array.from({ length: 4 + choices.pick(20) }, (_, n) => {
+        const user = users[choices.pick(users.length)] ?? "";
+        return { user_id: user, request_id: `b${batch}-${n}`, query: "And?", memories: choices.found(user) };
+      });
+      if (!(await sendBatch(address, pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
+      batch++;
+      pending = undefined;
+      deeds.batches++;
+    }
+  };
+}
+
+async function sendBatch(address: string, bodies: readonly Body[], query: string, answers: Answers): Promise<boolean> {
+  try {
+    const answer = await fetch(`${address}/compose/batch${query}`, {
+      method: "POST",
+      body: bodies.map((body) => `${JSON.stringify(body)}\n`).join(""),
+      headers: { "content-type": "application/x-ndjson" },
+    });
+    let rest = "";
+    let isEnded = false;
+    for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) isEnded = takeLine(line, bodies, answers) || isEnded;
+    }
+    return isEnded;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
+/** Whether the line is the batch's last one. */
+function takeLine(line: string, bodies: readonly Body[], answers: Answers): boolean {
+  const event = JSON.parse(line) as {
+    index?: number;
+    answer?: { engine: { headers: Record<string, string> } };
+    problem?: unknown;
+    end?: unknown;
+  };
+  if (event.problem !== undefined) throw new Error(`a batch's request failed: ${line}`);
+  const body = bodies[event.index ?? -1];
+  if (event.answer === undefined || body === undefined) return event.end !== undefined;
+  // Where it was routed to is the batch's to say, and no part of the request's answer.
+  for (const header of ["x-smg-routing-key", "x-dynamo-session-id"]) delete event.answer.engine.headers[header];
+  answers.keep(body, JSON.stringify(event.answer));
+  return false;
+}
+
+/** An engine: says what it cached of requests, and drops some. */
+export function engine(answers: Answers, deeds: Deeds, choices: Choices): Actor {
+  return async (address) => {
+    for (;;) {
+      const known = answers.all().filter(({ body }) => !isForgetful(body.user_id));
+      const some = Array.from({ length: 3 }, () => known[choices.pick(known.length)]).filter(
+        (one) => one !== undefined,
+      );
+      if (some.length === 0) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        continue;
+      }
+      const evicts = choices.pick(2) === 0;
+      const [{ body, text }] = some as [(typeof some)[0], ...typeof some];
+      const plan = (JSON.parse(text) as { plan: { total_tokens: number } }).plan;
+      const cached = Math.floor((choices.pick(5) / 4) * plan.total_tokens);
+      const report = {
+        user_id: body.user_id,
+        request_id: body.request_id,
+        prompt_tokens: plan.total_tokens,
+        cached_tokens: cached,
+        ttft_ms: 1 + choices.pick(500),
+      };
+      const answer = evicts
+        ? await ask(address, "POST", "/evict", { request_ids: some.map((one) => one.body.request_id) })
+        : await ask(address, "POST", "/feedback", report);
+      if (answer === GONE) return;
+      if (evicts) deeds.evictions++;
+      else deeds.reports++;
+    }
+  };
+}
+
+/** Users who forget, or are forgotten: their requests can be sent again only until then. */
+export function isForgetful(user: string): boolean {
+  return user.startsWith("f") || user.startsWith("l");
+}
+
+/** Asks, and forgets one of the memories now and then. */
+export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
+  let next = 0;
+  let asked = 0;
+  let pending: Body | undefined;
+  let forgetting: number | undefined;
+  const left: number[] = [];
+  return async (address) => {
+    for (;;) {
+      if (forgetting === undefined && pending === undefined && left.length > 8 && choices.pick(3) === 0)
+        [forgetting] = left.splice(choices.pick(left.length), 1);
+      if (forgetting !== undefined) {
+        const name = `${user}-${forgetting}`;
+        forgotten.going.add(name);
+        if ((await ask(address, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
+        forgotten.gone.add(name);
+        deeds.forgottenMemories++;
+        forgetting = undefined;
+      }
+      if (pending === undefined) {
+        left.push(next++);
+        const named = new Set(Array.from({ length: 5 }, () => left[choices.pick(left.length)] ?? 0));
+        const memories = [...named].map((n) => memoryOf(`${user}-${n}`, 0));
+        pending = { user_id: user, request_id: `${user}-s${asked++}`, query: "Still?", memories };
+      }
+      const text = await ask(address, "POST", "/compose", pending);
+      if (text === GONE) return;
+      answers.keep(pending, text);
+      pending = undefined;
+    }
+  };
+}
+
+/** Asks a few times, and is forgotten with everything; then comes back as if new. */
+export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
+  let life = 0;
+  let asked = 0;
+  let pending: Body | undefined;
+  let told = new Set<string>();
+  return async (address) => {
+    for (;;) {
+      if (pending === undefined && asked >= 4) {
+        answers.dropUser(user);
+        if ((await ask(address, "DELETE", `/users/${user}`)) === GONE) return;
+        for (const name of told) forgotten.gone.add(name);
+        deeds.forgottenUsers++;
+        told = new Set();
+        asked = 0;
+        life++;
+      }
+      if (pending === undefined) {
+        const memories = choices.found(`${user}-life${life}`);
+        for (const name of marksIn(memories.map(({ memory }) => memory).join("\n"))) told.add(name);
+        pending = { user_id: user, request_id: `${user}-${life}-${asked++}`, query: "Who am I?", memories };
+      }
+      const text = await ask(address, "POST", "/compose", pending);
+      if (text === GONE) return;
+      if (life > 0 && asked === 1 && !text.includes("[1] Fact")) throw new Error(`${user} came back and was known`);
+      answers.keep(pending, text);
+      pending = undefined;
+    }
+  };
+}

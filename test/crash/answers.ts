@@ -1,0 +1,96 @@
+import type { z } from "zod";
+import { parseSection, sectionAtStart } from "../../src/core/rendering.js";
+import type { composeResult } from "../../src/http/contracts.js";
+
+/** A body of `POST /compose` that can be sent again. */
+export type Body = Readonly<Record<string, unknown>> & { readonly user_id: string; readonly request_id: string };
+
+export type Message = z.output<typeof composeResult>["messages"][number];
+
+/** A request that was answered, with the bytes that came back. */
+export interface Answered {
+  readonly body: Body;
+  readonly text: string;
+}
+
+/** The service died, or was not there. */
+export const GONE = Symbol("gone");
+
+/** What the service answered, of which it may have lost none. */
+export class Answers {
+  readonly #byId = new Map<string, Answered>();
+  /** Those since the last {@link settle}. */
+  readonly fresh: Answered[] = [];
+  arrived = 0;
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  all(): Answered[] {
+    return [...this.#byId.values()];
+  }
+
+  /** Keeps an answer. Throws where the same request had another one before. */
+  keep(body: Body, text: string): void {
+    const before = this.#byId.get(body.request_id);
+    if (before !== undefined && before.text !== text)
+      throw new Error(`${body.request_id} was answered twice, differently`);
+    this.arrived++;
+    if (before !== undefined) return;
+    const answered = { body, text };
+    this.#byId.set(body.request_id, answered);
+    this.fresh.push(answered);
+  }
+
+  /** A user is forgotten with all that was answered. */
+  dropUser(user: string): void {
+    for (const [id, { body }] of this.#byId) if (body.user_id === user) this.#byId.delete(id);
+    const kept = this.fresh.filter(({ body }) => body.user_id !== user);
+    this.fresh.splice(0, Number.POSITIVE_INFINITY, ...kept);
+  }
+
+  /** Every text that stood behind a label in any answer to a user. */
+  textsByLabel(user: string): Map<number, Set<string>> {
+    const texts = new Map<number, Set<string>>();
+    for (const { body, text } of this.#byId.values()) {
+      if (body.user_id !== user) continue;
+      for (const { content } of messagesIn(text)) {
+        const section = typeof content === "string" ? sectionAtStart(content) : null;
+        for (const block of (section === null ? null : parseSection(section))?.blocks ?? [])
+          texts.set(block.label, (texts.get(block.label) ?? new Set()).add(block.text));
+      }
+    }
+    return texts;
+  }
+}
+
+export function messagesIn(text: string): readonly Message[] {
+  return (JSON.parse(text) as { readonly messages: readonly Message[] }).messages;
+}
+
+/** Sends a request. Resolves to {@link GONE} where the service dies before all of the answer is there; throws where it refuses. */
+export async function ask(
+  address: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<string | typeof GONE> {
+  try {
+    const answer = await fetch(address + path, {
+      method,
+      ...(body === undefined
+        ? {}
+        : {
+            body: typeof body === "string" ? body : JSON.stringify(body),
+            headers: { "content-type": "application/json" },
+          }),
+    });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text;
+  } catch (error) {
+    if (error instanceof TypeError) return GONE;
+    throw error;
+  }
+}

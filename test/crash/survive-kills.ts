@@ -1,0 +1,205 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkDatabase } from "../../src/store/check-database.js";
+import { type Ended, launch, listening } from "../cli/launch.js";
+import {
+  type Actor,
+  asker,
+  batcher,
+  Choices,
+  type Deeds,
+  engine,
+  type Forgotten,
+  forgetter,
+  isForgetful,
+  leaver,
+  marksIn,
+  talker,
+} from "./actors.js";
+import { type Answered, Answers, ask, GONE } from "./answers.js";
+
+/** What a service is put through. */
+export interface Ordeal {
+  /** An empty directory. */
+  readonly directory: string;
+  readonly kills: number;
+  readonly seed: number;
+  readonly print?: (line: string) => void;
+}
+
+/** What it came to. */
+export interface Survival extends Deeds {
+  readonly kills: number;
+  /** Of them, those before the service had begun to listen. */
+  readonly killedAtStart: number;
+  /** Composes that were answered and not forgotten. */
+  readonly answered: number;
+  /** Answers that were asked for again and compared, byte by byte. */
+  readonly repeated: number;
+  /** Scopes and requests that the database held in the end. */
+  readonly scopes: number;
+  readonly requests: number;
+}
+
+const TALKERS = ["a0", "a1", "a2", "a3"];
+const BATCHED = ["b0", "b1", "b2", "b3", "b4"];
+/** Older answers that are asked for again after each kill, beside those since the one before. */
+const SAMPLE = 150;
+const ASKED_AT_ONCE = 12;
+/** Bytes of SQLite's pages. */
+const PAGE = 4_096;
+
+/**
+ * Runs the built service under many users at once, kills it with SIGKILL at random moments, and looks after each: whether the database
+ * holds to its promises, whether what was forgotten is out of the files, whether every answer comes back with the same bytes. Rejects
+ * with the first promise that was broken.
+ */
+export async function surviveKills({ directory, kills, seed, print = () => {} }: Ordeal): Promise<Survival> {
+  const choices = new Choices(seed);
+  const answers = new Answers();
+  const forgotten: Forgotten = { gone: new Set(), going: new Set() };
+  const deeds: Deeds = { turns: 0, batches: 0, evictions: 0, reports: 0, forgottenMemories: 0, forgottenUsers: 0 };
+  const own = (n: number) => new Choices(seed + 1_000 * (n + 1));
+  const actors: Actor[] = [
+    ...TALKERS.map((user, n) => talker(answers, deeds, user, own(n))),
+    ...TALKERS.slice(2).map((user, n) => asker(answers, user, own(10 + n))),
+    asker(answers, "a9", own(15)),
+    batcher(answers, deeds, BATCHED, own(20)),
+    engine(answers, deeds, own(30)),
+    ...["f0", "f1"].map((user, n) => forgetter(answers, deeds, forgotten, user, own(40 + n))),
+    ...["l0", "l1"].map((user, n) => leaver(answers, deeds, forgotten, user, own(50 + n))),
+  ];
+  const data = join(directory, "data");
+  const start = () =>
+    launch(["serve"], {
+      PATH: process.env["PATH"] ?? "",
+      HOME: directory,
+      MEMSTEM_DATA_DIR: data,
+      MEMSTEM_PORT: "0",
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_LOG_LEVEL: "error",
+    });
+  let repeated = 0;
+  let killedAtStart = 0;
+  let last = { scopes: 0, requests: 0 };
+  for (let kill = 0; ; kill++) {
+    last = checkFiles(data, forgotten) ?? last;
+    const service = start();
+    try {
+      if (kill < kills && choices.pick(12) === 0) {
+        await Promise.race([new Promise((resolve) => setTimeout(resolve, choices.pick(600))), listening(service)]);
+        killedAtStart++;
+      } else {
+        const address = await listening(service);
+        const again = kill === kills ? answers.all() : [...answers.fresh, ...sampleOf(answers.all(), choices)];
+        await repeat(address, again, forgotten);
+        repeated += again.length;
+        answers.fresh.length = 0;
+        if (kill === kills) break;
+        const acting = Promise.all(actors.map((actor) => actor(address)));
+        const enough = answers.arrived + 20 + choices.pick(180);
+        await Promise.race([until(() => answers.arrived >= enough), acting]);
+        await new Promise((resolve) => setTimeout(resolve, choices.pick(15)));
+        service.child.kill("SIGKILL");
+        await acting;
+      }
+    } finally {
+      service.child.kill("SIGKILL");
+      died(await service.ended);
+    }
+    if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
+  }
+  last = checkFiles(data, forgotten) ?? last;
+  for (const user of [...TALKERS, ...BATCHED]) checkLabels(answers, user);
+  return { kills, killedAtStart, answered: answers.size, repeated, ...deeds, ...last };
+}
+
+/** What a dead service left: a database that holds to its promises, and nothing of what it said is forgotten. */
+function checkFiles(data: string, { gone }: Forgotten): { scopes: number; requests: number } | null {
+  const file = join(data, "memstem.db");
+  if (!existsSync(file)) return null;
+  // Before it is opened: opening may write the log back.
+  for (const [path, read] of [
+    [file, allocatedBytes],
+    [`${file}-wal`, allocatedInLog],
+  ] as const) {
+    if (!existsSync(path)) continue;
+    for (const name of marksIn(read(readFileSync(path)).toString("latin1")))
+      if (gone.has(name)) throw new Error(`${name} was forgotten and stands in ${path}`);
+  }
+  // A service that was killed before it had made its tables.
+  const { schema, scopes, requests, findings } = checkDatabase(file);
+  if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
+  return schema.applied === 0 ? null : { scopes, requests };
+}
+
+/**
+ * A database file less the gaps in its b-tree pages (https://sqlite.org/fileformat2.html#b_tree_pages): where SQLite moves rows from one
+ * page to another it leaves what it moved there, whatever `secure_delete` says. No row, no free block and no free page may hold what was
+ * forgotten.
+ */
+function allocatedBytes(file: Buffer, firstHeader = 100): Buffer {
+  const bytes = Buffer.from(file);
+  for (let at = 0; at + PAGE <= bytes.length; at += PAGE) {
+    const header = at === 0 ? firstHeader : at;
+    const type = bytes[header] ?? 0;
+    const pointers = header + (type === 5 || type === 2 ? 12 : 8);
+    if (![2, 5, 10, 13].includes(type)) continue;
+    const begin = pointers + 2 * bytes.readUInt16BE(header + 3);
+    const end = at + (bytes.readUInt16BE(header + 5) || 65_536);
+    if (begin <= end && end <= at + PAGE) bytes.fill(0, begin, end);
+  }
+  return bytes;
+}
+
+/** The same of a log, whose frames are pages too (https://sqlite.org/fileformat2.html#the_write_ahead_log). */
+function allocatedInLog(log: Buffer): Buffer {
+  const pages: Buffer[] = [];
+  for (let at = 32 + 24; at + PAGE <= log.length; at += PAGE + 24) {
+    // Of the first page the file's header comes before the b-tree's, and it has no texts: its offset is a page's all the same.
+    pages.push(log.subarray(at, at + PAGE));
+  }
+  return Buffer.concat(
+    pages.map((page) => (page.subarray(0, 6).toString() === "SQLite" ? page : allocatedBytes(page, 0))),
+  );
+}
+
+/** Every answer comes back as it was; where a memory of it was forgotten since, without that. */
+async function repeat(address: string, answered: readonly Answered[], { gone, going }: Forgotten): Promise<void> {
+  const left = [...answered];
+  const one = async () => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { body, text } = next;
+      const again = await ask(address, "POST", "/compose", body);
+      if (again === GONE) throw new Error("the service died by itself");
+      const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => going.has(name));
+      const told = [...marksIn(again)].filter((name) => gone.has(name));
+      if (told.length > 0) throw new Error(`${body.request_id} tells ${told}, which was forgotten`);
+      if (!isTouched && again !== text) throw new Error(`${body.request_id} came back changed:\n${text}\n${again}`);
+    }
+  };
+  await Promise.all(Array.from({ length: ASKED_AT_ONCE }, one));
+}
+
+/** One text for a label, one label for a text, whatever was killed in between. */
+function checkLabels(answers: Answers, user: string): void {
+  const texts = answers.textsByLabel(user);
+  const distinct = new Set([...texts.values()].flatMap((ofLabel) => [...ofLabel]));
+  if ([...texts.values()].some((ofLabel) => ofLabel.size > 1)) throw new Error(`${user}: a label with two texts`);
+  if (distinct.size !== texts.size) throw new Error(`${user}: a text with two labels`);
+}
+
+function sampleOf(answered: readonly Answered[], choices: Choices): Answered[] {
+  const chosen = new Set<Answered>();
+  for (let n = 0; n < SAMPLE && answered.length > 0; n++)
+    chosen.add(answered[choices.pick(answered.length)] as Answered);
+  return [...chosen];
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+function died({ signal, code, stderr }: Ended): void {
+  if (signal !== "SIGKILL" || stderr !== "") throw new Error(`the service ended with ${signal ?? code}: ${stderr}`);
+}
