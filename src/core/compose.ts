@@ -1,6 +1,7 @@
 import type { AnnotationSettings } from "./annotations.js";
 import type { BlockRegister, Resolution } from "./block-register.js";
 import { chooseRetention } from "./choose-retention.js";
+import type { ContextIndex } from "./context-index.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
 import { type EngineModel, sparedBy } from "./engine-model.js";
@@ -13,8 +14,8 @@ import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
-import { replayTurns, splitAtAnchor } from "./replay.js";
-import type { ResidencyModel } from "./residency.js";
+import { beginningTokens, type PromptSection, replayTurns, splitAtAnchor } from "./replay.js";
+import type { Foreseen, ResidencyModel, SectionTokens } from "./residency.js";
 import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
@@ -129,7 +130,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
   };
   const ordering = policy.order(request, state);
-  const cachedBlocks = index.heldBlocks(anchor, ordering.labels);
   const injection = planInjection(register, {
     requested: resolution.blocks,
     standing,
@@ -144,9 +144,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
-  const expectedCachedTokens = index.hasAnchor(anchor)
-    ? tokensBefore + (cachedBlocks > 0 ? openingTokens + tokensOf(register, ordering.labels, cachedBlocks) : 0)
-    : replay.cachedTokens;
+  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: null };
+  const sections = [...replay.sections, ownSection].map((section) => sectionTokens(section, register, countTokens));
+  const foreseen = input.residency.foresee?.(index, sections) ?? allHeld(index, sections, replay.cachedTokens);
+  const { cachedBlocks, cachedTokens: expectedCachedTokens } = foreseen;
   const blockTokens = tokensOf(register, ordering.labels, ordering.labels.length);
   const leaf = index.insert(anchor, ordering.labels, state.tick(), {
     at: input.now,
@@ -154,6 +155,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     tokensBefore: tokensBefore + openingTokens,
     tokensBehind: Math.max(0, totalTokens - tokensBefore - openingTokens - blockTokens),
   });
+  // Only now: what both share stays, and so does its place in the tree.
+  if (foreseen.replaces !== null) index.evict(foreseen.replaces);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   const asked = resolution.blocks.map(({ label }) => label);
@@ -198,6 +201,34 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
   };
+}
+
+/** A section as residency models read it. */
+function sectionTokens(
+  { anchor, blocks, before, end }: PromptSection,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): SectionTokens {
+  return {
+    anchor,
+    labels: blocks.map(({ label }) => label),
+    upTo: (count, goesOn) => {
+      const opened = before + (countTokens.template?.beforeText ?? 0);
+      if (count > 0) return opened + beginningTokens(blocks.slice(0, count), register, countTokens) + (goesOn ? 1 : 0);
+      return goesOn ? opened + countTokens(SECTION_OPENING) + 1 : opened;
+    },
+    end,
+  };
+}
+
+/** What hits where all that is held does. */
+function allHeld(index: ContextIndex, sections: readonly SectionTokens[], ofEarlierTurns: number): Foreseen {
+  const last = sections.at(-1);
+  if (last === undefined || !index.hasAnchor(last.anchor)) {
+    return { cachedTokens: ofEarlierTurns, cachedBlocks: 0, replaces: null };
+  }
+  const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
+  return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };
 }
 
 /** How many messages at the front are instructions. */

@@ -26,6 +26,18 @@ export interface Replay {
   readonly cachedTokens: number;
   /** Node of the index where that prompt's blocks end; null for none. */
   readonly cachedEnd: NodeId | null;
+  /** Where its sections stand, first to last. */
+  readonly sections: readonly PromptSection[];
+}
+
+/** A section of a prompt, by what stands before it. */
+export interface PromptSection {
+  readonly anchor: Digest;
+  readonly blocks: readonly InjectedBlock[];
+  /** Tokens before it … */
+  readonly before: number;
+  /** … and to the end of its turn, where the prompt is up to there one that was sent; null where it is not. */
+  readonly end: number | null;
 }
 
 /**
@@ -55,6 +67,7 @@ export function replayTurns(
   let stableMessages = 0;
   let cachedTokens = 0;
   let cachedEnd: NodeId | null = null;
+  const sections: PromptSection[] = [];
   for (const [at, { turn, messages }] of history.turns.entries()) {
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
@@ -64,6 +77,7 @@ export function replayTurns(
     tokens += replayed.tokens.answer;
     if (anchor === turn.anchor) stableMessages = prompt.messages.length - messagesAfterAnchor(turn, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
+    sections.push({ anchor, blocks: injection.blocks, before: tokens, end: after === turn.prompt ? end : null });
     if (index.hasAnchor(anchor)) {
       const held = index.heldBlocks(anchor, labels);
       if (after === turn.prompt && held === labels.length) {
@@ -76,11 +90,15 @@ export function replayTurns(
     tokens = end;
     if (after === turn.prompt) stableMessages = prompt.messages.length;
   }
-  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd };
+  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd, sections };
 }
 
 /** Tokens of a section up to the end of its first blocks; none where there are none. */
-function beginningTokens(blocks: readonly InjectedBlock[], register: BlockRegister, countTokens: TokenCounter): number {
+export function beginningTokens(
+  blocks: readonly InjectedBlock[],
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): number {
   if (blocks.length === 0) return 0;
   return blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), countTokens(SECTION_OPENING));
 }
