@@ -6,6 +6,9 @@
  * `SIZE=23m|135m` (23m), `K=20,100`, `QUESTIONS=40`, `SLOTS=8` of the single prompts: an engine like llama.cpp's holds as many prompts;
  * `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed| cached tokens, on average and at most;
  * right: the share of requests where it is within 16.
+ * `RESTART=on`: halfway every engine is replaced by a new one. Wrong after it: how many of the next requests were predicted wrongly, up to
+ * the last such one of ten.
+ *
  * Floor: the tokens that each prompt cannot share; what they cost is the time law `cpu` in docs/retention.md.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -20,9 +23,10 @@ import {
   type PolicyName,
   type RetentionName,
   residencyModel,
+  type TokenCounter,
   type UserId,
 } from "../src/core/index.js";
-import { type EmbeddedEngine, openEmbeddedEngine } from "../src/engines/embedded-engine.js";
+import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
 import type { GenerationUsage } from "../src/engines/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model.js";
 import { readmeMessages } from "../src/eval/prefill-comparison.js";
@@ -35,6 +39,7 @@ const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
 const questions = Number(process.env["QUESTIONS"] ?? 40);
 const slots = Number(process.env["SLOTS"] ?? 8);
+const restarts = process.env["RESTART"] === "on";
 const threads = process.env["THREADS"] === undefined ? undefined : Number(process.env["THREADS"]);
 /** A prediction within so many tokens is one that is right: the cache block of most engines. */
 const BLOCK_TOKENS = 16;
@@ -60,6 +65,8 @@ interface Arm {
   /** |expected − observed| cached tokens. */
   readonly errors: number[];
   ask(asked: Asked): Promise<void>;
+  /** Puts a new engine, which holds nothing, in the engine's place. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -72,10 +79,11 @@ async function arm(
   modelPath: string,
   width: number,
   contextTokens: number,
-  promptingFor: (engine: EmbeddedEngine) => Prompting,
+  promptingFor: (slots: number) => Prompting,
 ): Promise<Arm> {
-  const engine = await openEmbeddedEngine({ modelPath, slots: width, contextTokens, threads });
-  const prompting = promptingFor(engine);
+  const open = () => openEmbeddedEngine({ modelPath, slots: width, contextTokens, threads });
+  let engine = await open();
+  const prompting = promptingFor(width);
   const usages: GenerationUsage[] = [];
   const errors: number[] = [];
   return {
@@ -90,6 +98,10 @@ async function arm(
         if (learn !== undefined) errors.push(Math.abs(await learn(event.usage)));
       }
     },
+    async restart() {
+      await engine.close();
+      engine = await open();
+    },
     close: () => engine.close(),
   };
 }
@@ -99,7 +111,8 @@ function composed(
   policy: PolicyName,
   budgetRatio: number | null,
   conversation: RetentionName | null,
-  { countTokens, slots: width }: EmbeddedEngine,
+  countTokens: TokenCounter,
+  width: number,
 ): Prompting {
   const residency = residencyModel({ kind: "slots", slots: width });
   const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
@@ -135,6 +148,7 @@ async function measure(arms: readonly Arm[], k: number, isConversation: boolean)
       .slice(0, k)
       .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
     const messages = [...(isConversation ? history : []), { role: "user", content: question }];
+    if (restarts && n === Math.floor(questions / 2)) for (const { restart } of arms) await restart();
     for (let at = 0; at < arms.length; at++) await arms[(n + at) % arms.length]?.ask({ memories, messages });
     history.push(
       { role: "user", content: question },
@@ -161,6 +175,9 @@ async function measure(arms: readonly Arm[], k: number, isConversation: boolean)
       errors.length === 0
         ? ["–", "–"]
         : [`${mean(errors).toFixed(1)} (${Math.max(...errors)})`, `${((100 * right) / errors.length).toFixed(1)} %`];
+    const afterwards = errors.slice(Math.floor(questions / 2)).slice(0, 10);
+    if (restarts)
+      predicted.push(errors.length === 0 ? "–" : String(afterwards.findLastIndex((e) => e > BLOCK_TOKENS) + 1));
     console.log(`| ${[...cells, ...counts, ...predicted].join(" | ")} |`);
   }
   for (const { close } of arms) await close();
@@ -171,11 +188,16 @@ const model = join(folder, `${size}.gguf`);
 try {
   await writeRandomModel(model, { name: size, shape: MODEL_SHAPES[size] });
   console.log(`random ${size} model, ${questions} questions, ${slots} slots for single prompts`);
-  console.log("| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by | right |");
-  console.log("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |");
+  console.log(
+    `| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by | right |${restarts ? " wrong after it |" : ""}`,
+  );
+  console.log(`| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |${restarts ? " --: |" : ""}`);
+  // Of an engine that is not restarted.
+  const counting = await openEmbeddedEngine({ modelPath: model, slots: 1, contextTokens: 16, threads: 1 });
+  const { countTokens } = counting;
   for (const k of ks) {
     const single = (name: string, policy: PolicyName, ratio: number | null) =>
-      arm(name, model, slots, 8_192, (engine) => composed(policy, ratio, null, engine));
+      arm(name, model, slots, 8_192, (width) => composed(policy, ratio, null, countTokens, width));
     await measure(
       [
         await single("retrieval order", "retrieval", null),
@@ -190,13 +212,18 @@ try {
     await measure(
       [
         await arm("system prompt", model, 1, 16_384, () => inSystem),
-        await arm("last user message", model, 1, 16_384, (engine) => composed("retrieval", null, "ephemeral", engine)),
-        await arm("memstem, keep", model, 1, 16_384, (engine) => composed("prefix-exact", null, "keep", engine)),
+        await arm("last user message", model, 1, 16_384, (width) =>
+          composed("retrieval", null, "ephemeral", countTokens, width),
+        ),
+        await arm("memstem, keep", model, 1, 16_384, (width) =>
+          composed("prefix-exact", null, "keep", countTokens, width),
+        ),
       ],
       k,
       true,
     );
   }
+  await counting.close();
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -20,8 +20,15 @@ import { countO200k } from "./o200k.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
-/** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
-export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
+/**
+ * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
+ * them, where there is one. Throws where the database cannot be opened.
+ */
+export function assemble(
+  settings: Settings,
+  source: MemorySource | null = openSource(settings),
+  inside: Pick<EmbeddedEngine, "countTokens"> | null = null,
+): Memstem {
   return new Memstem({
     store: new SqliteStore(openDatabase(join(settings.dataDir, "memstem.db"))),
     source,
@@ -34,7 +41,7 @@ export function assemble(settings: Settings, source: MemorySource | null = openS
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
-    countTokens: countO200k,
+    countTokens: inside?.countTokens ?? countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,

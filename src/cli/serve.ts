@@ -1,8 +1,10 @@
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
+import type { EmbeddedEngine } from "../engines/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
+import type { Memstem } from "../service/memstem.js";
 import { assemble, openChatEngine, openEngineInside } from "./assemble.js";
 import type { Settings } from "./settings.js";
 import { sourceOf } from "./settings.js";
@@ -25,11 +27,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
-  const memstem = assemble(settings);
-  const inside = await openEngineInside(settings).catch(async (error: unknown) => {
-    await memstem.close();
-    throw error;
-  });
+  const inside = await openEngineInside(settings);
+  const memstem = await assembled(settings, inside);
   const app = createApp({
     memstem,
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
@@ -63,6 +62,15 @@ export async function startService(settings: Settings): Promise<RunningService> 
     return stopping;
   };
   return { address, stop };
+}
+
+async function assembled(settings: Settings, inside: EmbeddedEngine | null): Promise<Memstem> {
+  try {
+    return assemble(settings, undefined, inside);
+  } catch (error) {
+    await inside?.close();
+    throw error;
+  }
 }
 
 type Server = ReturnType<typeof serve>;

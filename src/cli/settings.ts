@@ -91,6 +91,11 @@ const SETTINGS = {
     "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
     wholeNumber(1, 1_000_000_000_000).optional(),
   ),
+  cacheSlots: setting(
+    "MEMSTEM_CACHE_SLOTS",
+    "how many prompts its cache keeps, the last of each slot, as llama.cpp's does; default: the slots of the engine inside, else no limit",
+    wholeNumber(1, 256).optional(),
+  ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
     "how long a memory search may take before the prompt is composed without it",
@@ -198,6 +203,10 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     if (settings.upstreamUrl !== undefined)
       issues.push({ field: SETTINGS.upstreamUrl.variable, message: "cannot be had with MEMSTEM_ENGINE=embedded" });
   }
+  if (settings.cacheSlots !== undefined && (settings.cacheTtlSeconds ?? settings.cacheTokens) !== undefined) {
+    const message = "cannot be had with MEMSTEM_CACHE_TTL_SECONDS or MEMSTEM_CACHE_TOKENS";
+    issues.push({ field: SETTINGS.cacheSlots.variable, message });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
@@ -220,11 +229,15 @@ export function engineFamilyOf({ engine, engineFamily }: Settings): EngineName {
   return engine === "embedded" && engineFamily === "generic" ? "vllm" : engineFamily;
 }
 
-/** How long the settings say that an engine keeps what it cached. */
-export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings): ResidencyConfig {
+/** What the settings say that an engine keeps of what it cached. The engine inside keeps what its slots hold, if nothing else is said. */
+export function residencyOf(settings: Settings): ResidencyConfig {
+  const { cacheTtlSeconds, cacheTokens: tokens, cacheSlots, engine, engineSlots } = settings;
   const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;
-  if (ttlMs === undefined) return tokens === undefined ? { kind: "all" } : { kind: "capacity", tokens };
-  return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
+  if (ttlMs !== undefined)
+    return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
+  if (tokens !== undefined) return { kind: "capacity", tokens };
+  const slots = cacheSlots ?? (engine === "embedded" ? engineSlots : undefined);
+  return slots === undefined ? { kind: "all" } : { kind: "slots", slots };
 }
 
 /** The settings as `--help` lists them. */

@@ -1,7 +1,6 @@
 import type { AnnotationSettings } from "./annotations.js";
 import type { BlockRegister, Resolution } from "./block-register.js";
 import { chooseRetention } from "./choose-retention.js";
-import type { ContextIndex } from "./context-index.js";
 import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
 import { type EngineModel, sparedBy } from "./engine-model.js";
@@ -15,14 +14,18 @@ import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
 import { beginningTokens, type PromptSection, replayTurns, splitAtAnchor } from "./replay.js";
-import type { Foreseen, ResidencyModel, SectionTokens } from "./residency.js";
+import type { ResidencyModel, SectionTokens } from "./residency.js";
 import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
+import { serve } from "./serving.js";
 import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+
+/** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
+const LABEL_OPENING_TOKENS = 1;
 
 /** One request, checked and with its memories at hand. */
 export interface ComposeInput {
@@ -67,6 +70,8 @@ export interface Composition {
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
+  /** Tokens of `head`. */
+  readonly headTokens: number;
 }
 
 /**
@@ -144,19 +149,16 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
-  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: null };
-  const sections = [...replay.sections, ownSection].map((section) => sectionTokens(section, register, countTokens));
-  const foreseen = input.residency.foresee?.(index, sections) ?? allHeld(index, sections, replay.cachedTokens);
-  const { cachedBlocks, cachedTokens: expectedCachedTokens } = foreseen;
-  const blockTokens = tokensOf(register, ordering.labels, ordering.labels.length);
-  const leaf = index.insert(anchor, ordering.labels, state.tick(), {
-    at: input.now,
-    follows: replay.cachedEnd,
-    tokensBefore: tokensBefore + openingTokens,
-    tokensBehind: Math.max(0, totalTokens - tokensBefore - openingTokens - blockTokens),
-  });
-  // Only now: what both share stays, and so does its place in the tree.
-  if (foreseen.replaces !== null) index.evict(foreseen.replaces);
+  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
+  const { leaf, cachedBlocks, cachedTokens } = serve(
+    index,
+    input.residency,
+    [...replay.sections, ownSection].map((section) => sectionTokens(section, register, countTokens)),
+    { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
+    state.tick(),
+    input.now,
+  );
+  const expectedCachedTokens = Math.min(cachedTokens, totalTokens - 1);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   const asked = resolution.blocks.map(({ label }) => label);
@@ -200,35 +202,32 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     given: rest.messages,
     sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
+    headTokens: replay.headTokens,
   };
 }
 
 /** A section as residency models read it. */
 function sectionTokens(
-  { anchor, blocks, before, end }: PromptSection,
+  { anchor, blocks, before, end, sentBy }: PromptSection,
   register: BlockRegister,
   countTokens: TokenCounter,
 ): SectionTokens {
+  const labels = blocks.map(({ label }) => label);
+  const opening = countTokens(SECTION_OPENING);
+  const opened = before + (countTokens.template?.beforeText ?? 0);
   return {
     anchor,
-    labels: blocks.map(({ label }) => label),
-    upTo: (count, goesOn) => {
-      const opened = before + (countTokens.template?.beforeText ?? 0);
-      if (count > 0) return opened + beginningTokens(blocks.slice(0, count), register, countTokens) + (goesOn ? 1 : 0);
-      return goesOn ? opened + countTokens(SECTION_OPENING) + 1 : opened;
-    },
+    labels,
+    before: before + opening,
+    behind: Math.max(0, end - before - opening - tokensOf(register, labels, labels.length)),
     end,
+    sentBy,
+    upTo: (count, goesOn) => {
+      if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
+      const begun = beginningTokens(blocks.slice(0, count), register, countTokens);
+      return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
+    },
   };
-}
-
-/** What hits where all that is held does. */
-function allHeld(index: ContextIndex, sections: readonly SectionTokens[], ofEarlierTurns: number): Foreseen {
-  const last = sections.at(-1);
-  if (last === undefined || !index.hasAnchor(last.anchor)) {
-    return { cachedTokens: ofEarlierTurns, cachedBlocks: 0, replaces: null };
-  }
-  const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
-  return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };
 }
 
 /** How many messages at the front are instructions. */

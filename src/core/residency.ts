@@ -1,5 +1,5 @@
 import type { ContextIndex } from "./context-index.js";
-import type { NodeId } from "./ids.js";
+import type { NodeId, TurnId } from "./ids.js";
 import type { PassedAnchor } from "./index-node.js";
 import { promptSlots } from "./slot-residency.js";
 
@@ -34,14 +34,20 @@ export interface ResidencyModel {
 
 /** A section of a prompt that is about to be served, in its place. */
 export interface SectionTokens extends PassedAnchor {
+  /** Tokens of the prompt before the section's blocks, its opening included … */
+  readonly before: number;
+  /** … from the end of its blocks to the end of its turn … */
+  readonly behind: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt as it is up to there; null where none did. */
+  readonly sentBy: TurnId | null;
   /**
    * Tokens of the prompt up to the end of the section's first so many blocks; of none: up to the section.
    *
    * @param goesOn whether another block follows, whose beginning all blocks have in common
    */
   upTo(blocks: number, goesOn: boolean): number;
-  /** Tokens to the end of its turn, where the prompt is up to there one that was sent; null where it is not. */
-  readonly end: number | null;
 }
 
 /** What a prompt will find. */

@@ -57,26 +57,20 @@ const NOTHING_SHARED: Share = { tokens: 0, lastBlocks: 0 };
 /** Both begin alike up to the last anchor that both pass, and from there as far as their blocks are the same. */
 function sharedWith(
   index: ContextIndex,
-  { id }: HeldEnd,
+  { id, lastUsed }: HeldEnd,
   sections: readonly SectionTokens[],
   at: ReadonlyMap<Digest, number>,
 ): Share {
-  let isLast = true;
   for (const { anchor, labels } of index.wayTo(id)) {
     const n = at.get(anchor);
     const section = n === undefined ? undefined : sections[n];
-    if (section !== undefined) {
-      const same = section.labels.findIndex((label, place) => labels[place] !== label);
-      const blocks = same < 0 ? section.labels.length : same;
-      // What ended with these very blocks and is part of this prompt is taken to be the turn that is replayed here.
-      const isWhole = isLast && same < 0 && labels.length === blocks && section.end !== null;
-      return {
-        tokens:
-          isWhole && section.end !== null ? section.end : section.upTo(blocks, same >= 0 && blocks < labels.length),
-        lastBlocks: n === sections.length - 1 ? blocks : 0,
-      };
-    }
-    isLast = false;
+    if (section === undefined) continue;
+    // Turns are numbered as the index counts its requests: this is the very prompt that is replayed here.
+    if (section.sentBy === lastUsed) return { tokens: section.end, lastBlocks: 0 };
+    const same = section.labels.findIndex((label, place) => labels[place] !== label);
+    const blocks = same < 0 ? section.labels.length : same;
+    const tokens = section.upTo(blocks, same >= 0 && blocks < labels.length);
+    return { tokens, lastBlocks: n === sections.length - 1 ? blocks : 0 };
   }
   return NOTHING_SHARED;
 }

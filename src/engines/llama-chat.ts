@@ -30,7 +30,9 @@ export function modelTokenCounter(
   model: LlamaModel,
   tokensOf: (messages: readonly ChatMessage[]) => ChatTokens,
 ): TokenCounter {
-  const count = (text: string) => model.tokenize(text, false).length;
+  const tokens = (text: string) => model.tokenize(text, false).length;
+  // More text follows on white space, and of that a tokenizer makes other tokens where it ends the text.
+  const count = (text: string) => (/\s$/.test(text) ? tokens(`${text}a`) - tokens("a") : tokens(text));
   const chat = (roles: readonly string[], content: string) => tokensOf(roles.map((role) => ({ role, content }))).tokens;
   const alone = chat(["user"], "a");
   /** Of messages that stand beside a user's, less their texts: so what a template adds once is left out. */

@@ -5,6 +5,7 @@ import {
   type Digest,
   digestOf,
   type EngineModel,
+  IN_FLIGHT_MS,
   KEEPS_ALL,
   ORDERING_POLICIES,
   type OrderingPolicy,
@@ -61,6 +62,9 @@ export function composeIn(
   }
   const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
   const at = parts.now();
+  // What came at the same time may not have been written when the engine gets this one.
+  const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
+  const settledAt = underWay === null ? at : underWay - 1;
   const policy = policyFor(request, order, working, parts);
   const composition = compose(state, {
     conversation: conversationOf(working, scope, request, parts),
@@ -82,6 +86,7 @@ export function composeIn(
     memories: composition.memories,
     plan: composition.plan,
     warnings: [...warnings, ...composition.warnings, ...(isBudgetUnused ? [BUDGET_UNUSED] : [])],
+    grounds: { settledAt, headTokens: composition.headTokens },
   };
   working.version = store.commitCompose(scope, working.version, {
     ...recordOf(composition),

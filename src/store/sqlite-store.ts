@@ -51,6 +51,9 @@ import { keyOf, writeChanges } from "./write-changes.js";
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
 
+/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+const REQUESTS_LOOKED_AT = 32;
+
 /** The store in one SQLite file. Every commit is one immediate transaction. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
@@ -235,6 +238,28 @@ export class SqliteStore implements Store {
     const scopeId = this.#idOf(scope);
     const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
     return row === undefined ? null : readServed(row);
+  }
+
+  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return null;
+    const rows = this.#statements.requestsBefore.all({ scopeId, turn, limit: REQUESTS_LOOKED_AT });
+    for (const row of rows) {
+      if (row.observed === null) continue;
+      const served = readServed(row);
+      if (served.observed?.cachedTokens !== undefined) return served;
+    }
+    return null;
+  }
+
+  underWaySince(scope: Scope, since: number): number | null {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return null;
+    const rows = this.#statements.lastRequests.all({ scopeId, limit: REQUESTS_LOOKED_AT });
+    const recent = rows.filter(({ createdAt }) => createdAt > since);
+    if (recent.length === REQUESTS_LOOKED_AT) return since;
+    const open = recent.filter(({ isOpen }) => isOpen === 1).map(({ createdAt }) => createdAt);
+    return open.length === 0 ? null : Math.min(...open);
   }
 
   findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
