@@ -30,6 +30,17 @@ export interface CacheReport {
   readonly promptTokens: number | null;
 }
 
+/** How a report is to be read. */
+export interface ReportReading {
+  /**
+   * Whether the report before this one showed nothing but the instructions, too. One such miss may be of something old; of two in a row
+   * nothing is left: the engine was started again, and the instructions are there on others' account.
+   */
+  readonly again?: boolean;
+  /** Whether the engine counts each token, so that no step hides any. */
+  readonly isExact?: boolean;
+}
+
 /** What a report changed. */
 export interface Correction {
   /** Tokens that should have been cached, each prefix once, and are not: by so much the context index shrank. Estimated. */
@@ -40,6 +51,8 @@ export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
 
 /** Steps in which engines count, coarsest first: OpenAI's 128 tokens, vLLM's blocks of 16. A report that is a multiple of neither is exact. */
 const STEPS: readonly number[] = [128, 16];
+/** Of an engine that is known to count each token. */
+const EXACT: readonly number[] = [];
 /** Tokens that a template and a section's opening may put behind the instructions. */
 const BEHIND_HEAD = 16;
 /** Share of what was expected by which an estimate may be off once it is scaled to the engine's own count of the prompt … */
@@ -57,10 +70,14 @@ export const IN_FLIGHT_MS = 5_000;
  * Tokens of a prompt, as the plan counts them, up to which an engine may have held it when it served the request: what it reported,
  * what the rest of its last step could hide, and what the estimates may be off.
  */
-export function reachOf({ plan }: Pick<ReportedRequest, "plan">, { cachedTokens, promptTokens }: CacheReport): number {
+export function reachOf(
+  { plan }: Pick<ReportedRequest, "plan">,
+  { cachedTokens, promptTokens }: CacheReport,
+  steps = STEPS,
+): number {
   const isScaled = promptTokens !== null && promptTokens > 0;
   const scale = isScaled ? plan.totalTokens / promptTokens : 1;
-  const step = STEPS.find((tokens) => cachedTokens % tokens === 0) ?? 1;
+  const step = steps.find((tokens) => cachedTokens % tokens === 0) ?? 1;
   const error = plan.expectedCachedTokens * (isScaled ? SCALED_ERROR : UNSCALED_ERROR);
   return (cachedTokens + step) * scale + error;
 }
@@ -82,19 +99,17 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
  * unless a later request was served it, or one so shortly before that it was not written yet; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
  * hit is as young as `now`, in milliseconds, when the report came. A request that has left the index itself says nothing.
  *
- * @param again whether the report before this one showed nothing but the instructions, too. One such miss may be of something old; of two
- * in a row nothing is left: the engine was started again, and its instructions are there on others' account.
  */
 export function takeReport(
   index: ContextIndex,
   request: ReportedRequest,
   report: CacheReport,
   now: number,
-  again = false,
+  { again = false, isExact = false }: ReportReading = {},
 ): Correction {
   const { leaf, turn, at, plan, grounds } = request;
   const held = index.tokens;
-  const reach = reachOf(request, report);
+  const reach = reachOf(request, report, isExact ? EXACT : STEPS);
   if (reach < plan.expectedCachedTokens) {
     const isEmpty = report.cachedTokens === 0 || (again && hadOnlyHead(request, report));
     index.miss(leaf, turn, isEmpty ? 0 : reach, grounds?.settledAt ?? at - IN_FLIGHT_MS);

@@ -1,6 +1,6 @@
 import type { ContextIndex } from "./context-index.js";
 import type { NodeId } from "./ids.js";
-import type { Foreseen, ResidencyModel, SectionTokens } from "./residency.js";
+import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.js";
 
 /** How far the index knows a conversation's earlier turns. */
 export interface KnownTurns {

@@ -1,7 +1,7 @@
 import type { ContextIndex } from "./context-index.js";
 import type { Digest } from "./ids.js";
 import type { HeldEnd } from "./index-node.js";
-import type { Foreseen, ResidencyModel, SectionTokens } from "./residency.js";
+import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.js";
 import { chooseSlot, type FreeSlot } from "./slot-choice.js";
 
 /**

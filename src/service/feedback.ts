@@ -36,8 +36,9 @@ export function reportIn(
     // What a late report is about may have left by now; that does not bring it back.
     residency.expire(state.index, now);
     const report = { cachedTokens, promptTokens };
+    const isExact = residency.limits?.kind === "slots";
     const again = hadOnlyHead(served, report) && hadOnlyHeadBefore(store, scope, served.turn);
-    corrected = takeReport(state.index, served, report, now, again);
+    corrected = takeReport(state.index, served, report, now, { again, isExact });
   }
   const report = { id, observed: { ...observed, ...observation } };
   working.version = store.commitReport(scope, working.version, state.drain(), report);
