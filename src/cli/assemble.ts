@@ -51,10 +51,11 @@ export function assemble(
 
 /** The engine that chats are sent on to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
-  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack } = settings;
+  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs, writeBack, warmUp } = settings;
   const upstream = inside ?? (url === undefined ? null : openUpstream({ url, apiKey, timeoutMs }));
   if (upstream === null) return null;
-  return { upstream, readUsage: ENGINES[engineFamilyOf(settings)].readUsage, writeBack: writeBack === "on" };
+  const { readUsage } = ENGINES[engineFamilyOf(settings)];
+  return { upstream, readUsage, writeBack: writeBack === "on", warmUp: warmUp === "on" };
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */

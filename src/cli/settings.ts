@@ -162,6 +162,11 @@ const SETTINGS = {
     "on or off: keep the questions and answers of /v1/chat/completions as memories where a request does not say",
     z.enum(["on", "off"]).default("off"),
   ),
+  warmUp: setting(
+    "MEMSTEM_WARM_UP",
+    "on or off: while memories are searched for, have the engine compute what the prompt begins with, if that is long and cold",
+    z.enum(["on", "off"]).default("off"),
+  ),
   logLevel: setting(
     "MEMSTEM_LOG_LEVEL",
     "silent, error, warn, info or debug; logs go to standard error and hold no memory text",

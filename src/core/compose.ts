@@ -207,7 +207,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
 }
 
 /** A section as residency models read it. */
-function sectionTokens(
+export function sectionTokens(
   { anchor, blocks, before, end, sentBy }: PromptSection,
   register: BlockRegister,
   countTokens: TokenCounter,
@@ -231,7 +231,7 @@ function sectionTokens(
 }
 
 /** How many messages at the front are instructions. */
-function instructionsAtHead(messages: readonly ChatMessage[]): number {
+export function instructionsAtHead(messages: readonly ChatMessage[]): number {
   const first = messages.findIndex((message) => !isInstruction(message));
   return first < 0 ? messages.length : first;
 }

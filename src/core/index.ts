@@ -40,6 +40,7 @@ export { plannedOrder } from "./planned-order.js";
 export { DEFAULT_POLICY, ORDERING_POLICIES } from "./policies.js";
 export { prefixExact } from "./prefix-exact.js";
 export * from "./prompt.js";
+export { type PromptHead, promptHead } from "./prompt-head.js";
 export { recallKnown } from "./recall.js";
 export * from "./recent-retrievals.js";
 export * from "./rendering.js";

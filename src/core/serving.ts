@@ -12,6 +12,8 @@ export interface KnownTurns {
   readonly tokens: number;
 }
 
+type Foresight = { readonly foresee?: ResidencyModel["foresee"] | undefined };
+
 /** What serving a prompt comes to. */
 export interface Served extends Foreseen {
   /** Node of the index where its blocks end. */
@@ -25,13 +27,13 @@ export interface Served extends Foreseen {
  */
 export function serve(
   index: ContextIndex,
-  { foresee }: Pick<ResidencyModel, "foresee">,
+  { foresee }: Foresight,
   sections: readonly SectionTokens[],
   known: KnownTurns,
   clock: number,
   at: number,
 ): Served {
-  const foreseen = foresee === undefined ? allHeld(index, sections, known) : foresee(index, sections);
+  const foreseen = heldTokens(index, { foresee }, sections, known);
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   const last = sections.at(-1) as SectionTokens;
@@ -44,6 +46,16 @@ export function serve(
   // Only now: what both begin with stays, and so does its place in the tree.
   if (foreseen.replaces !== null) index.evict(foreseen.replaces);
   return { ...foreseen, leaf };
+}
+
+/** What a prompt with these sections should hit. */
+export function heldTokens(
+  index: ContextIndex,
+  { foresee }: Foresight,
+  sections: readonly SectionTokens[],
+  known: KnownTurns,
+): Foreseen {
+  return foresee === undefined ? allHeld(index, sections, known) : foresee(index, sections);
 }
 
 /** What hits where all that is held does. */

@@ -6,9 +6,11 @@ import type { HeaderPair } from "../engines/upstream-headers.js";
 import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import type { ColdHead } from "./composing.js";
 import { NotFoundError } from "./errors.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { WarmUp } from "./warm-up.js";
 import { exchangeMemory } from "./write-back.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../engines/upstream.js";
@@ -19,6 +21,8 @@ export interface ChatEngine {
   readonly readUsage: EngineAdapter["readUsage"];
   /** Whether exchanges are kept as memories where a request does not say. */
   readonly writeBack: boolean;
+  /** Whether what prompts begin with is computed while memories are searched for. Default: no. */
+  readonly warmUp?: boolean;
 }
 
 export interface ChatParts extends ChatEngine {
@@ -63,7 +67,11 @@ export class Chat {
   /** Some engines refuse a request for `stream_options`; this one did. */
   #refusesStreamOptions = false;
 
-  constructor(private readonly parts: ChatParts) {}
+  readonly #warmUp: WarmUp | null;
+
+  constructor(private readonly parts: ChatParts) {
+    this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
+  }
 
   /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
   models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
@@ -72,7 +80,10 @@ export class Chat {
 
   /** Rejects with {@link UpstreamError} where the engine does not answer, and where the store does not. `signal`: the client is gone. */
   async complete(request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
-    const composed = request.compose === null ? null : await this.parts.memstem.compose(request.compose, signal);
+    const warmUp = this.#warmUp;
+    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
+    const composed =
+      request.compose === null ? null : await this.parts.memstem.compose(request.compose, signal, whileSearching);
     const started = this.parts.clock();
     if (signal.aborted) this.#neverServed(request, composed);
     try {

@@ -22,7 +22,7 @@ import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { composeIn, type FoundCompose } from "./composing.js";
+import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
 import { NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
@@ -67,13 +67,28 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. */
-  compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
+  /**
+   * Composes a prompt. Rejects only where the store does; a memory source that fails makes a warning. `whileSearching` is called before
+   * memories are searched for, where much of what the prompt begins with should be cold; what it returns, when the search has ended,
+   * and is waited for.
+   */
+  compose(
+    request: ComposeRequest,
+    signal?: AbortSignal,
+    whileSearching?: (head: ColdHead) => () => Promise<void>,
+  ): Promise<ComposeAnswer> {
     const scope = scopeOf(request.userId, request.agentId);
     return this.#queues.run(request.userId, async () => {
-      const lookup = this.#isAnswered(scope, request)
-        ? { found: [] }
-        : await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+      if (this.#isAnswered(scope, request))
+        return this.#composeIn(scope, { request, lookup: { found: [] }, order: null });
+      const isSearched = request.memories === null && this.parts.source !== null;
+      const head =
+        isSearched && whileSearching !== undefined
+          ? this.#scopes.use(scope, (working) => coldHeadIn(working, scope, request, this.parts))
+          : null;
+      const ended = head === null ? undefined : whileSearching?.(head);
+      const lookup = await lookUpMemories(this.parts.source, scope, request, this.#signal(signal));
+      await ended?.();
       return this.#composeIn(scope, { request, lookup, order: null });
     });
   }
