@@ -158,7 +158,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     state.tick(),
     input.now,
   );
-  const expectedCachedTokens = Math.min(cachedTokens, totalTokens - 1);
+  const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   const asked = resolution.blocks.map(({ label }) => label);
