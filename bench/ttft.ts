@@ -3,7 +3,12 @@
  * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
  * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Needs `../shared/data`.
  *
- * `SIZE=23m|135m` (23m), `K=20,100`, `QUESTIONS=40`, `SLOTS=8` of the single prompts: an engine like llama.cpp's holds as many prompts.
+ * `SIZE=23m|135m` (23m), `K=20,100`, `QUESTIONS=40`, `SLOTS=8` of the single prompts: an engine like llama.cpp's holds as many prompts;
+ * `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed| cached tokens, on average and at most;
+ * right: the share of requests where it is within 16.
+ * `RESTART=on`: halfway every engine is replaced by a new one. Wrong after it: how many of the next requests were predicted wrongly, up to
+ * the last such one of ten.
+ *
  * Floor: the tokens that each prompt cannot share; what they cost is the time law `cpu` in docs/retention.md.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -17,6 +22,8 @@ import {
   type MemoryId,
   type PolicyName,
   type RetentionName,
+  residencyModel,
+  type TokenCounter,
   type UserId,
 } from "../src/core/index.js";
 import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
@@ -32,6 +39,10 @@ const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
 const questions = Number(process.env["QUESTIONS"] ?? 40);
 const slots = Number(process.env["SLOTS"] ?? 8);
+const restarts = process.env["RESTART"] === "on";
+const threads = process.env["THREADS"] === undefined ? undefined : Number(process.env["THREADS"]);
+/** A prediction within so many tokens is one that is right: the cache block of most engines. */
+const BLOCK_TOKENS = 16;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
 if (!existsSync(shared)) {
   console.error("needs the recorded searches, which are not here");
@@ -51,9 +62,11 @@ interface Asked {
 interface Arm {
   readonly name: string;
   readonly usages: GenerationUsage[];
-  /** |expected − observed| cached tokens, where something was expected. */
+  /** |expected − observed| cached tokens. */
   readonly errors: number[];
   ask(asked: Asked): Promise<void>;
+  /** Puts a new engine, which holds nothing, in the engine's place. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -66,9 +79,11 @@ async function arm(
   modelPath: string,
   width: number,
   contextTokens: number,
-  prompting: Prompting,
+  promptingFor: (slots: number) => Prompting,
 ): Promise<Arm> {
-  const engine = await openEmbeddedEngine({ modelPath, slots: width, contextTokens });
+  const open = () => openEmbeddedEngine({ modelPath, slots: width, contextTokens, threads });
+  let engine = await open();
+  const prompting = promptingFor(width);
   const usages: GenerationUsage[] = [];
   const errors: number[] = [];
   return {
@@ -83,13 +98,24 @@ async function arm(
         if (learn !== undefined) errors.push(Math.abs(await learn(event.usage)));
       }
     },
+    async restart() {
+      await engine.close();
+      engine = await open();
+    },
     close: () => engine.close(),
   };
 }
 
 /** memstem, in this process on a database of its own. */
-function composed(policy: PolicyName, budgetRatio: number | null, conversation: RetentionName | null): Prompting {
-  const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens: countO200k, now: Date.now });
+function composed(
+  policy: PolicyName,
+  budgetRatio: number | null,
+  conversation: RetentionName | null,
+  countTokens: TokenCounter,
+  width: number,
+): Prompting {
+  const residency = residencyModel({ kind: "slots", slots: width });
+  const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
   return async ({ memories, messages }) => {
     const tokens = memories.reduce((sum, { text }) => sum + countO200k(`[100] ${text}\n`), 0);
     const answer = await memstem.compose(
@@ -109,7 +135,7 @@ function composed(policy: PolicyName, budgetRatio: number | null, conversation: 
       async learn({ promptTokens, cachedTokens, ttftMs }) {
         const report = { promptTokens, cachedTokens, ...(ttftMs === null ? {} : { ttftMs }) };
         await memstem.feedback(user, null, answer.requestId, report);
-        return (answer.plan.expectedCachedTokens / answer.plan.totalTokens) * promptTokens - cachedTokens;
+        return answer.plan.expectedCachedTokens - cachedTokens;
       },
     };
   };
@@ -122,6 +148,7 @@ async function measure(arms: readonly Arm[], k: number, isConversation: boolean)
       .slice(0, k)
       .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
     const messages = [...(isConversation ? history : []), { role: "user", content: question }];
+    if (restarts && n === Math.floor(questions / 2)) for (const { restart } of arms) await restart();
     for (let at = 0; at < arms.length; at++) await arms[(n + at) % arms.length]?.ask({ memories, messages });
     history.push(
       { role: "user", content: question },
@@ -143,7 +170,15 @@ async function measure(arms: readonly Arm[], k: number, isConversation: boolean)
       quantile(times, 0.95).toFixed(0),
     ];
     const counts = [cached.toFixed(0), (all - cached).toFixed(0), `${(base / quantile(times, 0.5)).toFixed(2)}×`];
-    console.log(`| ${[...cells, ...counts, errors.length === 0 ? "–" : mean(errors).toFixed(0)].join(" | ")} |`);
+    const right = errors.filter((error) => error <= BLOCK_TOKENS).length;
+    const predicted =
+      errors.length === 0
+        ? ["–", "–"]
+        : [`${mean(errors).toFixed(1)} (${Math.max(...errors)})`, `${((100 * right) / errors.length).toFixed(1)} %`];
+    const afterwards = errors.slice(Math.floor(questions / 2)).slice(0, 10);
+    if (restarts)
+      predicted.push(errors.length === 0 ? "–" : String(afterwards.findLastIndex((e) => e > BLOCK_TOKENS) + 1));
+    console.log(`| ${[...cells, ...counts, ...predicted].join(" | ")} |`);
   }
   for (const { close } of arms) await close();
 }
@@ -153,11 +188,16 @@ const model = join(folder, `${size}.gguf`);
 try {
   await writeRandomModel(model, { name: size, shape: MODEL_SHAPES[size] });
   console.log(`random ${size} model, ${questions} questions, ${slots} slots for single prompts`);
-  console.log("| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by |");
-  console.log("| --: | --- | --- | --: | --: | --: | --: | --: | --: |");
+  console.log(
+    `| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by | right |${restarts ? " wrong after it |" : ""}`,
+  );
+  console.log(`| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |${restarts ? " --: |" : ""}`);
+  // Of an engine that is not restarted.
+  const counting = await openEmbeddedEngine({ modelPath: model, slots: 1, contextTokens: 16, threads: 1 });
+  const { countTokens } = counting;
   for (const k of ks) {
     const single = (name: string, policy: PolicyName, ratio: number | null) =>
-      arm(name, model, slots, 8_192, composed(policy, ratio, null));
+      arm(name, model, slots, 8_192, (width) => composed(policy, ratio, null, countTokens, width));
     await measure(
       [
         await single("retrieval order", "retrieval", null),
@@ -171,14 +211,19 @@ try {
     const inSystem: Prompting = async ({ memories, messages }) => ({ messages: readmeMessages(memories, messages) });
     await measure(
       [
-        await arm("system prompt", model, 1, 16_384, inSystem),
-        await arm("last user message", model, 1, 16_384, composed("retrieval", null, "ephemeral")),
-        await arm("memstem, keep", model, 1, 16_384, composed("prefix-exact", null, "keep")),
+        await arm("system prompt", model, 1, 16_384, () => inSystem),
+        await arm("last user message", model, 1, 16_384, (width) =>
+          composed("retrieval", null, "ephemeral", countTokens, width),
+        ),
+        await arm("memstem, keep", model, 1, 16_384, (width) =>
+          composed("prefix-exact", null, "keep", countTokens, width),
+        ),
       ],
       k,
       true,
     );
   }
+  await counting.close();
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -23,21 +23,37 @@ import { openDataDir } from "./open-data-dir.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
-/** Puts the service together from settings: the one place where concrete parts are chosen. Throws where the database cannot be opened. */
-export function assemble(settings: Settings, source: MemorySource | null = openSource(settings)): Memstem {
-  return assembleOn(openDataDir(settings), settings, source);
+/** What of the engine inside the service is made with: how it reads a prompt. */
+type Inside = Pick<EmbeddedEngine, "countTokens">;
+
+/**
+ * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
+ * them, where there is one. Throws where the database cannot be opened.
+ */
+export function assemble(
+  settings: Settings,
+  source: MemorySource | null = openSource(settings),
+  inside: Inside | null = null,
+): Memstem {
+  return assembleOn(openDataDir(settings), settings, source, inside);
 }
 
 /** The same with the API keys of its database, which are open for as long as the service is. */
 export function assembleWithKeys(
   settings: Settings,
   source: MemorySource | null = openSource(settings),
+  inside: Inside | null = null,
 ): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
   const database = openDataDir(settings);
-  return { memstem: assembleOn(database, settings, source), keys: new StoredApiKeys(database.orm) };
+  return { memstem: assembleOn(database, settings, source, inside), keys: new StoredApiKeys(database.orm) };
 }
 
-function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySource | null): Memstem {
+function assembleOn(
+  database: OpenDatabase,
+  settings: Settings,
+  source: MemorySource | null,
+  inside: Inside | null,
+): Memstem {
   return new Memstem({
     store: namingFaults(new SqliteStore(database)),
     source,
@@ -50,7 +66,7 @@ function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySo
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     planning: new ThreadedPlanning().plan,
-    countTokens: countO200k,
+    countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,
     newRequestId: () => randomUUID() as RequestId,
     now: () => Date.now(),
@@ -64,8 +80,9 @@ function assembleOn(database: OpenDatabase, settings: Settings, source: MemorySo
 export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
   const upstream = inside ?? openConfiguredUpstream(settings);
   if (upstream === null) return null;
-  const { writeBack } = settings;
-  return { upstream, readUsage: ENGINES[engineFamilyOf(settings)].readUsage, writeBack: writeBack === "on" };
+  const { writeBack, warmUp } = settings;
+  const { readUsage } = ENGINES[engineFamilyOf(settings)];
+  return { upstream, readUsage, writeBack: writeBack === "on", warmUp: warmUp === "on" };
 }
 
 function openConfiguredUpstream(settings: Settings): Upstream | null {

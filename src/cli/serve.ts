@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import { pino } from "pino";
+import type { EmbeddedEngine } from "../engines/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp } from "../http/app.js";
@@ -38,15 +39,13 @@ export async function startService(settings: Settings): Promise<RunningService> 
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
-  const { memstem, keys } = assembleWithKeys(settings);
+  const inside = await openEngineInside(settings);
+  const { memstem, keys } = await assembled(settings, inside);
   if (!isLoopbackAddress(settings.host) && !keys.anyValid()) {
     await memstem.close();
+    await inside?.close();
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
   }
-  const inside = await openEngineInside(settings).catch(async (error: unknown) => {
-    await memstem.close();
-    throw error;
-  });
   let isStopping = false;
   const app = createApp({
     memstem,
@@ -94,6 +93,15 @@ export async function startService(settings: Settings): Promise<RunningService> 
     return stopping;
   };
   return { address, stop };
+}
+
+async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
+  try {
+    return assembleWithKeys(settings, undefined, inside);
+  } catch (error) {
+    await inside?.close();
+    throw error;
+  }
 }
 
 function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<{ server: Server; port: number }> {

@@ -106,6 +106,11 @@ const SETTINGS = {
     "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
     wholeNumber(1, 1_000_000_000_000).optional(),
   ),
+  cacheSlots: setting(
+    "MEMSTEM_CACHE_SLOTS",
+    "how many prompts its cache keeps, the last of each slot, as llama.cpp's does; default: the slots of the engine inside, else no limit",
+    wholeNumber(1, 256).optional(),
+  ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
     "how long a memory search may take before the prompt is composed without it",
@@ -217,6 +222,11 @@ const SETTINGS = {
     "on or off: keep the questions and answers of /v1/chat/completions as memories where a request does not say",
     z.enum(["on", "off"]).default("off"),
   ),
+  warmUp: setting(
+    "MEMSTEM_WARM_UP",
+    "on or off: while memories are searched for, have the engine compute what the prompt begins with, if that is long and cold",
+    z.enum(["on", "off"]).default("off"),
+  ),
   logLevel: setting(
     "MEMSTEM_LOG_LEVEL",
     "silent, error, warn, info or debug; logs go to standard error and hold no memory text",
@@ -268,6 +278,10 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   if (settings.rateBurst !== undefined && settings.ratePerSecond === undefined) {
     issues.push({ field: SETTINGS.rateBurst.variable, message: "needs MEMSTEM_RATE_PER_SECOND" });
   }
+  if (settings.cacheSlots !== undefined && (settings.cacheTtlSeconds ?? settings.cacheTokens) !== undefined) {
+    const message = "cannot be had with MEMSTEM_CACHE_TTL_SECONDS or MEMSTEM_CACHE_TOKENS";
+    issues.push({ field: SETTINGS.cacheSlots.variable, message });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
@@ -301,11 +315,15 @@ export function keyLimitsOf({ ratePerSecond, rateBurst, maxConcurrent }: Setting
   return { rate, maxConcurrent: maxConcurrent ?? null };
 }
 
-/** How long the settings say that an engine keeps what it cached. */
-export function residencyOf({ cacheTtlSeconds, cacheTokens: tokens }: Settings): ResidencyConfig {
+/** What the settings say that an engine keeps of what it cached. The engine inside keeps what its slots hold, if nothing else is said. */
+export function residencyOf(settings: Settings): ResidencyConfig {
+  const { cacheTtlSeconds, cacheTokens: tokens, cacheSlots, engine, engineSlots } = settings;
   const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;
-  if (ttlMs === undefined) return tokens === undefined ? { kind: "all" } : { kind: "capacity", tokens };
-  return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
+  if (ttlMs !== undefined)
+    return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
+  if (tokens !== undefined) return { kind: "capacity", tokens };
+  const slots = cacheSlots ?? (engine === "embedded" ? engineSlots : undefined);
+  return slots === undefined ? { kind: "all" } : { kind: "slots", slots };
 }
 
 /** The settings as `--help` lists them. */

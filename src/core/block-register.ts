@@ -61,7 +61,12 @@ export class BlockRegister {
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
-    for (const block of stored.blocks) this.#keep({ ...block });
+    for (const block of stored.blocks) {
+      const { label, text } = block;
+      // An engine's own counter is exact, and what was stored may be another one's count.
+      const tokens = countTokens.template === undefined ? block.tokens : this.#tokensOf(label, text);
+      this.#keep({ ...block, tokens });
+    }
     for (const version of stored.versions) this.#hold(version.memoryId, version.label, version.current);
   }
 
@@ -210,11 +215,14 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
-    const tokens = this.countTokens(renderBlock({ label, replaces: [] }, text));
-    const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
+    const block: StoredBlock = { label, text, textDigest, tokens: this.#tokensOf(label, text), supersededBy: null };
     this.#keep(block);
     this.#dirtyBlocks.add(label);
     return block;
+  }
+
+  #tokensOf(label: Label, text: string): number {
+    return this.countTokens(renderBlock({ label, replaces: [] }, text));
   }
 
   #keep(block: StoredBlock): void {

@@ -13,15 +13,19 @@ import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
-import { replayTurns, splitAtAnchor } from "./replay.js";
-import type { ResidencyModel } from "./residency.js";
+import { beginningTokens, type PromptSection, replayTurns, splitAtAnchor } from "./replay.js";
+import type { ResidencyModel, SectionTokens } from "./residency.js";
 import { type RetentionName, retained } from "./retention.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
+import { serve } from "./serving.js";
 import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+
+/** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
+const LABEL_OPENING_TOKENS = 1;
 
 /** One request, checked and with its memories at hand. */
 export interface ComposeInput {
@@ -66,6 +70,8 @@ export interface Composition {
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
+  /** Tokens of `head`. */
+  readonly headTokens: number;
 }
 
 /**
@@ -129,7 +135,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
   };
   const ordering = policy.order(request, state);
-  const cachedBlocks = index.heldBlocks(anchor, ordering.labels);
   const injection = planInjection(register, {
     requested: resolution.blocks,
     standing,
@@ -144,16 +149,16 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
-  const expectedCachedTokens = index.hasAnchor(anchor)
-    ? tokensBefore + (cachedBlocks > 0 ? openingTokens + tokensOf(register, ordering.labels, cachedBlocks) : 0)
-    : replay.cachedTokens;
-  const blockTokens = tokensOf(register, ordering.labels, ordering.labels.length);
-  const leaf = index.insert(anchor, ordering.labels, state.tick(), {
-    at: input.now,
-    follows: replay.cachedEnd,
-    tokensBefore: tokensBefore + openingTokens,
-    tokensBehind: Math.max(0, totalTokens - tokensBefore - openingTokens - blockTokens),
-  });
+  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
+  const { leaf, cachedBlocks, cachedTokens } = serve(
+    index,
+    input.residency,
+    [...replay.sections, ownSection].map((section) => sectionTokens(section, register, countTokens)),
+    { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
+    state.tick(),
+    input.now,
+  );
+  const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   const asked = resolution.blocks.map(({ label }) => label);
@@ -197,11 +202,36 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     given: rest.messages,
     sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
+    headTokens: replay.headTokens,
+  };
+}
+
+/** A section as residency models read it. */
+export function sectionTokens(
+  { anchor, blocks, before, end, sentBy }: PromptSection,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): SectionTokens {
+  const labels = blocks.map(({ label }) => label);
+  const opening = countTokens(SECTION_OPENING);
+  const opened = before + (countTokens.template?.beforeText ?? 0);
+  return {
+    anchor,
+    labels,
+    before: before + opening,
+    behind: Math.max(0, end - before - opening - tokensOf(register, labels, labels.length)),
+    end,
+    sentBy,
+    upTo: (count, goesOn) => {
+      if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
+      const begun = beginningTokens(blocks.slice(0, count), register, countTokens);
+      return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
+    },
   };
 }
 
 /** How many messages at the front are instructions. */
-function instructionsAtHead(messages: readonly ChatMessage[]): number {
+export function instructionsAtHead(messages: readonly ChatMessage[]): number {
   const first = messages.findIndex((message) => !isInstruction(message));
   return first < 0 ? messages.length : first;
 }

@@ -1,5 +1,14 @@
 import type { Digest, Label, NodeId } from "./ids.js";
-import type { IndexChanges, IndexEntry, IndexNode, PrefixMatch, ServedNode, ServedPrompt } from "./index-node.js";
+import type {
+  HeldEnd,
+  IndexChanges,
+  IndexEntry,
+  IndexNode,
+  PassedAnchor,
+  PrefixMatch,
+  ServedNode,
+  ServedPrompt,
+} from "./index-node.js";
 import { depthOf, isLeaf, ownTokens, type Place, pathTo, placesBehind, upToAnchor } from "./index-place.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
 import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";
@@ -198,6 +207,26 @@ export class ContextIndex {
   refresh(id: NodeId, clock: number, at: number): void {
     const end = this.#forest.places.get(id);
     if (end !== undefined && end.row.lastUsed === clock) this.#forest.refresh(end, at);
+  }
+
+  /** The prompts that should be held, by where their blocks end, those used longest ago first; prompts that end alike come as one. */
+  *ends(): Generator<HeldEnd, void, undefined> {
+    for (const place of this.#forest.places.values()) {
+      const { id, live, lastUsed, tokens } = place.row;
+      if (live > 0) yield { id, live, lastUsed, tokens: depthOf(place) + (place.row.anchor === null ? tokens : 0) };
+    }
+  }
+
+  /** The anchors that a prompt passed on its way to a node, each with the blocks that it has behind it: the last anchor first. */
+  *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
+    let place: Place | null = this.#forest.places.get(id) ?? null;
+    while (place !== null) {
+      const steps = [...upToAnchor(place)];
+      const root = steps.at(-1) as Place;
+      if (root.row.anchor === null) throw new Error(`context index: node ${id} has no anchor`);
+      yield { anchor: root.row.anchor, labels: steps.reverse().flatMap(({ row }) => row.run) };
+      place = root.above;
+    }
   }
 
   /** Every node with its search path, parents before children, at most `limit`. */

@@ -137,6 +137,8 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
         return `the report of request ${verdict.because.requestId} in between showed that less was there`;
       case "capacity":
         return `the cache is configured to hold ${count(verdict.because.tokens, "token")}`;
+      case "slots":
+        return `the engine keeps ${count(verdict.because.slots, "prompt")}, and later ones took its place`;
       case "unknown":
         return "it had left the index, and nothing that is stored says why";
     }

@@ -51,6 +51,8 @@ export type WhyLeft =
   | { readonly kind: "reported"; readonly requestId: RequestId }
   /** More was served since than the configured tokens, or may have been. */
   | { readonly kind: "capacity"; readonly tokens: number }
+  /** The engine keeps the last prompts of so many slots, and later ones took their place. */
+  | { readonly kind: "slots"; readonly slots: number }
   /** Nothing that is stored says why; the index is bounded, too. */
   | { readonly kind: "unknown" };
 

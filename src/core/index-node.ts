@@ -66,6 +66,22 @@ export interface PrefixMatch {
   readonly searchPath: readonly number[];
 }
 
+/** Where the blocks of prompts end that should be held. */
+export interface HeldEnd {
+  readonly id: NodeId;
+  /** How many prompts ended here. */
+  readonly live: number;
+  readonly lastUsed: number;
+  /** Of the whole prompt, of the last one that ended here. */
+  readonly tokens: number;
+}
+
+/** A beginning that a prompt has, and blocks that it has right behind it. */
+export interface PassedAnchor {
+  readonly anchor: Digest;
+  readonly labels: readonly Label[];
+}
+
 /** What changed since the last drain, to be stored in one transaction. */
 export interface IndexChanges {
   readonly upserted: readonly IndexNode[];

@@ -12,7 +12,7 @@ import {
 } from "./injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
 import type { StoredBlock } from "./stored-block.js";
-import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
+import { type TokenCounter, tokensPerMessage } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 
 /** What a turn has to say. */
@@ -89,7 +89,7 @@ export function injectionTokens(
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
   return placement === "in-question"
     ? countTokens(SECTION_CLOSING)
-    : countTokens(LONE_SECTION_CLOSING) + TOKENS_PER_MESSAGE;
+    : countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
 }
 
 /** Tokens of a block's line as it stands in a section; none for one whose text is gone. */

@@ -71,7 +71,7 @@ function whyLeft({ prompt, nearest, hasErased, earlier, limits }: IndexEvidence)
   if (limits.kind === "capacity" || limits.kind === "ttl-and-capacity") {
     return { kind: "capacity", tokens: limits.tokens };
   }
-  return { kind: "unknown" };
+  return limits.kind === "slots" ? limits : { kind: "unknown" };
 }
 
 /** Whether a request's engine reported less than was expected, beyond what its steps can hide. */

@@ -2,7 +2,7 @@ import { digestOf } from "./digest.js";
 import type { Digest } from "./ids.js";
 import { type ChatMessage, countedText } from "./message.js";
 import { injectInto, sectionMessage } from "./rendering.js";
-import { TOKENS_PER_MESSAGE, type TokenCounter } from "./token-counter.js";
+import { type TokenCounter, tokensPerMessage } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 
 /** Digest of a prompt without messages. */
@@ -83,6 +83,7 @@ export function turnMessages(
 /** Tokens of messages as a chat template would send them, estimated. */
 export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
   let tokens = 0;
-  for (const message of messages) tokens += countTokens(countedText(message)) + TOKENS_PER_MESSAGE;
+  for (const message of messages)
+    tokens += countTokens(countedText(message)) + tokensPerMessage(countTokens, message.role);
   return tokens;
 }

@@ -1,7 +1,7 @@
 import type { BlockRegister } from "./block-register.js";
 import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
-import type { Digest, NodeId } from "./ids.js";
+import type { Digest, NodeId, TurnId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
 import type { InjectedBlock, Injection } from "./injection.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
@@ -26,6 +26,22 @@ export interface Replay {
   readonly cachedTokens: number;
   /** Node of the index where that prompt's blocks end; null for none. */
   readonly cachedEnd: NodeId | null;
+  /** How many of its sections are in that prompt. */
+  readonly cachedSections: number;
+  /** Where its sections stand, first to last. */
+  readonly sections: readonly PromptSection[];
+}
+
+/** A section of a prompt, by what stands before it. */
+export interface PromptSection {
+  readonly anchor: Digest;
+  readonly blocks: readonly InjectedBlock[];
+  /** Tokens before it … */
+  readonly before: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt as it is up to there; null where none did. */
+  readonly sentBy: TurnId | null;
 }
 
 /**
@@ -55,6 +71,8 @@ export function replayTurns(
   let stableMessages = 0;
   let cachedTokens = 0;
   let cachedEnd: NodeId | null = null;
+  let cachedSections = 0;
+  const sections: PromptSection[] = [];
   for (const [at, { turn, messages }] of history.turns.entries()) {
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
@@ -64,11 +82,14 @@ export function replayTurns(
     tokens += replayed.tokens.answer;
     if (anchor === turn.anchor) stableMessages = prompt.messages.length - messagesAfterAnchor(turn, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
+    const sentBy = after === turn.prompt ? turn.id : null;
+    sections.push({ anchor, blocks: injection.blocks, before: tokens, end, sentBy });
     if (index.hasAnchor(anchor)) {
       const held = index.heldBlocks(anchor, labels);
       if (after === turn.prompt && held === labels.length) {
         cachedTokens = end;
         cachedEnd = index.endOf(anchor, labels);
+        cachedSections = sections.length;
       } else {
         cachedTokens = tokens + beginningTokens(injection.blocks.slice(0, held), register, countTokens);
       }
@@ -76,11 +97,26 @@ export function replayTurns(
     tokens = end;
     if (after === turn.prompt) stableMessages = prompt.messages.length;
   }
-  return { prompt, head: headDigest, headTokens, turns, tokens, stableMessages, cachedTokens, cachedEnd };
+  return {
+    prompt,
+    head: headDigest,
+    headTokens,
+    turns,
+    tokens,
+    stableMessages,
+    cachedTokens,
+    cachedEnd,
+    cachedSections,
+    sections,
+  };
 }
 
 /** Tokens of a section up to the end of its first blocks; none where there are none. */
-function beginningTokens(blocks: readonly InjectedBlock[], register: BlockRegister, countTokens: TokenCounter): number {
+export function beginningTokens(
+  blocks: readonly InjectedBlock[],
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): number {
   if (blocks.length === 0) return 0;
   return blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), countTokens(SECTION_OPENING));
 }

@@ -1,26 +1,7 @@
-import type { ContextIndex } from "./context-index.js";
+import type { ResidencyConfig, ResidencyModel } from "./residency-model.js";
+import { promptSlots } from "./slot-residency.js";
 
-/** How long, and how much of one user, an engine's prefix cache is taken to keep. */
-export type ResidencyConfig =
-  /** Everything, until it is named in an eviction or an engine's report shows that it is gone. */
-  | { readonly kind: "all" }
-  /** Each prefix so many milliseconds after its last use, as hosted engines do. */
-  | { readonly kind: "ttl"; readonly ttlMs: number }
-  /** So many tokens, the least recently used prefixes going first, as vLLM and SGLang do (RAGBoost's eviction by tokens). */
-  | { readonly kind: "capacity"; readonly tokens: number }
-  | { readonly kind: "ttl-and-capacity"; readonly ttlMs: number; readonly tokens: number };
-
-/**
- * What an engine that says nothing is taken to have let go of. Asked before each request is planned. Evictions that are named and
- * engines' reports correct the index beside it, whatever the model; that nothing is brought back that left is the index's own rule: only
- * a request that is served brings a prefix in. Every model passes `test/core/residency.suite.ts`.
- */
-export interface ResidencyModel {
-  /** Takes out of the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */
-  expire(index: ContextIndex, now: number): void;
-  /** The limits that it goes by, for people who ask why something left; absent: it does not say. */
-  readonly limits?: ResidencyConfig;
-}
+export type * from "./residency-model.js";
 
 export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
 
@@ -33,6 +14,8 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
       return timeToLive(config.ttlMs);
     case "capacity":
       return tokenCapacity(config.tokens);
+    case "slots":
+      return promptSlots(config.slots);
     case "ttl-and-capacity": {
       const models = [timeToLive(config.ttlMs), tokenCapacity(config.tokens)];
       return {

@@ -1,12 +1,12 @@
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
-import type { ChatMessage } from "../core/index.js";
+import type { ChatMessage, TokenCounter } from "../core/index.js";
 import { AnswerText } from "./answer-text.js";
 import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
 import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { notGguf } from "./gguf-head.js";
-import { type ChatTokens, chatTokenizer } from "./llama-chat.js";
+import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
 import { type LoadedLlama, loadLlama, messageOf } from "./load-llama.js";
 import { StopText } from "./stop-text.js";
@@ -33,6 +33,8 @@ export interface EmbeddedEngine extends ChatModel {
   readonly slots: number;
   /** Requests that wait for a slot. */
   readonly waiting: number;
+  /** Counts texts and messages as the model reads them. Not to be called once it is closed. */
+  readonly countTokens: TokenCounter;
   /** Ends what is under way and gives the memory back; requests that come later are refused. */
   close(): Promise<void>;
 }
@@ -84,6 +86,7 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
       });
     });
   const { waiting = WAITING, waitingPerCaller = WAITING_PER_CALLER } = options;
+  const tokensOf = chatTokenizer(module, model);
   return new LlamaEngine({
     model,
     name: basename(modelPath),
@@ -91,7 +94,8 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
     queue: new FairQueue({ turns: slots, waiting, waitingPerCaller }),
     slots: new LlamaSlots(Array.from({ length: slots }, () => context.getSequence())),
     batchTokens: context.batchSize,
-    tokensOf: chatTokenizer(module, model),
+    tokensOf,
+    countTokens: modelTokenCounter(model, tokensOf),
     close: () => llama.dispose(),
     clock,
   });
@@ -110,6 +114,7 @@ interface EngineParts {
   /** Tokens that llama.cpp computes in one go. */
   readonly batchTokens: number;
   readonly tokensOf: (messages: readonly ChatMessage[]) => ChatTokens;
+  readonly countTokens: TokenCounter;
   readonly close: () => Promise<void>;
   readonly clock: () => number;
 }
@@ -134,6 +139,10 @@ class LlamaEngine implements EmbeddedEngine {
 
   get slots(): number {
     return this.#parts.queue.limits.turns;
+  }
+
+  get countTokens(): TokenCounter {
+    return this.#parts.countTokens;
   }
 
   get waiting(): number {

@@ -1,5 +1,5 @@
 import type { ChatHistoryItem, ChatWrapper, LlamaModel, LlamaText, Token } from "node-llama-cpp";
-import { type ChatMessage, isInstruction, messageText } from "../core/index.js";
+import { type ChatMessage, isInstruction, messageText, type TokenCounter } from "../core/index.js";
 import type { LlamaModule } from "./load-llama.js";
 
 /** A chat as a model reads it. */
@@ -23,6 +23,32 @@ export function chatTokenizer({ resolveChatWrapper }: LlamaModule, model: LlamaM
     const { contextText, stopGenerationTriggers } = wrapper.generateContextState({ chatHistory });
     return { tokens: contextText.tokenize(model.tokenizer), ...stopsOf(stopGenerationTriggers, model) };
   };
+}
+
+/** Counts what this model's tokenizer makes of a text, and what its template adds to one. */
+export function modelTokenCounter(
+  model: LlamaModel,
+  tokensOf: (messages: readonly ChatMessage[]) => ChatTokens,
+): TokenCounter {
+  const tokens = (text: string) => model.tokenize(text, false).length;
+  // More text follows on white space, and of that a tokenizer makes other tokens where it ends the text.
+  const count = (text: string) => (/\s$/.test(text) ? tokens(`${text}a`) - tokens("a") : tokens(text));
+  const chat = (roles: readonly string[], content: string) => tokensOf(roles.map((role) => ({ role, content }))).tokens;
+  const alone = chat(["user"], "a");
+  /** Of messages that stand beside a user's, less their texts: so what a template adds once is left out. */
+  const around = (...roles: readonly string[]) =>
+    Math.max(0, chat([...roles, "user"], "a").length - alone.length - roles.length * count("a"));
+  const user = around("user");
+  const system = around("system");
+  // Some templates take turns only.
+  const assistant = Math.max(0, around("user", "assistant") - user);
+  const other = chat(["user"], "b");
+  const beforeText = alone.findIndex((token, at) => token !== other[at]);
+  const perMessage = (role: string) => {
+    if (isInstruction({ role })) return system;
+    return role === "assistant" ? assistant : user;
+  };
+  return Object.assign(count, { template: { perMessage, beforeText } });
 }
 
 function historyItem(message: ChatMessage): ChatHistoryItem {

@@ -1,5 +1,5 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp";
-import { chooseSlot } from "./slots.js";
+import { chooseSlot } from "../core/index.js";
 
 /** A slot that a request has. */
 export interface TakenSlot {

@@ -109,6 +109,7 @@ export const explainResult = z
             z.object({ kind: z.literal("ttl"), ttl_ms: z.number() }),
             z.object({ kind: z.literal("reported"), request_id: z.string() }),
             z.object({ kind: z.literal("capacity"), tokens }),
+            z.object({ kind: z.literal("slots"), slots: z.number() }),
           ),
         }),
       ])

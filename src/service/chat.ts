@@ -7,9 +7,11 @@ import type { HeaderPair } from "../engines/upstream-headers.js";
 import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import type { ColdHead } from "./composing.js";
 import { NotFoundError } from "./errors.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { WarmUp } from "./warm-up.js";
 import { exchangeMemory } from "./write-back.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../engines/upstream.js";
@@ -20,6 +22,8 @@ export interface ChatEngine {
   readonly readUsage: EngineAdapter["readUsage"];
   /** Whether exchanges are kept as memories where a request does not say. */
   readonly writeBack: boolean;
+  /** Whether what prompts begin with is computed while memories are searched for. Default: no. */
+  readonly warmUp?: boolean;
 }
 
 export interface ChatParts extends ChatEngine {
@@ -66,7 +70,11 @@ export class Chat {
   /** Some engines refuse a request for `stream_options`; this one did. */
   #refusesStreamOptions = false;
 
-  constructor(private readonly parts: ChatParts) {}
+  readonly #warmUp: WarmUp | null;
+
+  constructor(private readonly parts: ChatParts) {
+    this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
+  }
 
   /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
   models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
@@ -80,10 +88,13 @@ export class Chat {
    * @param signal the client is gone
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
+    const warmUp = this.#warmUp;
+    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
+    const marksElsewhere = anthropicMarksElsewhere(request.body);
     const composed =
       request.compose === null
         ? null
-        : await memstem.compose({ ...request.compose, marksElsewhere: anthropicMarksElsewhere(request.body) }, signal);
+        : await memstem.compose({ ...request.compose, marksElsewhere }, signal, whileSearching);
     const started = this.parts.clock();
     if (signal.aborted) this.#neverServed(memstem, request, composed);
     try {

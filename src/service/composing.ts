@@ -1,18 +1,22 @@
 import {
+  type ChatMessage,
   type Composition,
   Conversation,
   compose,
   type Digest,
   type EngineModel,
+  IN_FLIGHT_MS,
   KEEPS_ALL,
   ORDERING_POLICIES,
   type OrderingPolicy,
   plannedOrder,
+  promptHead,
   type Scope,
   type Warning,
 } from "../core/index.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { enginePrompt } from "./engine-prompt.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { MemstemParts } from "./memstem-parts.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
@@ -67,6 +71,9 @@ export function composeIn(
   }
   const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
   const at = parts.now();
+  // What came at the same time may not have been written when the engine gets this one.
+  const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
+  const settledAt = underWay === null ? at : underWay - 1;
   const policy = policyFor(request, order, working, parts);
   const composition = compose(state, {
     conversation: conversationOf(working, scope, request, parts),
@@ -88,6 +95,7 @@ export function composeIn(
     memories: composition.memories,
     plan: composition.plan,
     warnings: [...warnings, ...composition.warnings, ...(isBudgetUnused ? [BUDGET_UNUSED] : [])],
+    grounds: { settledAt, headTokens: composition.headTokens },
   };
   working.version = store.commitCompose(scope, working.version, {
     ...recordOf(composition),
@@ -97,6 +105,52 @@ export function composeIn(
   });
   return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false };
 }
+
+/** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */
+export function coldHeadIn(
+  working: WorkingScope,
+  scope: Scope,
+  request: ComposeRequest,
+  tenant: Tenant,
+  parts: MemstemParts,
+): ColdHead | null {
+  const { store, defaults, countTokens, residency = KEEPS_ALL } = parts;
+  const retention = request.retention ?? defaults.retention;
+  const head = promptHead(working.state, {
+    conversation: conversationOf(working, scope, request, parts),
+    messages: request.messages,
+    residency,
+    retention,
+    now: parts.now(),
+    countTokens,
+    isOurs: (section) => store.knowsSection(scope, section),
+  });
+  if (head === null || head.coldTokens < LEAST_COLD_TOKENS) return null;
+  const layout = request.conversationId === null ? "single" : "conversation";
+  const { messages, fields, headers } = parts.engines[request.engine ?? defaults.engineFamily].emit(
+    enginePrompt({
+      requestId: parts.newRequestId(),
+      scope,
+      // Chat templates end a chat with a question. Up to its text the prompt that follows is the same.
+      messages: [...head.messages, { role: "user", content: "." }],
+      head: head.instructions,
+      plan: { layout, retention: "keep", stableMessages: 0 },
+      annotations: 0,
+      cacheSecret: tenant.cacheSecret,
+    }),
+  );
+  return { messages, fields, headers };
+}
+
+/** The beginning of a prompt, as it goes to its engine. */
+export interface ColdHead {
+  readonly messages: readonly ChatMessage[];
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Below so many tokens that would have to be computed a request of its own costs more than it saves. */
+const LEAST_COLD_TOKENS = 256;
 
 function policyFor(
   { policy }: ComposeRequest,

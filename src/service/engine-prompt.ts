@@ -8,7 +8,7 @@ export interface ServedPrompt {
   readonly messages: readonly ChatMessage[];
   /** How many messages at the front are instructions. */
   readonly head: number;
-  readonly plan: Plan;
+  readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages">;
   /** How many annotation lines this turn's section has. */
   readonly annotations: number;
   /** What the tenant's cache salts are made of. */
@@ -44,6 +44,6 @@ function goesOnAfter({ messages, plan, annotations }: ServedPrompt, section: num
 }
 
 /** A single prompt's memories may come with another question; a conversation's stay, or are asked about again. */
-function repeatsMemories({ layout, retention }: Plan): boolean {
+function repeatsMemories({ layout, retention }: ServedPrompt["plan"]): boolean {
   return layout === "single" || retention !== "ephemeral";
 }

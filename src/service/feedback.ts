@@ -1,4 +1,12 @@
-import { NOTHING_CORRECTED, type RequestId, type ResidencyModel, type Scope, takeReport } from "../core/index.js";
+import {
+  hadOnlyHead,
+  NOTHING_CORRECTED,
+  type RequestId,
+  type ResidencyModel,
+  type Scope,
+  type TurnId,
+  takeReport,
+} from "../core/index.js";
 import type { Observation, Store } from "../store/store.js";
 import type { Feedback } from "./answers.js";
 import { NotFoundError } from "./errors.js";
@@ -27,7 +35,10 @@ export function reportIn(
   if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
     // What a late report is about may have left by now; that does not bring it back.
     residency.expire(state.index, now);
-    corrected = takeReport(state.index, served, { cachedTokens, promptTokens }, now);
+    const report = { cachedTokens, promptTokens };
+    const isExact = residency.limits?.kind === "slots";
+    const again = hadOnlyHead(served, report) && hadOnlyHeadBefore(store, scope, served.turn);
+    corrected = takeReport(state.index, served, report, now, { again, isExact });
   }
   const report = { id, observed: { ...observed, ...observation } };
   working.version = store.commitReport(scope, working.version, state.drain(), report);
@@ -38,4 +49,10 @@ export function reportIn(
     difference: cachedTokens === null ? null : cachedTokens - plan.expectedCachedTokens,
     corrected,
   };
+}
+
+function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): boolean {
+  const before = store.findReportedBefore(scope, turn);
+  const { cachedTokens, promptTokens = null } = before?.observed ?? {};
+  return before !== null && cachedTokens !== undefined && hadOnlyHead(before, { cachedTokens, promptTokens });
 }

@@ -23,7 +23,7 @@ import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { composeIn, type FoundCompose } from "./composing.js";
+import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
@@ -133,16 +133,31 @@ export class Memstem {
   /**
    * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
    * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
-   * would stand in the conversation): {@link AbandonedRequestError}.
+   * would stand in the conversation): {@link AbandonedRequestError}. `whileSearching` is called before memories are searched for, where
+   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for.
    */
-  async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
+  async compose(
+    request: ComposeRequest,
+    signal?: AbortSignal,
+    whileSearching?: (head: ColdHead) => () => Promise<void>,
+  ): Promise<ComposeAnswer> {
     const scope = this.#scopeOf(request.userId, request.agentId);
+    const { tenant } = this;
     this.#refuseIfBusy(request.userId);
     return this.#stored(request.userId, async () => {
       if (signal?.aborted) throw new AbandonedRequestError();
-      const lookup = this.#isAnswered(scope, request) ? { found: [] } : await this.#lookUp(scope, request, signal);
+      if (this.#isAnswered(scope, request))
+        return this.#composeIn(scope, { request, lookup: { found: [] }, order: null, tenant });
+      const isSearched = request.memories === null && this.parts.source !== null;
+      const head =
+        isSearched && whileSearching !== undefined
+          ? this.#scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, this.parts))
+          : null;
+      const ended = head === null ? undefined : whileSearching?.(head);
+      const lookup = await this.#lookUp(scope, request, signal);
+      await ended?.();
       if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#composeIn(scope, { request, lookup, order: null, tenant: this.tenant });
+      return this.#composeIn(scope, { request, lookup, order: null, tenant });
     });
   }
 

@@ -42,7 +42,12 @@ const packedInjection = z.object({
   s: z.string().optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
-const packedAnswer = z.object({ m: z.array(packedMemory), plan: z.looseObject({}), warnings: jsonArray });
+const packedAnswer = z.object({
+  m: z.array(packedMemory),
+  plan: z.looseObject({}),
+  warnings: jsonArray,
+  grounds: z.object({ settledAt: z.number(), headTokens: z.number() }).optional(),
+});
 
 /** What plans say that were stored before there was a choice of retention. */
 const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
@@ -69,7 +74,7 @@ export function readInjection(json: string): Injection {
   return { blocks, annotations: a.map((annotation) => ({ ...before, ...(annotation as Annotation) })) };
 }
 
-export function writeAnswer({ memories, plan, warnings }: StoredAnswer): string {
+export function writeAnswer({ memories, plan, warnings, grounds }: StoredAnswer): string {
   const packed = memories.map(({ label, memoryId, placement, rank, replaces }) => [
     label,
     memoryId,
@@ -77,11 +82,11 @@ export function writeAnswer({ memories, plan, warnings }: StoredAnswer): string 
     rank,
     ...(replaces.length === 0 ? [] : [replaces]),
   ]);
-  return JSON.stringify({ m: packed, plan, warnings });
+  return JSON.stringify({ m: packed, plan, warnings, ...(grounds === null ? {} : { grounds }) });
 }
 
 export function readAnswer(json: string): StoredAnswer {
-  const { m, plan, warnings } = packedAnswer.parse(JSON.parse(json));
+  const { m, plan, warnings, grounds = null } = packedAnswer.parse(JSON.parse(json));
   const memories = m.map(([label, memoryId, placement, rank, replaces = []]): PlacedMemory => {
     const placed = PLACEMENTS[placement];
     if (placed === undefined) throw new Error(`stored answer with an unknown placement ${placement}`);
@@ -93,7 +98,12 @@ export function readAnswer(json: string): StoredAnswer {
       replaces: replaces as Label[],
     };
   });
-  return { memories, plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan, warnings: warnings as Warning[] };
+  return {
+    memories,
+    plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan,
+    warnings: warnings as Warning[],
+    grounds,
+  };
 }
 
 const observation = z.object({
@@ -103,11 +113,13 @@ const observation = z.object({
 });
 
 export function readServed(row: typeof requests.$inferSelect): ServedRequest {
+  const { plan, grounds } = readAnswer(row.answer);
   return {
     leaf: row.leaf as NodeId,
     turn: row.turn as TurnId,
     at: row.createdAt,
-    plan: readAnswer(row.answer).plan,
+    plan,
+    grounds,
     evicted: row.evicted,
     observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
   };

@@ -1,3 +1,4 @@
+import type Database from "better-sqlite3";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type {
   ConversationId,
@@ -55,17 +56,26 @@ const IDS_PER_STATEMENT = 500;
 /** Milliseconds until a log that could not be emptied is tried again. */
 const ERASE_AGAIN_MS = 1_000;
 
+/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+const REQUESTS_LOOKED_AT = 32;
+
+const LAST_REQUESTS =
+  "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
+
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
+  /** With every compose, and only as far as it is looked at: past the query builder. */
+  readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
   #erasing: NodeJS.Timeout | undefined;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite);
+    this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
   }
 
   get settled(): Promise<void> {
@@ -246,6 +256,31 @@ export class SqliteStore implements Store {
     const scopeId = this.#idOf(scope);
     const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
     return row === undefined ? null : readServed(row);
+  }
+
+  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return null;
+    const rows = this.#statements.requestsBefore.all({ scopeId, turn, limit: REQUESTS_LOOKED_AT });
+    for (const row of rows) {
+      if (row.observed === null) continue;
+      const served = readServed(row);
+      if (served.observed?.cachedTokens !== undefined) return served;
+    }
+    return null;
+  }
+
+  underWaySince(scope: Scope, since: number): number | null {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return null;
+    let earliest: number | null = null;
+    let looked = 0;
+    for (const { createdAt, isOpen } of this.#lastRequests.iterate(scopeId)) {
+      if (createdAt <= since) break;
+      if (++looked === REQUESTS_LOOKED_AT) return since;
+      if (isOpen === 1) earliest = createdAt;
+    }
+    return earliest;
   }
 
   findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {

@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
 import type { OpenDatabase } from "./open-database.js";
 import {
   blocks,
@@ -270,6 +270,13 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
       .select()
       .from(requests)
       .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId"))))
+      .prepare(),
+    requestsBefore: orm
+      .select()
+      .from(requests)
+      .where(and(eq(requests.scopeId, p("scopeId")), lt(requests.turn, p("turn"))))
+      .orderBy(desc(requests.turn))
+      .limit(p("limit"))
       .prepare(),
     // A request whose stored answer was erased is composed anew under the same id.
     addRequest: write(

@@ -9,6 +9,7 @@ import type {
   NodeId,
   PlacedMemory,
   Plan,
+  ReportGrounds,
   RequestId,
   Scope,
   ScopeChanges,
@@ -37,6 +38,8 @@ export interface StoredAnswer {
   readonly memories: readonly PlacedMemory[];
   readonly plan: Plan;
   readonly warnings: readonly Warning[];
+  /** What the engine's report of it will be judged by; null in answers of before it was kept. */
+  readonly grounds: ReportGrounds | null;
 }
 
 /** One compose, to be stored whole or not at all. */
@@ -80,6 +83,7 @@ export interface ServedRequest {
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
   readonly plan: Plan;
+  readonly grounds: ReportGrounds | null;
   readonly evicted: boolean;
   /** Everything that the engine reported so far; null for nothing. */
   readonly observed: Observation | null;
@@ -192,6 +196,13 @@ export interface Store {
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
   /** A request and what was reported of it; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
+  /** Of the requests composed before a turn the last one whose engine said how much was cached; of the 32 before it, null for none. */
+  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null;
+  /**
+   * Since when requests of this scope have been under way that were composed after `since`, in milliseconds since the epoch: neither
+   * reported nor evicted. Null for none. Where there are more than 32 it may be `since`.
+   */
+  underWaySince(scope: Scope, since: number): number | null;
   /** A request's prompt and those composed before it that it may be compared with; null where there is no such request. */
   findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null;
   /** Whether a section with this digest was ever sent to this scope. */

@@ -59,6 +59,19 @@ describe("the settings", () => {
       { MEMSTEM_CACHE_TTL_SECONDS: "1", MEMSTEM_CACHE_TOKENS: "2" },
       { kind: "ttl-and-capacity", ttlMs: 1_000, tokens: 2 },
     ],
+    [{ MEMSTEM_CACHE_SLOTS: "8" }, { kind: "slots", slots: 8 }],
+    [
+      { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" },
+      { kind: "slots", slots: 4 },
+    ],
+    [
+      { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf", MEMSTEM_ENGINE_SLOTS: "2" },
+      { kind: "slots", slots: 2 },
+    ],
+    [
+      { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf", MEMSTEM_CACHE_TTL_SECONDS: "1" },
+      { kind: "ttl", ttlMs: 1_000 },
+    ],
   ])("say how long the engine keeps what it cached: %j", (environment, residency) => {
     expect(residencyOf(readSettings(environment))).toEqual(residency);
   });
@@ -92,6 +105,7 @@ describe("the settings", () => {
     ["MEMSTEM_CORS_ORIGINS", "app.example.org"],
     ["MEMSTEM_CORS_ORIGINS", "https://app.example.org/"],
     ["MEMSTEM_SHUTDOWN_MS", "-1"],
+    ["MEMSTEM_CACHE_SLOTS", "0"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
     ["MEMSTEM_UPSTREAM_URL", "127.0.0.1:8000/v1"],
     ["MEMSTEM_UPSTREAM_TIMEOUT_MS", "0"],

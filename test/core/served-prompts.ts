@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { ContextIndex } from "../../src/core/context-index.js";
-import type { Digest, Label, NodeId } from "../../src/core/ids.js";
+import type { Digest, Label, NodeId, TurnId } from "../../src/core/ids.js";
 import type { IndexNode } from "../../src/core/index-node.js";
-import type { ResidencyModel } from "../../src/core/residency.js";
+import type { ResidencyModel, SectionTokens } from "../../src/core/residency.js";
+import { serve } from "../../src/core/serving.js";
 import { anySequence, HERE, isHeld, label } from "./served-sequences.js";
 
 /** Something that happens to an index whose prompts have times and tokens, and may go on from each other. */
@@ -75,6 +76,19 @@ export interface PromptServed {
   readonly at: number;
   /** Of the whole prompt. */
   readonly tokens: number;
+  /** Before its blocks. */
+  readonly tokensBefore: number;
+  /** The prompt that it goes on from. */
+  readonly before: PromptServed | null;
+  /** Tokens that were expected to hit. */
+  readonly expected: number;
+}
+
+function sectionOf(anchor: Digest, labels: readonly Label[], before: number, turn: PromptServed | null): SectionTokens {
+  const upTo = (blocks: number) => labels.slice(0, blocks).reduce((sum, block) => sum + blockTokens(block), before);
+  const end = upTo(labels.length) + BEHIND_TOKENS;
+  const sentBy = turn === null ? null : (turn.clock as TurnId);
+  return { anchor, labels, upTo, before, behind: BEHIND_TOKENS, end, sentBy };
 }
 
 /** An index under a residency model, with a store under it that applies what each step drained. */
@@ -120,11 +134,22 @@ export class ServedPrompts {
     const anchor = before === null ? HERE : (`${before.anchor}|${before.labels.join()}` as Digest);
     const tokensBefore = before === null ? HEAD_TOKENS : before.tokens + BETWEEN_TOKENS;
     const follows = before === null ? null : this.index.endOf(before.anchor, before.labels);
-    const prompt = { at: this.now, follows, tokensBefore, tokensBehind: BEHIND_TOKENS };
     const clock = this.served.length + 1;
-    const node = this.index.insert(anchor, labels, clock, prompt);
+    const sections = this.sectionsOf(anchor, labels, before);
+    const known = { sections: follows === null ? 0 : sections.length - 1, end: follows, tokens: 0 };
+    const { leaf: node, cachedTokens } = serve(this.index, this.residency, sections, known, clock, this.now);
     const tokens = tokensBefore + labels.reduce((sum, block) => sum + blockTokens(block), 0) + BEHIND_TOKENS;
-    const prompted = { anchor, labels, node, clock, at: this.now, tokens };
+    const prompted = {
+      anchor,
+      labels,
+      node,
+      clock,
+      at: this.now,
+      tokens,
+      tokensBefore,
+      before,
+      expected: cachedTokens,
+    };
     this.served.push(prompted);
     this.store();
     return prompted;
@@ -143,6 +168,16 @@ export class ServedPrompts {
   reload(order: (a: IndexNode, b: IndexNode) => number = (a, b) => a.id - b.id): void {
     const rows = structuredClone([...this.rows.values()]).sort(order);
     this.index = new ContextIndex(rows, this.index.nextId, this.bound, blockTokens);
+  }
+
+  /** The sections of a prompt, as compose hands them to a model. */
+  private sectionsOf(anchor: Digest, labels: readonly Label[], before: PromptServed | null): SectionTokens[] {
+    const sections: SectionTokens[] = [
+      sectionOf(anchor, labels, before === null ? HEAD_TOKENS : before.tokens + BETWEEN_TOKENS, null),
+    ];
+    for (let turn = before; turn !== null; turn = turn.before)
+      sections.unshift(sectionOf(turn.anchor, turn.labels, turn.tokensBefore, turn));
+    return sections;
   }
 
   private store(): void {

@@ -63,6 +63,23 @@ describe.skipIf(missing !== null)(`the engine inside${missing === null ? "" : ` 
     expect(warm.text).toBe(cold.text);
   });
 
+  it("says the same of prompts whose beginning another prompt left, however much of it, as of cold ones", async () => {
+    const beginning = (facts: number) => about("Alan", 24).content?.slice(0, 34 * facts) ?? "";
+    const questions = ["Where was he?", "How many days were that?", "Was the third one different?", "And then?"];
+    for (const [n, question] of questions.entries()) {
+      const messages: ChatMessage[] = [{ role: "user", content: `${beginning(4 + 5 * n)} ${question}` }];
+      const request = { messages, maxTokens: 16 };
+      const cold = await answer(engine, { ...request, cacheSalt: `cold ${n}` });
+      // Another prompt with the same beginning is in the slot, and an answer behind it.
+      await answer(engine, { messages: [{ role: "user", content: beginning(4 + 5 * n) }], cacheSalt: `warm ${n}` });
+      const warm = await answer(engine, { ...request, cacheSalt: `warm ${n}` });
+      expect(cold.cachedTokens).toBe(0);
+      expect(warm.cachedTokens).toBeGreaterThan(warm.promptTokens / 2);
+      expect(warm.cachedTokens).toBeLessThan(warm.promptTokens - 1);
+      expect(warm.text).toBe(cold.text);
+    }
+  });
+
   it("never lets another salt have what is cached", async () => {
     const messages = [about("Mary")];
     await answer(engine, { messages, cacheSalt: "mary" });

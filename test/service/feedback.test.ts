@@ -123,3 +123,68 @@ describe("feedback", () => {
     await service.close();
   });
 });
+
+describe("an engine that was started again", () => {
+  /** Two answered prompts that share their first fact, and a third that goes on from the first; all at the same moment. */
+  const openQuickly = async () => {
+    const service = openService();
+    for (const [id, names] of [
+      ["r1", ["a", "b"]],
+      ["r2", ["c", "d"]],
+    ] as const) {
+      const { plan } = await ask(service, id, ...names);
+      await report(service, id, plan.expectedCachedTokens);
+    }
+    return service;
+  };
+  const expectedOf = async (service: Memstem, id: string, ...names: readonly string[]) =>
+    (await ask(service, id, ...names)).plan.expectedCachedTokens;
+
+  it("is noticed from one answer without a hit, however shortly before it what is gone was answered", async () => {
+    const service = await openQuickly();
+    expect(await expectedOf(service, "r3", "a", "e")).toBeGreaterThan(250);
+    await report(service, "r3", 0);
+    expect(await expectedOf(service, "r4", "c", "d")).toBeLessThan(20);
+    await service.close();
+  });
+
+  it("is not taken for what was asked at the same time and is not answered yet", async () => {
+    const service = await openQuickly();
+    const [, both] = [await ask(service, "r3", "a", "b", "f"), await ask(service, "r4", "a", "b", "g")];
+    expect(both.plan.expectedCachedTokens).toBeGreaterThan(500);
+    await report(service, "r4", 0);
+    // The request before was under way: of what it shares with this one nothing is known.
+    expect(await expectedOf(service, "r5", "a", "b", "f")).toBeGreaterThan(500);
+    await service.close();
+  });
+
+  it("is noticed from two answers in a row that had only the instructions, which others had brought back", async () => {
+    const system = "Be kind. ".repeat(150);
+    const of = (service: Memstem, requestId: string, ...names: readonly string[]) =>
+      composeWith(service, { userId: "ana", requestId, query: "?", system, memories: facts(...names) });
+    const [once, twice] = [openService(), openService()];
+    const expected: number[] = [];
+    for (const service of [once, twice]) {
+      for (const [id, name] of [
+        ["r1", "a"],
+        ["r2", "b"],
+        ["r3", "c"],
+        ["r4", "d"],
+      ] as const) {
+        const { plan } = await of(service, id, name);
+        await report(service, id, plan.expectedCachedTokens);
+      }
+      // The oldest of them first: that it is gone says nothing of the younger ones.
+      await of(service, "r5", "a");
+      await report(service, "r5", 340);
+      if (service === twice) {
+        await of(service, "r6", "b");
+        await report(service, "r6", 340);
+      }
+      expected.push((await of(service, "r7", "d")).plan.expectedCachedTokens);
+      await service.close();
+    }
+    expect(expected[0]).toBeGreaterThan(550);
+    expect(expected[1]).toBeLessThan(360);
+  });
+});

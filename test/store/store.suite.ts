@@ -5,9 +5,10 @@ import {
   EMPTY_SCOPE,
   type MemoryId,
   ScopeState,
+  type TurnId,
   type UserId,
 } from "../../src/core/index.js";
-import { StaleScopeError, type Store } from "../../src/store/store.js";
+import { type Observation, StaleScopeError, type Store } from "../../src/store/store.js";
 import { composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
 
 const ana = scopeOf("ana");
@@ -140,6 +141,30 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.findServed(ana, id("r1"))?.evicted).toBe(true);
       expect(store.findServed(ana, id("r2"))).toBeNull();
       expect(store.findServed(scopeOf("bo"), id("r1"))).toBeNull();
+    });
+
+    it("knows since when requests are under way, and what was reported last", () => {
+      for (const requestId of ["r1", "r2", "r3"]) composeInto(store, ana, { ...TEA, requestId });
+      // All of them were composed at one time.
+      const at = store.findServed(ana, id("r1"))?.at ?? 0;
+      const reported = (name: string, observed: Observation) => {
+        const { scope, version } = store.loadScope(ana);
+        const changes = new ScopeState(scope, countTokens).drain();
+        store.commitReport(ana, version, changes, { id: id(name), observed });
+      };
+      expect([store.underWaySince(ana, at - 1), store.underWaySince(ana, at)]).toEqual([at, null]);
+      expect(store.findReportedBefore(ana, 3 as TurnId)).toBeNull();
+      reported("r1", { cachedTokens: 3 });
+      reported("r2", { ttftMs: 3 });
+      expect(store.underWaySince(ana, at - 1)).toBe(at);
+      expect(store.findReportedBefore(ana, 3 as TurnId)).toEqual(store.findServed(ana, id("r1")));
+      expect(store.findReportedBefore(ana, 1 as TurnId)).toBeNull();
+      reported("r3", { cachedTokens: 4 });
+      expect(store.underWaySince(ana, at - 1)).toBeNull();
+      expect([store.underWaySince(scopeOf("bo"), 0), store.findReportedBefore(scopeOf("bo"), 9 as TurnId)]).toEqual([
+        null,
+        null,
+      ]);
     });
 
     it("finds a request's prompt among those composed before it, newest first", () => {

@@ -73,7 +73,12 @@ export function recordFor(
       id: asked.requestId as RequestId,
       leaf: composition.leaf,
       body: "body" as Digest,
-      answer: { memories: composition.memories, plan: composition.plan, warnings: composition.warnings },
+      answer: {
+        memories: composition.memories,
+        plan: composition.plan,
+        warnings: composition.warnings,
+        grounds: { settledAt: 1_700_000_000_000, headTokens: composition.headTokens },
+      },
     },
     at: 1_700_000_000_000,
   };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { chooseSlot, type FreeSlot } from "../../src/engines/slots.js";
+import { chooseSlot, type FreeSlot } from "../../src/core/slot-choice.js";
 
 const slot = (given: Partial<FreeSlot>): FreeSlot => ({ salt: "a", tokens: 1_000, shared: 0, lastUsed: 1, ...given });
 

@@ -1,0 +1,48 @@
+import { chooseSlot } from "../core/index.js";
+import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "./prefix-cache.js";
+
+interface Slot {
+  tokens: readonly number[];
+  lastUsed: number;
+}
+
+/**
+ * The prompts that llama.cpp's slots hold, as the engine inside keeps them: a prompt goes to one slot, hits what it shares with that
+ * slot's last prompt but never all of its own tokens, and overwrites the rest. Simulated is one request at a time, of one salt, and
+ * without its answer. A beginning that two slots have is held twice, and counted twice.
+ */
+export class SlotCache implements PrefixCache {
+  readonly name = "slots";
+  readonly #slots: readonly Slot[];
+  #uses = 0;
+
+  /** Throws a RangeError for a number of slots that is no whole number above 0. */
+  constructor(slots: number) {
+    if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
+    this.#slots = Array.from({ length: slots }, () => ({ tokens: [], lastUsed: 0 }));
+  }
+
+  get heldTokens(): number {
+    return this.#slots.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  }
+
+  serve({ tokens }: SimulatedPrompt): CacheOutcome {
+    const reusable = tokens.slice(0, -1);
+    const free = this.#slots.map(({ tokens: held, lastUsed }) => {
+      return { salt: undefined, tokens: held.length, shared: sharedBeginning(held, reusable), lastUsed };
+    });
+    const choice = chooseSlot(free, undefined) ?? 0;
+    Object.assign(this.#slots[choice] as Slot, { tokens: [...tokens], lastUsed: ++this.#uses });
+    return { cachedTokens: free[choice]?.shared ?? 0, writtenTokens: null };
+  }
+
+  clear(): void {
+    for (const slot of this.#slots) Object.assign(slot, { tokens: [], lastUsed: 0 });
+  }
+}
+
+function sharedBeginning(a: readonly number[], b: readonly number[]): number {
+  let shared = 0;
+  while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
+  return shared;
+}
