@@ -13,7 +13,7 @@ import { renderBlock } from "../core/index.js";
 import type { EngineName } from "../engines/engine-adapter.js";
 import { composeRequest } from "../service/compose-request.js";
 import type { Memstem } from "../service/memstem.js";
-import { INSTRUCTION } from "./instruction.js";
+import { INSTRUCTION, PAUSE_MS } from "./instruction.js";
 import type { EngineAnswer, EnginePrompt } from "./measured-engine.js";
 import { readmeMessages } from "./prefill-comparison.js";
 import { PromptMemories } from "./prompt-memories.js";
@@ -34,7 +34,9 @@ export class MemoryList {
     readonly memories: readonly EvaluatedMemory[],
     countTokens: TokenCounter,
   ) {
-    this.#tokens = memories.map(({ text }, at) => countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)));
+    this.#tokens = memories.map(({ text }, at) =>
+      countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)),
+    );
   }
 
   /** Tokens of these memories' lines as memstem writes them; counted the same way whoever builds a prompt, so that arms compare. */
@@ -55,6 +57,8 @@ export class MemoryList {
 
 /** What is asked, with what the search found for it. */
 export interface PromptRequest {
+  /** How many were asked before; the time that composers are told goes by it. */
+  readonly turn: number;
   readonly question: string;
   /** What was asked and answered before, where the layout is a conversation. */
   readonly history: readonly ChatMessage[];
@@ -111,8 +115,8 @@ export function readmePrompts(list: MemoryList, mark: string | null): PromptBuil
 
 /** What memstem's prompts are built with. */
 export interface ComposedPromptsOptions {
-  /** One that knows no user yet; closed with the builder. */
-  readonly memstem: Memstem;
+  /** Opens one that knows no user yet, and goes by this clock; closed with the builder. */
+  readonly openMemstem: (now: () => number) => Memstem;
   readonly arm: EvalArm;
   readonly policy: PolicyName;
   readonly family: EngineName;
@@ -124,11 +128,14 @@ const CONVERSATION = "questions" as ConversationId;
 
 /** With memstem, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { memstem, arm, policy, family, mark } = options;
+  const { openMemstem, arm, policy, family, mark } = options;
+  let now = 0;
+  const memstem = openMemstem(() => now);
   const standing = new PromptMemories();
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
-    build: async ({ question, history, retrieved, evidence }) => {
+    build: async ({ turn, question, history, retrieved, evidence }) => {
+      now = turn * PAUSE_MS;
       const retrievedTokens = list.tokens(retrieved);
       const request = composeRequest({
         userId: USER,

@@ -4,6 +4,7 @@ import type { Judge } from "./judge.js";
 import type { Question } from "./locomo-data.js";
 import type { ArmCache, EngineAnswer } from "./measured-engine.js";
 import { scoreAnswer } from "./question-scores.js";
+import type { RecordedSearch } from "./recorded-searches.js";
 import type { EvalArm, Judgement, QuestionRecord } from "./run-record.js";
 
 /** A question as it is asked, with what a search found for it. */
@@ -11,12 +12,12 @@ export interface FoundQuestion {
   readonly question: Question;
   /** Place among the conversation's questions in the data file. */
   readonly at: number;
+  /** How many were asked before it. */
+  readonly turn: number;
   readonly history: readonly ChatMessage[];
   /** What histories hold as its answer. */
   readonly said: ChatMessage;
-  readonly search:
-    | { readonly retrieved: readonly number[]; readonly searchMs: number }
-    | { readonly message: string; readonly retrieved: null };
+  readonly search: RecordedSearch;
 }
 
 export interface ArmRunOptions {
@@ -108,8 +109,9 @@ export class ArmRun {
     return this.#options.prompts.close();
   }
 
-  #build({ question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
+  #build({ turn, question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
     const request: PromptRequest = {
+      turn,
       question: question.question,
       history: this.arm.layout === "conversation" ? history : [],
       retrieved,
@@ -123,7 +125,11 @@ export class ArmRun {
   }
 
   /** A judge that fails is no reason to lose what was measured: what it failed with is kept in the place of its answer. */
-  async #judged(answer: string | null, { question, answer: gold }: Question, signal: AbortSignal): Promise<Judgement | null> {
+  async #judged(
+    answer: string | null,
+    { question, answer: gold }: Question,
+    signal: AbortSignal,
+  ): Promise<Judgement | null> {
     const { judge } = this.#options;
     if (judge === null || answer === null || gold === null) return null;
     try {

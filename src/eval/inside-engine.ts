@@ -21,7 +21,6 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
   return {
     kind: "embedded",
     family: "vllm",
-    emptied: "every arm has an engine of its own, and each conversation a cache salt of its own",
     check: async () => {},
     open: async (arm, conversation): Promise<ArmCache> => {
       const opening = opened.get(arm.id) ?? open(arm);

@@ -36,8 +36,6 @@ export interface MeasuredEngine {
   readonly kind: "simulated" | "embedded" | "url";
   /** Whose form prompts take. */
   readonly family: EngineName;
-  /** How arms are kept from finding each other's prompts in the cache, in words. */
-  readonly emptied: string;
   /** Tries it out before anything is measured. Rejects where it does not answer. */
   check(signal: AbortSignal): Promise<void>;
   open(arm: EvalArm, conversation: string): Promise<ArmCache>;

@@ -1,10 +1,7 @@
 import type { QuestionRecord, RunRecord } from "./run-record.js";
 
 /** STAND-IN until the report's own branch is merged. */
-export function renderReports(
-  run: RunRecord,
-  records: readonly QuestionRecord[],
-): { html: string; markdown: string } {
+export function renderReports(run: RunRecord, records: readonly QuestionRecord[]): { html: string; markdown: string } {
   const rows = run.arms.map(({ id }) => {
     const of = records.filter((record) => record.arm === id);
     const counted = of.filter((record) => record.outcome === "answered").filter(({ isWarmUp }) => !isWarmUp);
@@ -17,7 +14,8 @@ export function renderReports(
     const recall = (sum("evidenceInPrompt") / sum("evidence")).toFixed(3);
     return `| ${[id, counted.length, of.length - counted.length, ...cells, recall].join(" | ")} |`;
   });
-  const head = "| arm | questions | others | prompt | cached | TTFT | F1 | BLEU-1 | evidence |\n| - | - | - | - | - | - | - | - | - |";
+  const head =
+    "| arm | questions | others | prompt | cached | TTFT | F1 | BLEU-1 | evidence |\n| - | - | - | - | - | - | - | - | - |";
   const markdown = `${[head, ...rows].join("\n")}\n`;
   return { html: `<!doctype html><pre>${markdown}</pre>\n`, markdown };
 }

@@ -8,7 +8,6 @@ export function simulatedEngine(encode: Encode): MeasuredEngine {
   return {
     kind: "simulated",
     family: "generic",
-    emptied: "every arm has a simulated cache of its own, empty before each conversation",
     check: async () => {},
     open: async () => {
       const cache = new BlockHashCache();

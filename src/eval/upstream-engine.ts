@@ -28,14 +28,14 @@ export interface UpstreamEngineOptions {
 }
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
-const SALTED: ReadonlySet<EngineName> = new Set(["vllm"]);
+export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
 /** OpenAI's newer models take no other name. */
 const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
 
 /** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   const { upstream, model, family, maxTokens, salt } = options;
-  const isSalted = SALTED.has(family);
+  const isSalted = SALTED_FAMILIES.has(family);
   const limit = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
   const ask = async (
     { messages, fields, headers }: EnginePrompt,
@@ -57,15 +57,15 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   return {
     kind: "url",
     family,
-    emptied: isSalted
-      ? "a cache_salt of its own for every arm and conversation, different in every run"
-      : "a line at the head of every prompt, Mem0's README's too, different for every arm, conversation and run",
     check: async (signal) => {
       const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
       await ask({ messages, fields: {}, headers: {} }, {}, signal);
     },
     open: async (arm, conversation) => {
-      const own = createHash("sha256").update(JSON.stringify([salt, arm.id, conversation])).digest("hex").slice(0, 24);
+      const own = createHash("sha256")
+        .update(JSON.stringify([salt, arm.id, conversation]))
+        .digest("hex")
+        .slice(0, 24);
       return {
         mark: isSalted ? null : `Session ${own}.`,
         ask: (prompt, _goesOn, signal) => ask(prompt, isSalted ? { cache_salt: own } : {}, signal),
