@@ -67,7 +67,11 @@ export async function openMeasuredEngine(
     case "embedded": {
       const modelPath = await modelFile(model, directory);
       const isNoise = await isLabelledRandom(modelPath);
-      const open = (arm: EvalArm) => openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isNoise) });
+      // Each engine's library listens for the end of the process; Node would take many of them for a leak.
+      const open = (arm: EvalArm) => {
+        process.setMaxListeners(process.getMaxListeners() + 1);
+        return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isNoise) });
+      };
       // Nobody reads noise: its first token is all there is to measure.
       return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, isNoise });
     }

@@ -28,17 +28,6 @@ export class JsonLines<S extends z.ZodType> {
   }
 }
 
-/** Reads a file of JSON lines as it is, a torn last line left out. Throws {@link EvaluationError}. */
-export function readJsonLines<S extends z.ZodType>(path: string, schema: S): z.output<S>[] {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new EvaluationError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  return readLines(path, text.slice(0, text.lastIndexOf("\n") + 1), schema);
-}
-
 function readLines<S extends z.ZodType>(path: string, text: string, schema: S): z.output<S>[] {
   const lines = text.split("\n");
   lines.pop();

@@ -6,8 +6,8 @@ import { writeWhole } from "./write-whole.js";
 
 const NAME = "run.json";
 
-/** Reads a run's `run.json`. Throws {@link EvaluationError}. */
-export function readRun(directory: string): RunRecord {
+/** Reads `run.json` alone: of a run that was stopped there may be nothing else. */
+function readBegun(directory: string): RunRecord {
   const path = join(directory, NAME);
   let json: unknown;
   try {
@@ -41,7 +41,7 @@ export function beginRun(directory: string, wanted: RunRecord, resume: boolean):
     writeRun(directory, wanted);
     return wanted;
   }
-  const begun = readRun(directory);
+  const begun = readBegun(directory);
   const differences = differencesOf(begun, wanted);
   if (differences.length > 0) {
     throw new EvaluationError(
