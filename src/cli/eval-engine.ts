@@ -18,6 +18,9 @@ import { encodeO200k } from "./o200k.js";
 /** Tokens of a conversation's prompts with random weights, which were trained on no length; the engine's default is for single ones. */
 const CONVERSATION_TOKENS = 16_384;
 
+/** Models that need no file, by the names that they are asked for with. */
+const RANDOM = new Map<string, ModelSize>(MODEL_SIZES.map((size) => [`random-${size}`, size]));
+
 /** How arms are kept from finding each other's prompts in the cache. */
 const EMPTIED = {
   simulated: "every arm has a simulated cache of its own, empty before each conversation",
@@ -33,6 +36,7 @@ export function describeEngine({ engine, model, engineFamily }: EvalLocomoOption
     if (model === undefined) {
       throw new EvaluationError("--model: is needed for --engine embedded: a GGUF file, random-23m or random-135m");
     }
+    if (!RANDOM.has(model) && !existsSync(model)) throw new EvaluationError(`--model ${model}: there is no such file`);
     return { kind: "embedded", model: basename(model), url: null, emptied: EMPTIED.embedded };
   }
   if (!URL.canParse(engine) || !/^https?:/.test(engine)) {
@@ -91,15 +95,10 @@ function roomFor(
   return { slots: isConversation ? 1 : engineSlots, contextTokens, threads };
 }
 
-const RANDOM = new Map<string, ModelSize>(MODEL_SIZES.map((size) => [`random-${size}`, size]));
-
 /** The model's file; a random model is written into the run's directory first. */
 async function modelFile(model: string, directory: string): Promise<string> {
   const size = RANDOM.get(model);
-  if (size === undefined) {
-    if (!existsSync(model)) throw new EvaluationError(`--model ${model}: there is no such file`);
-    return model;
-  }
+  if (size === undefined) return model;
   const path = join(directory, `${model}.gguf`);
   if (existsSync(path)) return path;
   const draft = `${path}.part`;

@@ -113,13 +113,13 @@ class LocomoEvaluation {
   }
 
   async #finish(): Promise<void> {
-    const memories = await this.#search();
     const { out } = this.options;
     const salt = String(this.#run.settings?.["salt"]);
     const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey() });
     try {
+      // First, because it takes a moment, and memories may take hours.
       await engine.check(this.signal);
-      await this.#ask(engine, memories);
+      await this.#ask(engine, await this.#search());
     } finally {
       await engine.close();
     }

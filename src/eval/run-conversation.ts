@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, PolicyName, TokenCounter } from "../core/index.js";
 import type { Memstem } from "../service/memstem.js";
 import { composedPrompts, MemoryList, readmePrompts } from "./arm-prompts.js";
@@ -66,6 +67,8 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
           lane.goesOn = true;
           continue;
         }
+        // A simulated engine waits for nothing, and without a pause no signal and no progress would ever be seen.
+        await setImmediate();
         signal.throwIfAborted();
         // A real engine's cache did not outlive the process that filled it, or may not have.
         const isCold = lane.goesOn && parts.engine.kind !== "simulated";

@@ -140,9 +140,12 @@ describe("a judge's prompt", () => {
 describe("a verdict", () => {
   it("is read or null, never an error", () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom("{", "}", "\"", "label", ":", "CORRECT", "WRONG", "\n", "\\", " "), { maxLength: 40 }), (parts) => {
-        expect([true, false, null]).toContain(readVerdict(parts.join("")));
-      }),
+      fc.property(
+        fc.array(fc.constantFrom("{", "}", '"', "label", ":", "CORRECT", "WRONG", "\n", "\\", " "), { maxLength: 40 }),
+        (parts) => {
+          expect([true, false, null]).toContain(readVerdict(parts.join("")));
+        },
+      ),
     );
   });
 });
