@@ -15,17 +15,24 @@ export interface PairedDifference {
   readonly n: number;
   /** Mean of other − baseline. */
   readonly difference: Interval;
-  /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none. */
+  /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none, or where it was not asked for. */
   readonly ratio: Interval | null;
 }
 
+/** How pairs are compared. */
+export interface PairedDifferenceOptions extends BootstrapOptions {
+  /** Whether ratios mean something: of amounts, not of scores. */
+  readonly hasRatio: boolean;
+}
+
 /** Differences with 95 % bootstrap intervals; the same seed gives the same ones. Null of no pairs. */
-export function pairedDifference(pairs: readonly Pair[], options: BootstrapOptions): PairedDifference | null {
+export function pairedDifference(pairs: readonly Pair[], options: PairedDifferenceOptions): PairedDifference | null {
   const difference = bootstrapMean(
     pairs.map(({ baseline, other }) => other - baseline),
     options,
   );
   if (difference === null) return null;
+  if (!options.hasRatio) return { n: pairs.length, difference, ratio: null };
   const ratios = pairs.filter(({ baseline }) => baseline > 0).map(({ baseline, other }) => other / baseline);
   return { n: pairs.length, difference, ratio: bootstrapMedian(ratios, options) };
 }

@@ -37,16 +37,17 @@ describe("pairedDifference", () => {
       { baseline: 0, other: 6 },
       { baseline: 10, other: 9 },
     ];
-    const found = pairedDifference(pairs, { seed: 1 });
+    const found = pairedDifference(pairs, { seed: 1, hasRatio: true });
     expect(found?.n).toBe(4);
     // (−50 − 180 + 6 − 1) ÷ 4; ratios 0.5, 0.1, 0.9, and none of a baseline of 0.
     expect(found?.difference.value).toBe(-56.25);
     expect(found?.ratio?.value).toBe(0.5);
+    expect(pairedDifference(pairs, { seed: 1, hasRatio: false })).toEqual({ ...found, ratio: null });
   });
 
   it("has an interval as wide as a normal approximation says, of many values", () => {
     const pairs = Array.from({ length: 2_000 }, (_, i) => ({ baseline: 0, other: i % 2 }));
-    const found = pairedDifference(pairs, { seed: 3 });
+    const found = pairedDifference(pairs, { seed: 3, hasRatio: true });
     // Standard error √(0.25 ÷ 2,000) = 0.01118; 1.96 of them to either side.
     expect(found?.difference.low).toBeCloseTo(0.5 - 0.0219, 2);
     expect(found?.difference.high).toBeCloseTo(0.5 + 0.0219, 2);
@@ -54,7 +55,7 @@ describe("pairedDifference", () => {
   });
 
   it("of no pairs is none", () => {
-    expect(pairedDifference([], { seed: 1 })).toBeNull();
+    expect(pairedDifference([], { seed: 1, hasRatio: true })).toBeNull();
   });
 });
 

@@ -1,0 +1,21 @@
+import { markdownCode, markdownText } from "./markdown-text.js";
+import { type Cell, NOT_MEASURED, type ReportTable } from "./report-table.js";
+
+/** A table in Markdown, padded to be read as text too. Groups become a part of the row title. */
+export function markdownTable({ rowsAre, columns, groups }: ReportTable): string {
+  const head = [rowsAre, ...columns].map(markdownText);
+  const lines = groups.flatMap(({ title, rows }) =>
+    rows.map((row) => [markdownText(title === "" ? row.title : `${title}: ${row.title}`), ...row.cells.map(textOf)]),
+  );
+  const widths = head.map((_, column) => Math.max(3, ...[head, ...lines].map((line) => line[column]?.length ?? 0)));
+  const write = (cells: readonly string[]) =>
+    `| ${cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join(" | ")} |`;
+  const rule = `| ${widths.map((width, at) => (at === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  return [write(head), rule, ...lines.map(write)].join("\n");
+}
+
+function textOf(cell: Cell): string {
+  if (cell === null) return NOT_MEASURED;
+  const text = cell.isCode ? markdownCode(cell.text) : markdownText(cell.text);
+  return cell.detail === undefined ? text : `${text} ${markdownText(cell.detail)}`;
+}
