@@ -215,7 +215,8 @@ class LocomoEvaluation {
     const { html, markdown } = renderReports(this.#run, this.#records);
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
-    print(markdown);
+    // The one table that says it all; the rest is in the files.
+    print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
     const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
     if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
     const unjudged = this.#records.filter(
