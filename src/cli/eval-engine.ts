@@ -64,23 +64,26 @@ export async function openMeasuredEngine(
   }: { readonly directory: string; readonly salt: string; readonly apiKey: string | undefined },
 ): Promise<MeasuredEngine> {
   const { kind } = describeEngine(options);
-  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs } = options;
+  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores } = options;
   switch (kind) {
     case "simulated":
       return simulatedEngine(encodeO200k);
     case "embedded": {
       const modelPath = await modelFile(model, directory);
-      const isNoise = await isLabelledRandom(modelPath);
+      const isRandom = await isLabelledRandom(modelPath);
+      const isNoise = isRandom || !scores;
       // Each engine's library listens for the end of the process; Node would take many of them for a leak.
       const open = (arm: EvalArm) => {
         process.setMaxListeners(process.getMaxListeners() + 1);
-        return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isNoise) });
+        return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isRandom) });
       };
       // Nobody reads noise: its first token is all there is to measure.
       return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, isNoise });
     }
-    case "url":
-      return upstreamEngine({ upstream: openUpstream({ url, apiKey, timeoutMs }), model, family, maxTokens, salt });
+    case "url": {
+      const upstream = openUpstream({ url, apiKey, timeoutMs });
+      return upstreamEngine({ upstream, model, family, maxTokens, salt, isNoise: !scores });
+    }
   }
 }
 

@@ -18,6 +18,7 @@ import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/ing
 import { JsonLines } from "../eval/json-lines.js";
 import type { Judge } from "../eval/judge.js";
 import type { MeasuredEngine } from "../eval/measured-engine.js";
+import type { Price } from "../eval/prices.js";
 import { RecordedSearches } from "../eval/recorded-searches.js";
 import { renderReports } from "../eval/report.js";
 import { type RunParts, recordKey, runConversation } from "../eval/run-conversation.js";
@@ -35,7 +36,15 @@ import { SqliteStore } from "../store/sqlite-store.js";
 import type { EvalLocomoOptions } from "./eval.js";
 import { downloadData, readDataFile } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
-import { costModel, describeRun, engineKey, extractionModel, openJudgeOf, THRESHOLD } from "./eval-settings.js";
+import {
+  costModel,
+  describeRun,
+  engineKey,
+  extractionModel,
+  openJudgeOf,
+  ownPrices,
+  THRESHOLD,
+} from "./eval-settings.js";
 import { countO200k } from "./o200k.js";
 import { progressBar } from "./progress-bar.js";
 import { STOPPED, stopSignal } from "./stop-signal.js";
@@ -61,8 +70,9 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
     });
     const wanted = describeRun(options, file.sha256, conversations);
     const judge = openJudgeOf(options);
+    const prices = ownPrices(options);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    return await new LocomoEvaluation(options, run, conversations, judge, stop.signal).run(print);
+    return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
   } finally {
@@ -81,7 +91,7 @@ class LocomoEvaluation {
     private readonly options: EvalLocomoOptions,
     run: RunRecord,
     private readonly conversations: readonly EvaluatedConversation[],
-    private readonly judge: Judge | null,
+    private readonly own: { readonly judge: Judge | null; readonly prices: readonly Price[] | undefined },
     private readonly signal: AbortSignal,
   ) {
     this.#run = run;
@@ -178,7 +188,7 @@ class LocomoEvaluation {
     const parts: RunParts = {
       arms,
       engine,
-      judge: this.judge,
+      judge: this.own.judge,
       countTokens: countO200k,
       openMemstem: (now) => openMemstem(cost, now),
     };
@@ -212,7 +222,11 @@ class LocomoEvaluation {
 
   #report(print: (line: string) => void): number {
     const { out } = this.options;
-    const { html, markdown } = renderReports(this.#run, this.#records);
+    const { html, markdown } = renderReports(
+      this.#run,
+      this.#records,
+      this.own.prices === undefined ? {} : { prices: this.own.prices },
+    );
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
     // The one table that says it all; the rest is in the files.

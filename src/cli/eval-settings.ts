@@ -9,6 +9,7 @@ import type { EvaluatedConversation } from "../eval/evaluated-conversation.js";
 import { EvaluationError } from "../eval/evaluation-error.js";
 import { ingestSteps } from "../eval/ingesting.js";
 import { type Judge, openJudge } from "../eval/judge.js";
+import { type Price, readPrices } from "../eval/prices.js";
 import type { RunRecord } from "../eval/run-record.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
 import { engineModel } from "./engine-model-setting.js";
@@ -57,6 +58,7 @@ export function describeRun(
     arms: armsOf({ layouts, ks, policies, retentions, budgetRatio }),
     settings: {
       threshold: THRESHOLD,
+      scores: options.scores,
       maxTokens: options.maxTokens,
       engineFamily: options.engineFamily,
       engineSlots: options.engineSlots,
@@ -91,9 +93,14 @@ function apiOf(
   return { url, model };
 }
 
-function judgeOf({ judge, judgeModel }: EvalLocomoOptions): { readonly url: string; readonly model: string } | null {
+function judgeOf({
+  judge,
+  judgeModel,
+  scores,
+}: EvalLocomoOptions): { readonly url: string; readonly model: string } | null {
   const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
   if (named === null) return null;
+  if (!scores) throw new EvaluationError("--judge: has nothing to judge with --no-scores");
   // Without what may be a secret in it.
   const { origin, pathname } = new URL(named.url);
   return { url: `${origin}${pathname}`, model: named.model };
@@ -121,6 +128,16 @@ export function extractionModel(options: EvalLocomoOptions): ExtractionModel | n
     );
   }
   return { ...named, apiKey: keyOf("OPENAI_API_KEY") };
+}
+
+/** Prices of the user's own; undefined for those that come with memstem. Throws {@link EvaluationError}. */
+export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[] | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readPrices(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    throw new EvaluationError(`--prices ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /** The key for the engine, which the environment holds. */

@@ -27,6 +27,9 @@ export interface EvalLocomoOptions {
   readonly maxTokens: number;
   readonly timeoutMs: number;
   readonly warmUp?: number;
+  /** Whether what the engine says counts as an answer. */
+  readonly scores: boolean;
+  readonly prices?: string;
   readonly judge?: string;
   readonly judgeModel?: string;
   readonly ingest: Ingest;
@@ -112,6 +115,10 @@ export function addEvalCommands(program: Command): void {
       "first questions of every arm that no figure counts (default: 1; 0 for simulated)",
       wholeNumber(0, 1_000),
     )
+    .option(
+      "--no-scores",
+      "take what the engine says for no answer, as that of random weights behind an address is none",
+    )
     .option("--judge <address>", "an OpenAI-compatible API that says whether answers are right (default: none)")
     .option("--judge-model <name>", "what it calls its model")
     .addOption(
@@ -137,6 +144,7 @@ export function addEvalCommands(program: Command): void {
       wholeNumber(0, 4_294_967_295),
       1,
     )
+    .option("--prices <file>", "prices for the report, instead of those that come with memstem")
     .option("--resume", "go on with the run in --out, where it was stopped or killed")
     .option("--download [address]", "fetch LoCoMo's published file into --data first, where there is none yet")
     .addHelpText("after", KEYS)

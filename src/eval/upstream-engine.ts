@@ -25,6 +25,8 @@ export interface UpstreamEngineOptions {
   readonly maxTokens: number;
   /** Different for every run: no prompt of an earlier run may be found cached. */
   readonly salt: string;
+  /** Whether its text is no answer, as random weights' is not. */
+  readonly isNoise: boolean;
 }
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
@@ -34,7 +36,7 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 
 /** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
-  const { upstream, model, family, maxTokens, salt } = options;
+  const { upstream, model, family, maxTokens, salt, isNoise } = options;
   const isSalted = SALTED_FAMILIES.has(family);
   const limit = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
   const ask = async (
@@ -68,7 +70,10 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
         .slice(0, 24);
       return {
         mark: isSalted ? null : `Session ${own}.`,
-        ask: (prompt, _goesOn, signal) => ask(prompt, isSalted ? { cache_salt: own } : {}, signal),
+        ask: async (prompt, _goesOn, signal) => {
+          const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
+          return isNoise ? { ...answer, answer: null } : answer;
+        },
         repeat: () => {},
       };
     },

@@ -250,6 +250,12 @@ describe("memstem eval locomo, simulated", () => {
       ["--extract-url", "http://h/v1", "--extract-model", "m"],
       /means nothing without --ingest extract/,
     ],
+    ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
+    [
+      "nothing to judge",
+      ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"],
+      /nothing to judge with --no-scores/,
+    ],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",
