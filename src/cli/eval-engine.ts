@@ -12,7 +12,7 @@ import type { MeasuredEngine } from "../eval/measured-engine.js";
 import type { EvalArm, RunRecord } from "../eval/run-record.js";
 import { simulatedEngine } from "../eval/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/upstream-engine.js";
-import type { EvalLocomoOptions } from "./eval.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
 import { encodeO200k } from "./o200k.js";
 
 /** Tokens of a conversation's prompts with random weights, which were trained on no length; the engine's default is for single ones. */

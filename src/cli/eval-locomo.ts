@@ -33,9 +33,9 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import { Memstem } from "../service/memstem.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
-import type { EvalLocomoOptions } from "./eval.js";
 import { downloadData, readDataFile } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
 import {
   costModel,
   describeRun,

@@ -13,8 +13,8 @@ import { type Price, readPrices } from "../eval/prices.js";
 import type { RunRecord } from "../eval/run-record.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
 import { engineModel } from "./engine-model-setting.js";
-import type { EvalLocomoOptions } from "./eval.js";
 import { describeEngine } from "./eval-engine.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
 import { VERSION } from "./version.js";
 
 /** Of Mem0's searches: what it finds for a question is as many as k says, however far off. */
