@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { POLICY_NAMES } from "../core/ordering.js";
 import { MODEL_SIZES } from "../engines/random-model.js";
+import { EvaluationError } from "../eval/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
@@ -13,6 +14,7 @@ import { DatabaseOpenError } from "../store/database-open-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
+import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
@@ -156,6 +158,8 @@ program
     await runReplay(command, (line) => process.stdout.write(`${line}\n`));
   });
 
+addEvalCommands(program);
+
 const keys = program
   .command("keys")
   .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
@@ -275,6 +279,7 @@ function explain(error: unknown): string {
     return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
   }
   if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
+  if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
   if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
     return `memstem: ${error.message}\n`;
   if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;

@@ -21,13 +21,10 @@ import {
   takeReport,
 } from "../core/index.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
+import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "./instruction.js";
+import { PromptMemories } from "./prompt-memories.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 import { ServedPrefixes } from "./served-prefixes.js";
-
-const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
-const NO_ANSWER = "I don't know.";
-/** Milliseconds between two questions: time to read an answer and ask on. */
-const PAUSE_MS = 30_000;
 
 /** What prompts are made of a trace with. */
 export interface ReplayOptions {
@@ -95,7 +92,7 @@ export function* composeTrace(
     countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, memory)),
   );
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
-  let standing: readonly number[] = [];
+  const standing = new PromptMemories();
   for (const [at, { question, answer, retrieved, evidence }] of trace.questions.slice(0, options.limit).entries()) {
     const now = at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
@@ -119,14 +116,7 @@ export function* composeTrace(
     const said = options.answer ?? (typeof answer === "string" ? answer : NO_ANSWER);
     const answered: ChatMessage = { role: "assistant", content: said };
     history.push(spoken, answered);
-    const placed = composition.memories.filter(({ placement }) => placement !== "earlier_turn");
-    const inThisTurn = [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
-    const carried = placed
-      .filter(({ placement }) => placement === "carried_over")
-      .map(({ memoryId }) => Number(memoryId));
-    if (composition.plan.freshStart) standing = [];
-    const order = [...standing, ...inThisTurn];
-    if (isConversation && composition.plan.retention !== "ephemeral") standing = order;
+    const { order, carried } = standing.take(composition.memories, composition.plan);
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
     const tokens = tokenize(composition.messages);
     const cachedTokens = yield {

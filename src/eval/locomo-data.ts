@@ -10,6 +10,17 @@ export interface Observation {
   readonly evidence: readonly string[];
 }
 
+/** One thing that somebody said. */
+export interface DialogueTurn {
+  /** LoCoMo's `dia_id`, which evidence names. */
+  readonly id: string;
+  readonly speaker: string;
+  /** What was said, and what a photo that was shared with it shows. */
+  readonly text: string;
+  readonly session: number;
+  readonly sessionTime: string;
+}
+
 /** A question on a conversation. */
 export interface Question {
   readonly question: string;
@@ -24,6 +35,7 @@ export interface Question {
 export interface LocomoConversation {
   readonly id: string;
   readonly observations: readonly Observation[];
+  readonly turns: readonly DialogueTurn[];
   readonly questions: readonly Question[];
 }
 
@@ -46,6 +58,15 @@ const sample = z.looseObject({
     }),
   ),
 });
+
+const sessionTurns = z.array(
+  z.looseObject({
+    speaker: z.string(),
+    dia_id: z.string(),
+    text: z.string(),
+    blip_caption: z.string().optional(),
+  }),
+);
 
 /** Reads a LoCoMo file's JSON. Throws {@link LocomoDataError}. */
 export function readLocomo(json: unknown): LocomoConversation[] {
@@ -71,6 +92,7 @@ export function readLocomo(json: unknown): LocomoConversation[] {
           })),
         ),
       ),
+    turns: turnsOf(sample_id, conversation),
     questions: qa.map(({ question, answer, category, evidence: ids }) => ({
       question,
       answer: answer === undefined ? null : String(answer),
@@ -78,6 +100,28 @@ export function readLocomo(json: unknown): LocomoConversation[] {
       evidence: ids,
     })),
   }));
+}
+
+function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): DialogueTurn[] {
+  return Object.entries(conversation)
+    .map(([key, said]) => ({ session: Number(/^session_(\d+)$/.exec(key)?.[1]), said }))
+    .filter(({ session }) => Number.isInteger(session))
+    .sort((a, b) => a.session - b.session)
+    .flatMap(({ session, said }) => {
+      const read = sessionTurns.safeParse(said);
+      if (!read.success) {
+        const [issue] = read.error.issues;
+        const at = [id, "conversation", `session_${session}`, ...(issue?.path ?? [])].join(".");
+        throw new LocomoDataError(`not a LoCoMo file: ${at} ${issue?.message ?? ""}`);
+      }
+      return read.data.map(({ dia_id, speaker, text, blip_caption }) => ({
+        id: dia_id,
+        speaker,
+        text: blip_caption === undefined ? text : `${text} (shares ${blip_caption})`.trim(),
+        session,
+        sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
+      }));
+    });
 }
 
 /** One conversation of a file by its id; the first where none is named. Throws {@link LocomoDataError}. */

@@ -3,6 +3,7 @@ import { composeRequest } from "../service/compose-request.js";
 import type { Memstem } from "../service/memstem.js";
 import { BlockHashCache } from "../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
+import { INSTRUCTION } from "./instruction.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
 export interface AskedQuestion {
@@ -22,8 +23,6 @@ export interface ArmCost {
   /** Tokens that are not in the longest beginning shared with anything sent before, in blocks of 16. */
   readonly prefillTokens: number;
 }
-
-const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 
 /** The prompt that Mem0's README, its examples and its provider for the Vercel AI SDK build: memories in the system message, in search order. */
 export function readmeMessages(memories: readonly RetrievedMemory[], history: readonly ChatMessage[]): ChatMessage[] {

@@ -111,6 +111,8 @@ export const runRecord = z.strictObject({
   seed: z.int(),
   warmUpQuestions: count,
   arms: z.array(arm),
+  /** Whatever else it ran with, by the name of the option; and under `resumedAt` when it went on after it was stopped. */
+  settings: z.record(z.string(), z.unknown()).optional(),
 });
 
 export type EvalArm = z.output<typeof arm>;

@@ -1,7 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
+import type { Scope } from "../core/ids.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
-import { type EmbeddedStore, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
+import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
 import { readMem0Added } from "./mem0-added.js";
@@ -20,6 +21,20 @@ export interface EmbeddedMem0Options {
   readonly dataDir: string;
   /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
   readonly threshold?: number;
+  /** What {@link EmbeddedMem0.extract} asks; absent: it cannot. */
+  readonly model?: ExtractionModel;
+}
+
+/** Something that was said, for Mem0's language model to find memories in. */
+export interface SaidMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** Mem0 inside this process; beside what every source can, it can have a language model make memories of what was said. */
+export interface EmbeddedMem0 extends MemorySource {
+  /** Gives back the memories that Mem0 made of it, none where it found nothing worth keeping. Rejects with `MemorySourceError`. */
+  extract(scope: Scope, messages: readonly SaidMessage[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
 }
 
 const NAME = "embedded";
@@ -42,7 +57,7 @@ const MAX_QUERY_CHARACTERS = 4_000;
  * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
  * Throws a `TypeError` for a threshold that is none, and what `mkdir` throws for a directory that cannot be made.
  */
-export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
+export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   const threshold = checkedThreshold(options.threshold);
   const directory = resolve(options.dataDir, "mem0");
   mkdirSync(directory, { recursive: true });
@@ -53,7 +68,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   let closed = false;
 
   const open = loadOnce(async () => {
-    const store = await openEmbeddedStore(directory);
+    const store = await openEmbeddedStore(directory, options.model);
     if (closed) {
       store.close();
       throw unreachable("it is closed");
@@ -109,6 +124,16 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
         }
         return added;
       });
+    },
+
+    async extract(scope, messages, signal) {
+      const operation = "extract memories without a language model";
+      if (options.model === undefined) throw new MemorySourceError(NAME, { kind: "unsupported", operation });
+      const { userId, agentId } = embeddedScope(scope);
+      const said = messages.map(({ role, content }) => ({ role, content }));
+      return await call(signal, async (mem0) =>
+        readMem0Added(await writes.run(() => mem0.add(said, { userId, agentId, infer: true })), ""),
+      );
     },
 
     async delete(scope, id, signal) {

@@ -10,6 +10,13 @@ import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "./sentence-embedder.js";
  */
 export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
 
+/** The language model that Mem0 extracts memories with, behind an OpenAI-compatible API. */
+export interface ExtractionModel {
+  readonly url: string;
+  readonly model: string;
+  readonly apiKey?: string | undefined;
+}
+
 /** Mem0 OSS, running inside this process. */
 export interface EmbeddedStore {
   readonly memory: Memory;
@@ -19,10 +26,10 @@ export interface EmbeddedStore {
 
 /**
  * Starts Mem0 OSS with everything it needs on this machine: its SQLite vector store in `directory` (which must exist), sentence vectors
- * computed in the process, no history, no telemetry. Rejects with whatever Mem0 fails with. Mem0 writes its `config.json` (a random id,
+ * computed in the process, no history, no telemetry; and a language model, where one is given. Rejects with whatever Mem0 fails with. Mem0 writes its `config.json` (a random id,
  * meant for the telemetry that is off) into `directory` too.
  */
-export async function openEmbeddedStore(directory: string): Promise<EmbeddedStore> {
+export async function openEmbeddedStore(directory: string, model?: ExtractionModel): Promise<EmbeddedStore> {
   withoutTelemetry();
   const { Memory } = await import("mem0ai/oss");
   const memory = await inMem0Directory(directory, async () => {
@@ -32,8 +39,8 @@ export async function openEmbeddedStore(directory: string): Promise<EmbeddedStor
         config: { dbPath: join(directory, STORE_DATABASES[0]), dimension: EMBEDDING_DIMENSIONS },
       },
       embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-      // Mem0 insists on a language model. It is never asked: every memory is added with `infer: false`.
-      llm: { provider: "openai", config: { apiKey: "never-used" } },
+      // Mem0 insists on a language model. Without one of ours it is never asked: every memory is added with `infer: false`.
+      llm: { provider: "openai", config: model === undefined ? { apiKey: "never-used" } : modelConfig(model) },
       disableHistory: true,
     });
     // Any call waits until Mem0 has started, and throws what went wrong; there is no method that only does that.
@@ -41,6 +48,11 @@ export async function openEmbeddedStore(directory: string): Promise<EmbeddedStor
     return starting;
   });
   return { memory, close: () => closeDatabases(memory) };
+}
+
+/** Mem0's client refuses to start without a key; servers that want none overlook it. */
+function modelConfig({ url, model, apiKey = "none" }: ExtractionModel) {
+  return { apiKey, model, baseURL: url };
 }
 
 /**

@@ -50,7 +50,7 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "batch", "explain", "check", "backup", "demo", "replay", "keys"])
+    for (const command of ["serve", "compose", "batch", "explain", "check", "backup", "demo", "replay", "eval", "keys"])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,
@@ -82,6 +82,19 @@ describe("memstem --help", () => {
     [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
     [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
     [["keys"], /revoke/],
+    [["eval"], /locomo/],
+    [["eval", "locomo", "--data", "d.json"], /required option '--out <directory>' not specified/],
+    [["eval", "locomo", "--out", "o"], /required option '--data <file>' not specified/],
+    [["eval", "locomo", "--data", "d.json", "--out", "o", "--k", "20,0"], /must be 1 to 1000/],
+    [
+      ["eval", "locomo", "--data", "d.json", "--out", "o", "--policies", "nope"],
+      /Allowed choices are readme, prefix-exact/,
+    ],
+    [["eval", "locomo", "--data", "d.json", "--out", "o", "--retention", "nope"], /Allowed choices are keep/],
+    [["eval", "locomo", "--data", "d.json", "--out", "o", "--categories", "6"], /must be 1 to 5/],
+    [["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "0.5"], /must be 1 to 100/],
+    [["eval", "compare", "a"], /missing required argument 'run-b'/],
+    [["eval", "compare", "nowhere-a", "nowhere-b"], /nowhere-a/],
     [["engine"], /random-model/],
     [["engine", "serve"], /required option '--model <file>' not specified/],
     [["engine", "serve", "--model", "nowhere.gguf"], /nowhere\.gguf cannot be loaded as a model: ENOENT/],

@@ -12,6 +12,12 @@ export interface Listening {
   readonly ended: Promise<Ended>;
 }
 
+/** A command that runs. */
+export interface Begun {
+  kill(signal: NodeJS.Signals): void;
+  readonly ended: Promise<Ended>;
+}
+
 /** Runs `memstem` in processes with directories of their own; whatever still runs after a test is killed, and the directories go. */
 export interface Commands {
   /** Holds nothing but what a test puts there. */
@@ -23,6 +29,8 @@ export interface Commands {
     args: readonly string[],
     options?: { readonly input?: string; readonly environment?: Environment },
   ): Promise<Ended>;
+  /** Starts a command, to be stopped before it ends. */
+  begin(args: readonly string[]): Begun;
   /** Starts `memstem serve`, on a free port unless told otherwise; resolves when it listens. */
   serve(environment?: Environment): Promise<Listening>;
 }
@@ -67,6 +75,10 @@ export function commands(): Commands {
       child.stdin.on("error", () => {});
       child.stdin.end(input);
       return ended;
+    },
+    begin(args) {
+      const { child, ended } = start(args, {});
+      return { kill: (signal) => void child.kill(signal), ended };
     },
     async serve(environment = {}) {
       const started = start(["serve"], { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", ...environment });

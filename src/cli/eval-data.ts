@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo-data.js";
+import { writeWhole } from "../eval/write-whole.js";
+
+/** Where LoCoMo's authors publish it. */
+const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json";
+/** What the published file holds (`locomo10.json`): a shorter one is not all of it. */
+const PUBLISHED = { conversations: 10, questions: 1_986 } as const;
+const DOWNLOAD_MS = 120_000;
+
+/** A data file that was read. */
+export interface DataFile {
+  readonly sha256: string;
+  readonly conversations: readonly LocomoConversation[];
+}
+
+/** Reads a file in LoCoMo's format. Throws {@link LocomoDataError}. */
+export function readDataFile(path: string): DataFile {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new LocomoDataError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { sha256, conversations: readLocomo(parsed(path, bytes.toString("utf8"))) };
+}
+
+/**
+ * Fetches the published LoCoMo file; one that is there already is checked and not fetched again. Rejects with {@link LocomoDataError} where
+ * it cannot be had or is not all of it; nothing is written then.
+ */
+export async function downloadData(path: string, from: string | true, signal: AbortSignal): Promise<void> {
+  const url = from === true ? LOCOMO_URL : from;
+  if (existsSync(path)) {
+    checkPublished(path, readDataFile(path).conversations);
+    return;
+  }
+  const fail = (why: string) => new LocomoDataError(`cannot download ${url}: ${why}`);
+  let text: string;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_MS)]) });
+    if (!response.ok) throw fail(`it answered with status ${response.status}`);
+    text = await response.text();
+  } catch (error) {
+    if (error instanceof LocomoDataError) throw error;
+    throw fail(reasonOf(error));
+  }
+  checkPublished(url, readLocomo(parsed(url, text)));
+  mkdirSync(dirname(path), { recursive: true });
+  writeWhole(path, text);
+}
+
+function checkPublished(name: string, conversations: readonly LocomoConversation[]): void {
+  const questions = conversations.reduce((sum, conversation) => sum + conversation.questions.length, 0);
+  if (conversations.length === PUBLISHED.conversations && questions === PUBLISHED.questions) return;
+  throw new LocomoDataError(
+    `${name} is not the published file: it has ${conversations.length} conversations and ${questions} questions, ` +
+      `which should be ${PUBLISHED.conversations} and ${PUBLISHED.questions}`,
+  );
+}
+
+function parsed(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new LocomoDataError(`${name} is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** `fetch` hides why it failed one level down. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message || error.message : error.message;
+}

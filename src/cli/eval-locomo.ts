@@ -1,0 +1,295 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import {
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  type EngineModel,
+  type RequestId,
+  type Scope,
+  type UserId,
+} from "../core/index.js";
+import { EmbeddedEngineError } from "../engines/embedded-engine-error.js";
+import { ENGINES } from "../engines/engines.js";
+import { UpstreamError } from "../engines/upstream.js";
+import type { KeptMemories } from "../eval/conversation-memories.js";
+import { type EvaluatedConversation, pickQuestions } from "../eval/evaluated-conversation.js";
+import { EvaluationError } from "../eval/evaluation-error.js";
+import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/ingesting.js";
+import { JsonLines } from "../eval/json-lines.js";
+import type { Judge } from "../eval/judge.js";
+import type { MeasuredEngine } from "../eval/measured-engine.js";
+import type { Price } from "../eval/prices.js";
+import { RecordedSearches } from "../eval/recorded-searches.js";
+import { renderReports } from "../eval/report.js";
+import { type RunParts, recordKey, runConversation } from "../eval/run-conversation.js";
+import { beginRun, writeRun } from "../eval/run-file.js";
+import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/run-record.js";
+import { writeTraces } from "../eval/searched-trace.js";
+import { EngineAnswerError } from "../eval/upstream-engine.js";
+import { writeWhole } from "../eval/write-whole.js";
+import { withDeadline } from "../memory/deadline.js";
+import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
+import { MemorySourceError } from "../memory/memory-source.js";
+import { Memstem } from "../service/memstem.js";
+import { openDatabase } from "../store/open-database.js";
+import { SqliteStore } from "../store/sqlite-store.js";
+import { downloadData, readDataFile } from "./eval-data.js";
+import { openMeasuredEngine } from "./eval-engine.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
+import {
+  costModel,
+  describeRun,
+  engineKey,
+  extractionModel,
+  openJudgeOf,
+  ownPrices,
+  THRESHOLD,
+} from "./eval-settings.js";
+import { countO200k } from "./o200k.js";
+import { progressBar } from "./progress-bar.js";
+import { STOPPED, stopSignal } from "./stop-signal.js";
+
+const ALL_FAILED = 3;
+
+const SEARCH_MS = 120_000;
+const WRITE_MS = 600_000;
+
+/**
+ * Runs an evaluation, or goes on with one, and returns the exit code. What there is when it is stopped makes a report too. Throws
+ * `EvaluationError`, `LocomoDataError`.
+ */
+export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
+  const stop = stopSignal();
+  try {
+    if (options.download !== undefined) await downloadData(options.data, options.download, stop.signal);
+    const file = readDataFile(options.data);
+    const conversations = pickQuestions(file.conversations, {
+      conversations: options.conversations ?? null,
+      categories: options.categories,
+      limit: options.limit ?? null,
+    });
+    const wanted = describeRun(options, file.sha256, conversations);
+    const judge = openJudgeOf(options);
+    const prices = ownPrices(options);
+    const run = beginRun(options.out, wanted, options.resume ?? false);
+    return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
+  } catch (error) {
+    throw sayable(error);
+  } finally {
+    stop.end();
+  }
+}
+
+/** One run, with the files that it writes. */
+class LocomoEvaluation {
+  readonly #records: QuestionRecord[];
+  readonly #results: JsonLines<typeof questionRecord>;
+  readonly #searches: RecordedSearches;
+  #run: RunRecord;
+
+  constructor(
+    private readonly options: EvalLocomoOptions,
+    run: RunRecord,
+    private readonly conversations: readonly EvaluatedConversation[],
+    private readonly own: { readonly judge: Judge | null; readonly prices: readonly Price[] | undefined },
+    private readonly signal: AbortSignal,
+  ) {
+    this.#run = run;
+    this.#results = new JsonLines(join(options.out, "results.jsonl"), questionRecord);
+    this.#records = [...this.#results.kept];
+    this.#searches = new RecordedSearches(options.out);
+  }
+
+  async run(print: (line: string) => void): Promise<number> {
+    try {
+      if (this.#left() > 0) {
+        if (this.#records.length > 0) this.#note({ settings: this.#resumed() });
+        await this.#finish();
+      }
+      if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
+    } catch (error) {
+      // Stopped: what there is makes a report, and --resume goes on from it.
+      if (!this.signal.aborted) throw error;
+    } finally {
+      this.#results.close();
+      this.#searches.close();
+    }
+    return this.#report(print);
+  }
+
+  #left(): number {
+    const asked = this.conversations.reduce((sum, { asked }) => sum + asked.length, 0);
+    return asked * this.#run.arms.length - this.#records.length;
+  }
+
+  async #finish(): Promise<void> {
+    const { out } = this.options;
+    const salt = String(this.#run.settings?.["salt"]);
+    const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey() });
+    try {
+      // First, because it takes a moment, and memories may take hours.
+      await engine.check(this.signal);
+      await this.#ask(engine, await this.#search());
+    } finally {
+      await engine.close();
+    }
+  }
+
+  /** Puts into Mem0 what is not there yet, and makes the searches that were not made yet. */
+  async #search(): Promise<ReadonlyMap<string, KeptMemories>> {
+    const { out, k: ks, ingest: how } = this.options;
+    const kept = new Map<string, KeptMemories>();
+    for (const { id } of this.conversations) {
+      const known = findKeptMemories(out, id);
+      if (known !== null) kept.set(id, known);
+    }
+    const model = extractionModel(this.options);
+    const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD, ...(model === null ? {} : { model }) });
+    const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
+    const extract: Extract | null =
+      model === null ? null : (scope, { messages }, signal) => mem0.extract(scope, messages, signal);
+    try {
+      const missing = this.conversations.filter(({ id }) => !kept.has(id));
+      const steps = missing.reduce((sum, { conversation }) => sum + ingestSteps(conversation, how), 0);
+      await withProgress("loading memories", steps, async (step) => {
+        for (const { id, conversation } of missing) {
+          const given = { conversation, how, directory: out };
+          kept.set(id, await ingest(source, scopeOf(id), given, extract, this.signal, step));
+        }
+      });
+      this.#note({
+        conversations: this.#run.conversations.map((conversation) => ({
+          ...conversation,
+          memories: kept.get(conversation.id)?.length ?? conversation.memories,
+        })),
+      });
+      const unsearched = this.conversations.flatMap(({ id, asked }) =>
+        asked.flatMap(({ at }) => ks.filter((k) => this.#searches.find(id, at, k) === undefined)),
+      ).length;
+      await withProgress("searching", unsearched, async (step) => {
+        for (const conversation of this.conversations) {
+          const given = { memories: kept.get(conversation.id) ?? [], ks };
+          await this.#searches.complete(source, scopeOf(conversation.id), conversation, given, this.signal, step);
+        }
+      });
+    } finally {
+      await source.close();
+    }
+    for (const conversation of this.conversations) {
+      const memories = kept.get(conversation.id) ?? [];
+      writeTraces(out, conversation, { memories, searches: this.#searches, ks });
+    }
+    return kept;
+  }
+
+  async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>): Promise<void> {
+    const { arms, warmUpQuestions } = this.#run;
+    const cost = costModel(this.options);
+    const parts: RunParts = {
+      arms,
+      engine,
+      judge: this.own.judge,
+      countTokens: countO200k,
+      openMemstem: (now) => openMemstem(cost, now),
+    };
+    const recorded = new Map(
+      this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
+    );
+    await withProgress("asking", this.#left(), async (step) => {
+      for (const [place, conversation] of this.conversations.entries()) {
+        const { id, asked } = conversation;
+        if (asked.every(({ at }) => arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
+        await runConversation(
+          parts,
+          {
+            conversation,
+            memories: memories.get(id) ?? [],
+            searches: this.#searches,
+            // What an engine needs once: every conversation begins cold, and that is measured.
+            warmUpQuestions: place === 0 ? warmUpQuestions : 0,
+            recorded,
+            onRecord: (record) => {
+              this.#results.append(record);
+              this.#records.push(record);
+              step();
+            },
+          },
+          this.signal,
+        );
+      }
+    });
+  }
+
+  #report(print: (line: string) => void): number {
+    const { out } = this.options;
+    const { html, markdown } = renderReports(
+      this.#run,
+      this.#records,
+      this.own.prices === undefined ? {} : { prices: this.own.prices },
+    );
+    writeWhole(join(out, "report.html"), html);
+    writeWhole(join(out, "report.md"), markdown);
+    // The one table that says it all; the rest is in the files.
+    print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
+    const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
+    if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
+    const unjudged = this.#records.filter(
+      (record) => record.outcome === "answered" && record.judge !== null && record.judge.isCorrect === null,
+    ).length;
+    if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
+    print(`${join(out, "report.html")}, report.md, results.jsonl, run.json`);
+    if (this.#run.finishedAt === null) {
+      print(`Stopped with ${this.#left()} prompts left: the same command with --resume goes on.`);
+      return STOPPED;
+    }
+    return failed > 0 && failed === this.#records.length ? ALL_FAILED : 0;
+  }
+
+  #resumed(): RunRecord["settings"] {
+    const settings = this.#run.settings ?? {};
+    const before = Array.isArray(settings["resumedAt"]) ? settings["resumedAt"] : [];
+    return { ...settings, resumedAt: [...before, new Date().toISOString()] };
+  }
+
+  #note(news: Partial<RunRecord>): void {
+    this.#run = { ...this.#run, ...news };
+    writeRun(this.options.out, this.#run);
+  }
+}
+
+function openMemstem(cost: EngineModel, now: () => number): Memstem {
+  return new Memstem({
+    store: new SqliteStore(openDatabase(":memory:")),
+    source: null,
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
+    engines: ENGINES,
+    countTokens: countO200k,
+    newRequestId: () => randomUUID() as RequestId,
+    now,
+  });
+}
+
+/** Each conversation's memories are a user's of its own. */
+function scopeOf(conversation: string): Scope {
+  return { tenant: "default", userId: conversation as UserId, agentId: null };
+}
+
+async function withProgress(title: string, total: number, work: (step: () => void) => Promise<void>): Promise<void> {
+  if (total === 0) return await work(() => {});
+  const bar = progressBar(title, total);
+  try {
+    await work(() => bar.increment());
+  } finally {
+    bar.stop();
+  }
+}
+
+/** What a person can put right is said in a line. */
+function sayable(error: unknown): unknown {
+  const isSayable =
+    error instanceof MemorySourceError ||
+    error instanceof UpstreamError ||
+    error instanceof EngineAnswerError ||
+    error instanceof EmbeddedEngineError;
+  return isSayable ? new EvaluationError(error.message) : error;
+}

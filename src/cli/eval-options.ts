@@ -1,0 +1,41 @@
+import type { RetentionName } from "../core/retention.js";
+import type { EngineName } from "../engines/engine-adapter.js";
+import type { ArmLayout, ArmPolicy } from "../eval/arms.js";
+import type { Ingest } from "../eval/conversation-memories.js";
+
+/** Options of `memstem eval locomo`. */
+export interface EvalLocomoOptions {
+  readonly data: string;
+  readonly out: string;
+  /** Absent: all. */
+  readonly conversations?: readonly string[];
+  readonly k: readonly number[];
+  readonly layout: readonly ArmLayout[];
+  readonly policies: readonly ArmPolicy[];
+  readonly budgetRatio: number;
+  readonly retention: readonly RetentionName[];
+  /** `simulated`, `embedded`, or an address. */
+  readonly engine: string;
+  readonly model?: string;
+  readonly engineFamily: EngineName;
+  readonly engineSlots: number;
+  readonly context?: number;
+  readonly threads?: number;
+  readonly cost?: string;
+  readonly maxTokens: number;
+  readonly timeoutMs: number;
+  readonly warmUp?: number;
+  /** Whether what the engine says counts as an answer. */
+  readonly scores: boolean;
+  readonly prices?: string;
+  readonly judge?: string;
+  readonly judgeModel?: string;
+  readonly ingest: Ingest;
+  readonly extractUrl?: string;
+  readonly extractModel?: string;
+  readonly categories: readonly number[];
+  readonly limit?: number;
+  readonly seed: number;
+  readonly resume?: boolean;
+  readonly download?: string | true;
+}

@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { cpus, totalmem } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
+import { armsOf } from "../eval/arms.js";
+import type { EvaluatedConversation } from "../eval/evaluated-conversation.js";
+import { EvaluationError } from "../eval/evaluation-error.js";
+import { ingestSteps } from "../eval/ingesting.js";
+import { type Judge, openJudge } from "../eval/judge.js";
+import { type Price, readPrices } from "../eval/prices.js";
+import type { RunRecord } from "../eval/run-record.js";
+import type { ExtractionModel } from "../memory/embedded-store.js";
+import { engineModel } from "./engine-model-setting.js";
+import { describeEngine } from "./eval-engine.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
+import { VERSION } from "./version.js";
+
+/** Of Mem0's searches: what it finds for a question is as many as k says, however far off. */
+export const THRESHOLD = 0;
+
+/** What `run.json` says at the beginning. Throws {@link EvaluationError} where options do not go together. */
+export function describeRun(
+  options: EvalLocomoOptions,
+  sha256: string,
+  conversations: readonly EvaluatedConversation[],
+): RunRecord {
+  const { layout: layouts, k: ks, policies, retention: retentions, budgetRatio, ingest: how } = options;
+  const engine = describeEngine(options);
+  const extraction = extractionModel(options);
+  const [cpu] = cpus();
+  return {
+    memstem: VERSION,
+    node: process.version,
+    mem0: mem0Version(),
+    machine: {
+      platform: `${process.platform} ${process.arch}`,
+      cpu: cpu?.model ?? "unknown",
+      cores: cpus().length,
+      memoryMegabytes: Math.round(totalmem() / 2 ** 20),
+    },
+    startedAt: new Date().toISOString(),
+    finishedAt: null,
+    data: { file: basename(options.data), sha256 },
+    conversations: conversations.map(({ id, conversation, asked }) => ({
+      id,
+      memories: how === "extract" ? 0 : ingestSteps(conversation, how),
+      questions: asked.length,
+    })),
+    engine,
+    judge: judgeOf(options),
+    ingest: how,
+    categories: [...options.categories],
+    limit: options.limit ?? null,
+    seed: options.seed,
+    warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
+    arms: armsOf({ layouts, ks, policies, retentions, budgetRatio }),
+    settings: {
+      threshold: THRESHOLD,
+      scores: options.scores,
+      maxTokens: options.maxTokens,
+      engineFamily: options.engineFamily,
+      engineSlots: options.engineSlots,
+      context: options.context ?? null,
+      threads: options.threads ?? null,
+      cost: costModel(options),
+      extract: extraction === null ? null : { url: extraction.url, model: extraction.model },
+      salt: randomBytes(12).toString("hex"),
+    },
+  };
+}
+
+/** What `--retention auto` goes by. Throws {@link EvaluationError}. */
+export function costModel({ cost, engine }: EvalLocomoOptions): EngineModel {
+  const read = engineModel.safeParse(cost ?? (engine === "embedded" ? "cpu" : DEFAULT_ENGINE_MODEL));
+  if (read.success) return read.data;
+  throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
+}
+
+/** An OpenAI-compatible API that two options name together; null where neither does. */
+function apiOf(
+  names: readonly [url: string, model: string],
+  url: string | undefined,
+  model: string | undefined,
+): { readonly url: string; readonly model: string } | null {
+  if (url === undefined && model === undefined) return null;
+  if (url === undefined) throw new EvaluationError(`${names[0]}: is needed with ${names[1]}`);
+  if (model === undefined) throw new EvaluationError(`${names[1]}: is needed with ${names[0]}`);
+  if (!URL.canParse(url) || !/^https?:/.test(url)) {
+    throw new EvaluationError(`${names[0]}: must be an http or https address as http://127.0.0.1:8000/v1`);
+  }
+  return { url, model };
+}
+
+function judgeOf({
+  judge,
+  judgeModel,
+  scores,
+}: EvalLocomoOptions): { readonly url: string; readonly model: string } | null {
+  const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
+  if (named === null) return null;
+  if (!scores) throw new EvaluationError("--judge: has nothing to judge with --no-scores");
+  // Without what may be a secret in it.
+  const { origin, pathname } = new URL(named.url);
+  return { url: `${origin}${pathname}`, model: named.model };
+}
+
+/** The judge that the options name; null for none. Throws {@link EvaluationError} where they name half of one. */
+export function openJudgeOf(options: EvalLocomoOptions): Judge | null {
+  const { judge: url, judgeModel: model, timeoutMs } = options;
+  if (judgeOf(options) === null || url === undefined || model === undefined) return null;
+  const apiKey = keyOf("OPENAI_API_KEY");
+  return openJudge({ url, model, timeoutMs, ...(apiKey === undefined ? {} : { apiKey }) });
+}
+
+/** What Mem0 extracts with; null where it is not to. Throws {@link EvaluationError} where it is to and nothing is named. */
+export function extractionModel(options: EvalLocomoOptions): ExtractionModel | null {
+  const named = apiOf(["--extract-url", "--extract-model"], options.extractUrl, options.extractModel);
+  if (options.ingest !== "extract") {
+    if (named !== null) throw new EvaluationError("--extract-url: means nothing without --ingest extract");
+    return null;
+  }
+  if (named === null) {
+    const missing = "Mem0 extracts memories with a language model, and none is named";
+    throw new EvaluationError(
+      `--ingest extract: ${missing}: give --extract-url and --extract-model, or take --ingest observations or turns, which need none`,
+    );
+  }
+  return { ...named, apiKey: keyOf("OPENAI_API_KEY") };
+}
+
+/** Prices of the user's own; undefined for those that come with memstem. Throws {@link EvaluationError}. */
+export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[] | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readPrices(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    throw new EvaluationError(`--prices ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The key for the engine, which the environment holds. */
+export function engineKey(): string | undefined {
+  return keyOf("MEMSTEM_UPSTREAM_API_KEY") ?? keyOf("OPENAI_API_KEY");
+}
+
+function keyOf(variable: string): string | undefined {
+  const key = process.env[variable];
+  return key === undefined || key === "" ? undefined : key;
+}
+
+/** Mem0 does not export its version; its `package.json` lies above what it exports. */
+function mem0Version(): string {
+  let directory = dirname(createRequire(import.meta.url).resolve("mem0ai"));
+  for (; dirname(directory) !== directory; directory = dirname(directory)) {
+    try {
+      const manifest: unknown = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
+      const isObject = typeof manifest === "object" && manifest !== null;
+      if (isObject && "name" in manifest && manifest.name === "mem0ai" && "version" in manifest)
+        return String(manifest.version);
+    } catch {
+      // Further up.
+    }
+  }
+  return "unknown";
+}

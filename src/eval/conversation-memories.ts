@@ -1,0 +1,56 @@
+import { z } from "zod";
+import type { LocomoConversation } from "./locomo-data.js";
+
+/** What is put into Mem0: extracted facts, what was said, or what Mem0's language model makes of what was said. */
+export const INGESTS = ["observations", "turns", "extract"] as const;
+export type Ingest = (typeof INGESTS)[number];
+
+/** A conversation's memories as Mem0 holds them, in the order in which they were added; their places are their numbers. */
+export const keptMemories = z.array(
+  z.strictObject({ id: z.string(), text: z.string(), evidence: z.array(z.string()) }),
+);
+export type KeptMemories = z.output<typeof keptMemories>;
+
+/** A text to keep as a memory, with the dialogue turns that say it. */
+export interface GivenMemory {
+  readonly text: string;
+  readonly evidence: readonly string[];
+}
+
+/** What there is to keep as it is, in the order in which it was said. */
+export function givenMemories(conversation: LocomoConversation, ingest: "observations" | "turns"): GivenMemory[] {
+  if (ingest === "observations") return conversation.observations.map(({ text, evidence }) => ({ text, evidence }));
+  return conversation.turns
+    .filter(({ text }) => text.trim() !== "")
+    .map((turn) => ({ text: spoken(turn), evidence: [turn.id] }));
+}
+
+/** Turns that are given to Mem0's language model at once. */
+const TURNS_AT_ONCE = 2;
+
+/** A stretch of a conversation. What is extracted from it counts as evidenced by all of its turns. */
+export interface DialoguePiece {
+  readonly messages: readonly { readonly role: "user"; readonly content: string }[];
+  readonly evidence: readonly string[];
+}
+
+/** The conversation in pieces of two turns of the same session, as Mem0's own evaluation gives it. */
+export function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
+  const pieces: DialoguePiece[] = [];
+  for (const session of new Set(turns.map((turn) => turn.session))) {
+    const said = turns.filter((turn) => turn.session === session && turn.text.trim() !== "");
+    for (let at = 0; at < said.length; at += TURNS_AT_ONCE) {
+      const piece = said.slice(at, at + TURNS_AT_ONCE);
+      pieces.push({
+        messages: piece.map((turn) => ({ role: "user", content: spoken(turn) })),
+        evidence: piece.map(({ id }) => id),
+      });
+    }
+  }
+  return pieces;
+}
+
+/** With the day, which answers "when" and which the text itself does not hold. */
+function spoken({ speaker, sessionTime, text }: LocomoConversation["turns"][number]): string {
+  return `${speaker}${sessionTime === "" ? "" : ` (${sessionTime})`}: ${text}`;
+}

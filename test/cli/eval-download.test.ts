@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-process.js";
+
+/** As many conversations and questions as LoCoMo's published file has; what they say is made up. */
+function published(): string {
+  const counts = [199, 199, 199, 199, 199, 199, 198, 198, 198, 198];
+  const conversations = counts.map((questions, n) => ({
+    sample_id: `conv-${n}`,
+    conversation: { session_1_date_time: "May", session_1: [{ speaker: "Ana", dia_id: "D1:1", text: "I keep bees." }] },
+    observation: { session_1_observation: { Ana: [["Ana keeps bees.", "D1:1"]] } },
+    qa: Array.from({ length: questions }, (_, at) => ({
+      question: `What does Ana keep, ${at}?`,
+      answer: "Bees",
+      category: 4,
+      evidence: ["D1:1"],
+    })),
+  }));
+  return JSON.stringify(conversations);
+}
+
+describe("memstem eval locomo --download", () => {
+  const memstem = commands();
+  let server: Server;
+  let asked = 0;
+  let answer: { readonly status: number; readonly body: string };
+
+  beforeEach(async () => {
+    asked = 0;
+    server = createServer((_request, response) => {
+      asked++;
+      response.writeHead(answer.status).end(answer.body);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  afterEach(() => new Promise((done) => server.close(done)));
+
+  const data = () => join(memstem.root, "data", "locomo10.json");
+  const command = (...more: string[]) => {
+    const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/locomo10.json`;
+    const which = ["--conversations", "conv-3", "--limit", "1", "--k", "1", "--policies", "readme"];
+    const files = ["--data", data(), "--out", join(memstem.root, "out")];
+    return ["eval", "locomo", ...files, "--download", from, ...which, ...more];
+  };
+
+  it("fetches the published file once, and runs on it", async () => {
+    answer = { status: 200, body: published() };
+    expect(await memstem.run(command())).toMatchObject({ code: 0 });
+    expect(readFileSync(data(), "utf8")).toBe(answer.body);
+    expect(writtenRun(join(memstem.root, "out")).records).toHaveLength(1);
+    expect(await memstem.run(command("--resume"))).toMatchObject({ code: 0 });
+    expect(asked).toBe(1);
+  });
+
+  it.each([
+    ["a file that ends early", 200, published().slice(0, 1_000), /is no JSON/],
+    [
+      "fewer conversations",
+      200,
+      JSON.stringify(JSON.parse(published()).slice(1)),
+      /is not the published file: it has 9 conversations and 1787 questions, which should be 10 and 1986/,
+    ],
+    ["something else", 200, '{"message":"hello"}', /not a LoCoMo file/],
+    ["a page that is not there", 404, "nothing", /cannot download .*: it answered with status 404/],
+  ])("refuses %s, and writes nothing", async (_what, status, body, says) => {
+    answer = { status, body };
+    const { code, stdout, stderr } = await memstem.run(command());
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(says);
+    expect(existsSync(join(memstem.root, "data")) ? readdirSync(join(memstem.root, "data")) : []).toEqual([]);
+    expect(existsSync(join(memstem.root, "out"))).toBe(false);
+  });
+});

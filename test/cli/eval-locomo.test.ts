@@ -1,0 +1,286 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
+import { ORDERING_POLICIES } from "../../src/core/index.js";
+import { readTrace } from "../../src/eval/recorded-trace.js";
+import { replayTrace } from "../../src/eval/replay-trace.js";
+import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../../src/eval/run-record.js";
+import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
+import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-process.js";
+import { seededNumbers } from "./seeded-numbers.js";
+
+const SEED = 20_261_121;
+const ROUNDS = 6;
+const tokens = { encode: encodeO200k, countTokens: countO200k };
+
+/** One arm's records, all of them answered. */
+function answersOf(records: readonly QuestionRecord[], arm: EvalArm): AnsweredQuestion[] {
+  return records
+    .filter((record) => record.arm === arm.id)
+    .map((record) => {
+      if (record.outcome === "failed") throw new Error(`${arm.id}, question ${record.question}: ${record.message}`);
+      return record;
+    });
+}
+
+describe("memstem eval locomo, simulated", () => {
+  const memstem = commands();
+  const out = (name = "out") => join(memstem.root, name);
+  const command = (directory: string, ...args: string[]) => [
+    "eval",
+    "locomo",
+    "--data",
+    SAMPLE,
+    "--out",
+    directory,
+    ...args,
+  ];
+
+  it("costs what replaying its own searches costs, to the token, in every arm", async () => {
+    const args = ["--k", "5,20", "--layout", "single,conversation", "--retention", "keep,ephemeral,auto"];
+    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toContain(join(out(), "report.html"));
+    const { run, records } = writtenRun(out());
+    expect(run.finishedAt).not.toBeNull();
+    expect(run.conversations).toEqual([{ id: "sample-1", memories: 59, questions: 27 }]);
+    // For each k: five single arms; as a conversation Mem0's README's once, and four policies with each retention.
+    expect(run.arms).toHaveLength(2 * (5 + 1 + 4 * 3));
+    expect(new Set(records.map(({ question }) => question)).size).toBe(27);
+    for (const arm of run.arms) {
+      const answers = answersOf(records, arm);
+      expect(answers.map(({ question }) => question)).toEqual(
+        [...answers.map(({ question }) => question)].sort((a, b) => a - b),
+      );
+      if (arm.policy === "readme") continue;
+      const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", `sample-1-k${arm.k}.json`), "utf8")));
+      const replayed = replayTrace(trace, new BlockHashCache(), tokens, {
+        k: arm.k,
+        policy: ORDERING_POLICIES[arm.policy],
+        budgetRatio: arm.budgetRatio,
+        layout: arm.layout,
+        retention: arm.retention ?? undefined,
+        reports: true,
+      });
+      const counts = ({
+        promptTokens,
+        cachedTokens,
+        expectedCachedTokens,
+      }: Pick<AnsweredQuestion, "promptTokens" | "cachedTokens" | "expectedCachedTokens">) => ({
+        promptTokens,
+        cachedTokens,
+        expectedCachedTokens,
+      });
+      expect(answers.map(counts), arm.id).toEqual(replayed.requests.map(counts));
+      const sum = (field: "retrievedTokens" | "memoryTokens" | "evidence" | "evidenceInPrompt") =>
+        answers.reduce((total, answer) => total + answer[field], 0);
+      for (const field of ["retrievedTokens", "memoryTokens", "evidence", "evidenceInPrompt"] as const) {
+        expect(sum(field), `${arm.id}, ${field}`).toBe(replayed.totals[field]);
+      }
+    }
+  });
+
+  it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
+    expect(await memstem.run(command(out(), "--k", "20", "--limit", "6"))).toMatchObject({ code: 0 });
+    const { run, records } = writtenRun(out());
+    const rounds = run.arms.map((_, n) => records.slice(n * run.arms.length, (n + 1) * run.arms.length));
+    for (const [n, round] of rounds.entries()) {
+      expect(new Set(round.map(({ question }) => question)).size).toBe(1);
+      expect(round[0]?.arm).toBe(run.arms[n % run.arms.length]?.id);
+      const retrieved = round.map((record) => record.outcome === "answered" && record.retrievedTokens);
+      expect(new Set(retrieved).size).toBe(1);
+    }
+    let references = 0;
+    for (const arm of run.arms) {
+      for (const answer of answersOf(records, arm)) {
+        expect(answer).toMatchObject({
+          ttftMs: null,
+          answer: null,
+          f1: null,
+          bleu1: null,
+          judge: null,
+          isWarmUp: false,
+        });
+        expect(answer.gold).toEqual(expect.any(String));
+        expect(answer.referencesResolved).toBe(answer.references);
+        references += answer.references;
+      }
+    }
+    expect(references).toBeGreaterThan(0);
+  });
+
+  it("gives the same figures where it was killed, whenever that was, and went on", async () => {
+    const args = [
+      "--k",
+      "5,20",
+      "--layout",
+      "single,conversation",
+      "--policies",
+      "readme,prefix-exact,carry-over",
+      "--retention",
+      "keep,auto",
+    ];
+    expect(await memstem.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
+    const whole = untimed(out("whole"));
+    const random = seededNumbers(SEED);
+    const results = join(out("killed"), "results.jsonl");
+    const searches = join(out("killed"), "searches.jsonl");
+    const killed: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const begun = memstem.begin(command(out("killed"), ...args, ...(round === 0 ? [] : ["--resume"])));
+      const so = { results: linesOf(results).length, searches: linesOf(searches).length };
+      // First while memories are loaded, then among the searches, then among the answers.
+      const isThere = [
+        () => existsSync(join(out("killed"), "mem0", "vectors.db")),
+        () => linesOf(searches).length > so.searches + Math.floor(random() * 10),
+      ][round];
+      const wanted = so.results + 1 + Math.floor(random() * 40);
+      const ended = begun.ended.then(() => true);
+      await vi.waitUntil(
+        async () => (isThere ?? (() => linesOf(results).length >= wanted))() || (await Promise.race([ended, false])),
+        { timeout: 60_000, interval: 1 },
+      );
+      begun.kill("SIGKILL");
+      expect((await begun.ended).signal).toBe("SIGKILL");
+      killed.push(linesOf(results).length);
+      // As a machine that goes down leaves it.
+      if (existsSync(results)) appendFileSync(results, '{"arm":"single k=5 readme","conversa');
+    }
+    expect(killed.at(-1)).toBeGreaterThan(0);
+    expect(killed.at(-1)).toBeLessThan(whole.length);
+    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0, stderr: "" });
+    expect(untimed(out("killed"))).toEqual(whole);
+    const { run } = writtenRun(out("killed"));
+    expect(run.finishedAt).not.toBeNull();
+    expect(run.settings?.["resumedAt"]).toEqual(expect.arrayContaining([expect.any(String)]));
+    // Once more changes nothing.
+    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(untimed(out("killed"))).toEqual(whole);
+    expect(writtenRun(out("killed")).run).toEqual(run);
+  }, 300_000);
+
+  it("stops at Ctrl-C with a report of what there is, and goes on from it", async () => {
+    const args = ["--k", "20", "--layout", "single,conversation"];
+    const begun = memstem.begin(command(out(), ...args));
+    await vi.waitUntil(() => linesOf(join(out(), "results.jsonl")).length > 10, { timeout: 60_000, interval: 1 });
+    begun.kill("SIGINT");
+    const { code, stdout, stderr } = await begun.ended;
+    expect(code).toBe(130);
+    expect(stderr).toContain("stopping; once more to stop at once");
+    expect(stdout).toMatch(/Stopped with \d+ prompts left: the same command with --resume goes on\./);
+    for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
+    expect(writtenRun(out()).run.finishedAt).toBeNull();
+    expect(await memstem.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(writtenRun(out()).records).toHaveLength(27 * (5 + 5));
+  });
+
+  it("keeps every dialogue turn as a memory where asked to, each its own evidence", async () => {
+    const args = ["--ingest", "turns", "--k", "10", "--policies", "prefix-exact", "--limit", "3", "--categories", "4"];
+    expect(await memstem.run(command(out(), ...args))).toMatchObject({ code: 0 });
+    const { run, records } = writtenRun(out());
+    expect(records).toHaveLength(3);
+    expect(records.every(({ category }) => category === 4)).toBe(true);
+    const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", "sample-1-k10.json"), "utf8")));
+    expect(trace.memories).toHaveLength(run.conversations[0]?.memories ?? 0);
+    expect(trace.memories[0]?.evidence).toEqual(["D1:1"]);
+    expect(trace.memories[0]?.memory).toMatch(/^\w+ \(.+\): /);
+  });
+
+  it("refuses to go on with other settings or other data, and names what differs", async () => {
+    const data = join(memstem.root, "data.json");
+    writeFileSync(data, readFileSync(SAMPLE));
+    const of = (...args: string[]) => [
+      "eval",
+      "locomo",
+      "--data",
+      data,
+      "--out",
+      out(),
+      "--limit",
+      "2",
+      "--policies",
+      "readme",
+      ...args,
+    ];
+    expect(await memstem.run(of("--k", "5"))).toMatchObject({ code: 0 });
+    const before = readdirSync(out()).map((name) => [name, linesOf(join(out(), "results.jsonl"))]);
+    const other = await memstem.run(of("--k", "7", "--seed", "2", "--resume"));
+    expect(other).toMatchObject({ code: 1, stdout: "" });
+    expect(other.stderr).toMatch(
+      /^memstem: --resume: .* was begun with other settings.*: .*seed was 1 and is now 2; arms was \["single k=5 readme"\] and is now \["single k=7 readme"\]\n$/,
+    );
+    appendFileSync(data, " ");
+    const changed = await memstem.run(of("--k", "5", "--resume"));
+    expect(changed).toMatchObject({ code: 1, stdout: "" });
+    expect(changed.stderr).toMatch(/data\.sha256 was "[0-9a-f]{64}" and is now "[0-9a-f]{64}"\n$/);
+    expect(readdirSync(out()).map((name) => [name, linesOf(join(out(), "results.jsonl"))])).toEqual(before);
+  });
+
+  it.each([
+    ["a file that is not there", ["--data", "missing.json"], /cannot read missing\.json/],
+    ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
+    ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
+    [
+      "an engine that is none",
+      ["--engine", "gpu"],
+      /--engine: must be simulated, embedded, or an http or https address/,
+    ],
+    [
+      "an engine without its model",
+      ["--engine", "http://127.0.0.1:9/v1"],
+      /--model: is needed for an engine behind an address/,
+    ],
+    ["an embedded engine without a model", ["--engine", "embedded"], /--model: is needed for --engine embedded/],
+    [
+      "a model that is not there",
+      ["--engine", "embedded", "--model", "none.gguf"],
+      /--model none\.gguf: there is no such file/,
+    ],
+    ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
+    [
+      "extraction without a model",
+      ["--ingest", "extract"],
+      /--ingest extract: .*give --extract-url and --extract-model/,
+    ],
+    [
+      "a model that nothing extracts with",
+      ["--extract-url", "http://h/v1", "--extract-model", "m"],
+      /means nothing without --ingest extract/,
+    ],
+    ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
+    [
+      "nothing to judge",
+      ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"],
+      /nothing to judge with --no-scores/,
+    ],
+    ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
+    [
+      "an engine that does not answer",
+      ["--engine", "http://127.0.0.1:9/v1", "--model", "m", "--limit", "1", "--k", "1"],
+      /could not be reached: ECONNREFUSED/,
+    ],
+  ])("refuses %s in one line", async (_what, args, says) => {
+    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
+    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(says);
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+  });
+
+  it("writes into no directory that holds something, and goes on with nothing that is no run", async () => {
+    mkdirSync(out());
+    writeFileSync(join(out(), "mine.txt"), "mine");
+    const full = await memstem.run(command(out()));
+    expect(full).toMatchObject({ code: 1, stdout: "" });
+    expect(full.stderr).toMatch(
+      /^memstem: --out .*: is not empty; give another directory, or --resume to go on with the run in it\n$/,
+    );
+    const none = await memstem.run(command(out(), "--resume"));
+    expect(none).toMatchObject({ code: 1, stdout: "" });
+    expect(none.stderr).toMatch(/^memstem: cannot read .*run\.json/);
+    expect(readdirSync(out())).toEqual(["mine.txt"]);
+  });
+});
