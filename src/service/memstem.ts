@@ -360,17 +360,19 @@ export class Memstem {
     this.parts.store.close();
   }
 
-  /** Does a user's job in its turn, and gives its result back once all that it committed is stored. */
-  async #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
-    const { result, settled } = await this.#queues.run(userId, job);
-    try {
-      await settled;
-    } catch (error) {
-      // Memory holds what the database does not.
-      this.#scopes.clear();
-      throw error;
-    }
-    return result;
+  /** Does a user's job in its turn. It is done, and the next one's turn comes, when all that it committed is stored. */
+  #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
+    return this.#run(userId, async () => {
+      const { result, settled } = await job();
+      try {
+        await settled;
+      } catch (error) {
+        // Memory holds what the database does not.
+        this.#scopes.clear();
+        throw error;
+      }
+      return result;
+    });
   }
 
   /** To be called in one go with the commit, so that it is that commit's end which is waited for. */
