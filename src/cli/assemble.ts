@@ -18,6 +18,7 @@ import { StoredApiKeys } from "../store/api-keys.js";
 import type { OpenDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { namingFaults } from "../store/store-faults.js";
+import { ThreadedCheckpoints } from "../store/threaded-checkpoints.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
@@ -55,7 +56,7 @@ function assembleOn(
   inside: Inside | null,
 ): Memstem {
   return new Memstem({
-    store: namingFaults(new SqliteStore(database)),
+    store: namingFaults(new SqliteStore(database, new ThreadedCheckpoints(database.sqlite))),
     source,
     defaults: {
       policy: settings.policy,

@@ -23,7 +23,11 @@ export class CommitGroup {
   readonly #keep: Database.Statement;
   readonly #undo: Database.Statement;
 
-  constructor(private readonly sqlite: Database.Database) {
+  /** @param onStored called after each transaction */
+  constructor(
+    private readonly sqlite: Database.Database,
+    private readonly onStored: () => void = () => {},
+  ) {
     this.#begin = sqlite.prepare("begin immediate");
     this.#end = sqlite.prepare("commit");
     this.#save = sqlite.prepare("savepoint one_commit");
@@ -66,6 +70,7 @@ export class CommitGroup {
     this.#open = null;
     clearImmediate(group.timer);
     group.resolve();
+    this.onStored();
   }
 
   /** Resolves when all that was committed so far is stored. */

@@ -48,6 +48,7 @@ import {
   type Store,
   type StoredVersion,
 } from "./store.js";
+import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { keyOf, writeChanges } from "./write-changes.js";
 
 /** SQLite allows 32,766 parameters in one statement; well below it. */
@@ -71,10 +72,14 @@ export class SqliteStore implements Store {
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
   #erasing: NodeJS.Timeout | undefined;
 
-  constructor(private readonly database: OpenDatabase) {
+  constructor(
+    private readonly database: OpenDatabase,
+    /** Who keeps the log short; null: SQLite itself, while everything else waits. */
+    private readonly checkpoints: ThreadedCheckpoints | null = null,
+  ) {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
-    this.#group = new CommitGroup(database.sqlite);
+    this.#group = new CommitGroup(database.sqlite, () => checkpoints?.committed());
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
   }
 
@@ -354,6 +359,7 @@ export class SqliteStore implements Store {
   close(): void {
     this.#group.flush();
     clearTimeout(this.#erasing);
+    this.checkpoints?.close();
     this.database.sqlite.close();
   }
 
