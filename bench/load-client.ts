@@ -34,6 +34,11 @@ export class LoadConnection {
     this.#socket.on("close", () => this.#fail?.(new Error("the connection was closed")));
   }
 
+  /** The service closes connections that nothing comes on. */
+  get isClosed(): boolean {
+    return this.#socket.destroyed;
+  }
+
   send(body: Buffer): Promise<Served> {
     return new Promise((resolve, reject) => {
       this.#done = resolve;

@@ -77,7 +77,7 @@ const statuses = new Map<number, number>();
 const step = Math.ceil(composes / 10);
 let windowStart = performance.now();
 let cpu = service.cpuMs();
-let slowest = Number.POSITIVE_INFINITY;
+const began = performance.now();
 await Promise.all(
   open.map(async (connection) => {
     for (const body of requests) {
@@ -88,7 +88,6 @@ await Promise.all(
       const rate = waits.length / ((performance.now() - windowStart) / 1_000);
       const each = (service.cpuMs() - cpu) / waits.length;
       cpu = service.cpuMs();
-      slowest = Math.min(slowest, rate);
       console.log(
         `| ${done} | ${rate.toFixed(0)} | ${each.toFixed(2)} | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.99).toFixed(1)} | ${service.rssMiB().toFixed(0)} | ${databaseMB().toFixed(0)} |`,
       );
@@ -97,8 +96,57 @@ await Promise.all(
     }
   }),
 );
+const seconds = (performance.now() - began) / 1_000;
 for (const connection of open) connection.close();
 console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${times}`).join(", ")}`);
+
+/** Sends at a steady rate, whatever comes back; waits count from when each was due. */
+async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer>) {
+  const free: LoadConnection[] = [];
+  const under = new Set<Promise<void>>();
+  const accepted: number[] = [];
+  let refused = 0;
+  let hasRetryAfter = true;
+  const start = performance.now();
+  for (let n = 0; n < perSecond * seconds; n++) {
+    const due = start + (n / perSecond) * 1_000;
+    while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
+    const body = bodies.next().value as Buffer;
+    let connection = free.pop();
+    while (connection?.isClosed) connection = free.pop();
+    connection ??= new LoadConnection(service.port, "/compose");
+    const used = connection;
+    const sent = used.send(body).then(({ status, retryAfter }) => {
+      free.push(used);
+      if (status === 200) accepted.push(performance.now() - due);
+      else {
+        refused++;
+        hasRetryAfter &&= status === 503 && retryAfter !== null;
+      }
+    });
+    under.add(sent);
+    void sent.then(() => under.delete(sent));
+  }
+  await Promise.all(under);
+  for (const connection of free) connection.close();
+  const rate = accepted.length / ((performance.now() - start) / 1_000);
+  return [
+    perSecond.toFixed(0),
+    rate.toFixed(0),
+    `${((100 * refused) / (refused + accepted.length)).toFixed(1)} %`,
+    quantile(accepted, 0.5).toFixed(1),
+    quantile(accepted, 0.99).toFixed(1),
+    hasRetryAfter ? "yes" : "no",
+  ];
+}
+
+const sustained = composes / seconds;
+console.log("\n| sent per s | served per s | turned away | p50, ms | p99, ms | with 503 and Retry-After |");
+console.log("| --: | --: | --: | --: | --: | --: |");
+for (const share of [0.5, 0.9, 2]) {
+  const many = loadRequests(traces, { users, composes: sustained * share * 20 + 1, k, active });
+  console.log(`| ${(await steadily(sustained * share, 20, many)).join(" | ")} |`);
+}
 await service.stop();
 const again = await startService();
 console.log(`started again on ${databaseMB().toFixed(0)} MB: ready after ${again.readyMs.toFixed(0)} ms`);

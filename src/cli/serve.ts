@@ -53,6 +53,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     corsOrigins: settings.corsOrigins ?? [],
     keyLimits: keyLimitsOf(settings),
     maxPending: settings.maxPending,
+    maxLagMs: settings.maxLagMs,
     isStopping: () => isStopping,
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,

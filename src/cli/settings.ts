@@ -161,6 +161,11 @@ const SETTINGS = {
     "requests in work at once, of everybody; more are turned away",
     wholeNumber(1, 1_000_000).default(1_024),
   ),
+  maxLagMs: setting(
+    "MEMSTEM_MAX_LAG_MS",
+    "milliseconds that requests which came together may take before the rest of them is turned away",
+    wholeNumber(1, 600_000).default(150),
+  ),
   corsOrigins: setting(
     "MEMSTEM_CORS_ORIGINS",
     "other sites whose pages may call, as https://app.example.org, with commas between; default: none",

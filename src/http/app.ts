@@ -16,6 +16,7 @@ import * as wire from "./contracts.js";
 import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
+import { limitLag } from "./lag.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
@@ -42,6 +43,8 @@ export interface HttpParts {
   readonly keyLimits: KeyLimits;
   /** Most requests in work at once. */
   readonly maxPending: number;
+  /** Milliseconds that requests which came together may take before the rest of them is turned away. */
+  readonly maxLagMs: number;
   /** Whether the service is on its way to its end: it finishes what it has, and takes no more. */
   readonly isStopping: () => boolean;
   /** The engine that chats are sent on to; null for none. */
@@ -95,6 +98,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
+  app.use(limitLag({ maxLagMs: parts.maxLagMs, clock: parts.clock, onRefused }));
   app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];

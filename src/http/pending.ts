@@ -5,7 +5,7 @@ import { isOpenAiPath } from "./openai-problem.js";
 import { type OnRefused, refuseForNow } from "./refusal.js";
 
 /** What an operator looks at when there is too much to do. */
-const ALWAYS_ANSWERED = new Set(["/healthz", "/metrics"]);
+export const ALWAYS_ANSWERED = new Set(["/healthz", "/metrics"]);
 
 /** How much is being done, and whether more may come. */
 export interface PendingParts {

@@ -12,6 +12,7 @@ export type RefusalReason =
   | "concurrency"
   | "user_queue"
   | "pending"
+  | "lag"
   | "stopping";
 
 /** Is told of every refusal. */

@@ -49,7 +49,7 @@ import {
   type StoredVersion,
 } from "./store.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
-import { keyOf, writeChanges } from "./write-changes.js";
+import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
@@ -60,6 +60,7 @@ const ERASE_AGAIN_MS = 1_000;
 /** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
 const REQUESTS_LOOKED_AT = 32;
 
+const SCOPE_ID = "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
 const LAST_REQUESTS =
   "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
 
@@ -68,6 +69,8 @@ export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
+  /** Several times with every compose. */
+  readonly #scopeId: Database.Statement<[ScopeKey], number>;
   /** With every compose, and only as far as it is looked at: past the query builder. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
   #erasing: NodeJS.Timeout | undefined;
@@ -80,6 +83,7 @@ export class SqliteStore implements Store {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite, () => checkpoints?.committed());
+    this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
   }
 
@@ -364,7 +368,7 @@ export class SqliteStore implements Store {
   }
 
   #idOf(scope: Scope): number | null {
-    return this.#statements.user.get(keyOf(scope))?.scopeId ?? null;
+    return this.#scopeId.get(keyOf(scope)) ?? null;
   }
 
   /** A commit by itself: stored when this returns. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
+import type { UserId } from "../../src/core/index.js";
 import { openAiProblemSchema } from "../../src/http/openai-problem.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { callerOf, sendWith } from "./callers.js";
@@ -196,6 +197,45 @@ describe("a service with as much in work as it may have", () => {
     source().letGo();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await app.send("POST", "/compose", compose("cy"))).status).toBe(200);
+  });
+});
+
+describe("more requests at once than can be served in time", () => {
+  const app = servedApp({ environment: { MEMSTEM_MAX_LAG_MS: "1" } });
+
+  it("are turned away, those that are served are kept, and the service still says how it is", async () => {
+    const { port } = new URL(app.base);
+    const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
+    const sockets = await Promise.all(
+      asked.map(async () => {
+        const socket = connect(Number(port), "127.0.0.1");
+        // Once it was answered it is taken up; else the service would take up one after the other.
+        socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        await once(socket, "data");
+        return socket;
+      }),
+    );
+    // All in one go, so that the service finds them together.
+    const answers = asked.map(async (user, n) => {
+      const socket = sockets[n] as Socket;
+      const body = JSON.stringify(compose(user));
+      socket.write(
+        `POST /compose HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+          `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+      return Buffer.concat(await socket.toArray()).toString();
+    });
+    const statuses = (await Promise.all(answers)).map((answer) => answer.slice(9, 12));
+    expect(new Set(statuses)).toEqual(new Set(["200", "503"]));
+    for (const answer of (await Promise.all(answers)).filter((_, n) => statuses[n] === "503")) {
+      expect(answer).toMatch(/\r\nretry-after: 1\r\n/i);
+      expect(answer).toContain("MEMSTEM_MAX_LAG_MS");
+    }
+    const stored = asked.map((user) => app.memstem.describeIndex(user as UserId, null, 1).counts.requests);
+    expect(stored).toEqual(statuses.map((status) => (status === "200" ? 1 : 0)));
+    expect((await app.send("GET", "/healthz")).status).toBe(200);
+    const away = statuses.filter((status) => status === "503").length;
+    expect((await app.send("GET", "/metrics")).text).toContain(`memstem_refused_requests_total{reason="lag"} ${away}`);
   });
 });
 

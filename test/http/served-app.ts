@@ -68,6 +68,7 @@ export async function startApp(
     corsOrigins: settings.corsOrigins ?? [],
     keyLimits: keyLimitsOf(settings),
     maxPending: settings.maxPending,
+    maxLagMs: settings.maxLagMs,
     isStopping: () => false,
     chat: openChatEngine(settings),
     version: "1.2.3",

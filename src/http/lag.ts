@@ -1,0 +1,35 @@
+import type { MiddlewareHandler } from "hono";
+import type { HttpEnvironment } from "./environment.js";
+import { ALWAYS_ANSWERED } from "./pending.js";
+import { type OnRefused, refuseForNow } from "./refusal.js";
+
+/** How far behind the service may fall. */
+export interface LagParts {
+  /** Milliseconds that the requests which came together may take, up to the one that is turned away. */
+  readonly maxLagMs: number;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+  readonly onRefused: OnRefused;
+}
+
+/**
+ * Turns requests away with 503 when more come than can be served. What comes while others are served is taken up together, one after the
+ * other, and answered at the end: the longer that takes, the more come meanwhile. So the rest of those that came together is turned away
+ * once those before took `maxLagMs`, which costs a fraction of serving them.
+ */
+export function limitLag({ maxLagMs, clock, onRefused }: LagParts): MiddlewareHandler<HttpEnvironment> {
+  let began: number | null = null;
+  const end = () => {
+    began = null;
+  };
+  return async function limitLag(c, next) {
+    if (began === null) {
+      began = clock();
+      setImmediate(end);
+    } else if (clock() - began > maxLagMs && !ALWAYS_ANSWERED.has(c.req.path)) {
+      onRefused("lag");
+      return refuseForNow(c, 503, "more requests come than can be served: MEMSTEM_MAX_LAG_MS");
+    }
+    return next();
+  };
+}
