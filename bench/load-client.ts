@@ -8,6 +8,9 @@ export interface Served {
   readonly retryAfter: string | null;
 }
 
+/** Node's own limit for connections that nothing comes on is 5 s. */
+const STALE_MS = 2_000;
+
 /**
  * A connection that is kept, with one request under way at a time. Reads no more of HTTP than the service writes (a length, no chunks),
  * so that the client leaves the machine to the service.
@@ -18,7 +21,7 @@ export class LoadConnection {
   #received: Buffer[] = [];
   #expected: { status: number; bytes: number; retryAfter: string | null } | null = null;
   #length = 0;
-  #sent = 0;
+  #sent = performance.now();
   #done: ((served: Served) => void) | null = null;
   #fail: ((error: Error) => void) | null = null;
 
@@ -34,9 +37,9 @@ export class LoadConnection {
     this.#socket.on("close", () => this.#fail?.(new Error("the connection was closed")));
   }
 
-  /** The service closes connections that nothing comes on. */
-  get isClosed(): boolean {
-    return this.#socket.destroyed;
+  /** Whether it was not used for so long that the service may be closing it now. */
+  get isStale(): boolean {
+    return this.#socket.destroyed || performance.now() - this.#sent > STALE_MS;
   }
 
   send(body: Buffer): Promise<Served> {

@@ -113,7 +113,10 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
     const body = bodies.next().value as Buffer;
     let connection = free.pop();
-    while (connection?.isClosed) connection = free.pop();
+    while (connection?.isStale) {
+      connection.close();
+      connection = free.pop();
+    }
     connection ??= new LoadConnection(service.port, "/compose");
     const used = connection;
     const sent = used.send(body).then(({ status, retryAfter }) => {
