@@ -347,7 +347,7 @@ export class Memstem {
 
   /** Does a user's job in its turn, and gives its result back once all that it committed is stored. */
   async #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
-    const { result, settled } = await this.#queues.run(userId, job);
+    const { result, settled } = await this.#run(userId, job);
     try {
       await settled;
     } catch (error) {
