@@ -15,6 +15,7 @@ import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
 import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
+import { exportResult, writeExport } from "./export-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
@@ -176,6 +177,17 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
       const index = c.get("memstem").describeIndex(c.req.valid("param").user_id, agent_id, limit);
       return c.json(wire.writeIndex(index), 200);
     },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/users/{user_id}/export",
+      summary: "Everything held on a user",
+      request: { params: wire.userPath },
+      responses: responses(exportResult),
+    }),
+    async (c) =>
+      c.json(writeExport(await c.get("memstem").exportUser(c.req.valid("param").user_id, c.req.raw.signal)), 200),
   );
   app.openapi(
     createRoute({

@@ -28,6 +28,7 @@ import { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
+import { exportUser, type UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
 import { forgetIn } from "./forgetting.js";
 import { linkedSignal } from "./linked-signal.js";
@@ -328,6 +329,16 @@ export class Memstem {
       if (this.parts.source?.owned)
         await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
       return { userId, scopes };
+    });
+  }
+
+  /** Everything held on a user, with every agent. Rejects with {@link MemorySourceError} where the source that memstem keeps fails. */
+  exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
+    const { store, source } = this.parts;
+    this.#refuseIfBusy(userId);
+    return this.#run(userId, async () => {
+      await store.settled;
+      return this.#untilClosing(signal, (stop) => exportUser(store, source, this.tenant.name, userId, stop));
     });
   }
 

@@ -37,6 +37,7 @@ import { prepareStatements, type Statements } from "./statements.js";
 import {
   type AnsweredRequest,
   type ComposeRecord,
+  type ExportedUser,
   type ForgetRecord,
   type LoadedScope,
   type Observation,
@@ -47,6 +48,7 @@ import {
   type Store,
   type StoredVersion,
 } from "./store.js";
+import { readUserExport } from "./user-export.js";
 import { keyOf, writeChanges } from "./write-changes.js";
 
 /** SQLite allows 32,766 parameters in one statement; well below it. */
@@ -310,6 +312,10 @@ export class SqliteStore implements Store {
     })();
     this.#truncateLog();
     return scopes;
+  }
+
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser> {
+    return readUserExport(this.database, tenant, userId, pause);
   }
 
   ping(): void {

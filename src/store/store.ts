@@ -111,6 +111,26 @@ export interface ForgetRecord {
   readonly at: number;
 }
 
+/** A row as it is exported: column names, values with JSON taken apart. */
+export type ExportedRow = Readonly<Record<string, unknown>>;
+
+/** Everything kept in one scope. */
+export interface ExportedScope {
+  /** Null: no agent. */
+  readonly agentId: string | null;
+  /** The scope's own counters and when it was created. */
+  readonly scope: ExportedRow;
+  /** Every table that belongs to scopes, by name. */
+  readonly tables: Readonly<Record<string, readonly ExportedRow[]>>;
+}
+
+/** Everything kept of a user, with every agent. */
+export interface ExportedUser {
+  readonly scopes: readonly ExportedScope[];
+  /** Ids of memories that are never to be sent again. */
+  readonly forgottenMemories: readonly string[];
+}
+
 /** Sizes of one scope. */
 export interface ScopeCounts {
   readonly conversations: number;
@@ -203,6 +223,8 @@ export interface Store {
   scopesOf(tenant: string, userId: UserId): Scope[];
   /** Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were. */
   deleteUser(tenant: string, userId: UserId): number;
+  /** Everything kept for a user; read in pieces, with `pause` awaited between two. */
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
   /** Whether the database answers; throws where it does not. */
   ping(): void;
   close(): void;

@@ -48,7 +48,18 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "batch", "explain", "check", "backup", "demo", "replay", "keys"])
+    for (const command of [
+      "serve",
+      "compose",
+      "batch",
+      "explain",
+      "export",
+      "check",
+      "backup",
+      "demo",
+      "replay",
+      "keys",
+    ])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,

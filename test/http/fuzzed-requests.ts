@@ -152,6 +152,7 @@ const looked: fc.Arbitrary<FuzzedRequest> = fc
     fc.constantFrom("GET", "DELETE", "PUT"),
     fc.oneof(
       segment.map((user) => `/users/${user}/index`),
+      segment.map((user) => `/users/${user}/export`),
       fc.tuple(segment, segment).map(([id, user]) => `/requests/${id}/explain?user_id=${user}`),
       segment.map((user) => `/users/${user}`),
       fc.tuple(segment, segment).map(([user, id]) => `/users/${user}/memories/${id}`),
