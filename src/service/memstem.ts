@@ -298,8 +298,8 @@ export class Memstem {
    * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
    * never sent again. Rejects with {@link MemorySourceError} where the source that memstem keeps fails; what it has done by then stays.
    */
-  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    return this.#run(userId, async () => {
+  async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    const forgetting = await this.#run(userId, async () => {
       const scopes = this.parts.store.scopesOf(this.tenant.name, userId);
       const own = this.#scopeOf(userId, null);
       const labels = new Set<Label>();
@@ -316,11 +316,13 @@ export class Memstem {
       const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#shared.closing.signal) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
+    await this.parts.store.erased();
+    return forgetting;
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */
-  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    return this.#run(userId, async () => {
+  async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    const forgotten = await this.#run(userId, async () => {
       const scopes = await whileBusy(() => {
         const deleted = this.parts.store.deleteUser(this.tenant.name, userId);
         this.#scopes.dropUser(this.tenant.name, userId);
@@ -330,6 +332,8 @@ export class Memstem {
         await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
       return { userId, scopes };
     });
+    await this.parts.store.erased();
+    return forgotten;
   }
 
   /** Everything held on a user, with every agent. Rejects with {@link MemorySourceError} where the source that memstem keeps fails. */

@@ -16,9 +16,11 @@ import type {
 } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
-import { eraseFromTurns } from "./erasure.js";
+import { collectTexts, eraseFromTurns } from "./erasure.js";
+import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import { eraseLog, type OpenDatabase } from "./open-database.js";
+import { ForgottenPieces } from "./forgotten-pieces.js";
+import type { OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import {
   readAnswer,
@@ -54,20 +56,18 @@ import { keyOf, writeChanges } from "./write-changes.js";
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
 
-/** Milliseconds until a log that could not be emptied is tried again. */
-const ERASE_AGAIN_MS = 1_000;
-
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
-  #erasing: NodeJS.Timeout | undefined;
+  readonly #erasure: FileErasure;
 
   constructor(private readonly database: OpenDatabase) {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite);
+    this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
   }
 
   get settled(): Promise<void> {
@@ -188,8 +188,11 @@ export class SqliteStore implements Store {
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
       eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+      this.#erasure.count();
     });
-    this.#truncateLog();
+    const pieces = new ForgottenPieces();
+    for (const text of record.texts) pieces.add(text);
+    this.#erasure.begin(pieces);
     return stored;
   }
 
@@ -299,8 +302,11 @@ export class SqliteStore implements Store {
   deleteUser(tenant: string, userId: UserId): number {
     const { forgottenMemories, users } = tables;
     this.#group.flush();
+    const pieces = new ForgottenPieces();
     const scopes = this.database.sqlite.transaction(() => {
       const { orm } = this.database;
+      collectTexts(orm, tenant, userId, pieces);
+      this.#erasure.count();
       orm
         .delete(forgottenMemories)
         .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
@@ -310,8 +316,12 @@ export class SqliteStore implements Store {
         .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
         .run().changes;
     })();
-    this.#truncateLog();
+    this.#erasure.begin(pieces);
     return scopes;
+  }
+
+  erased(): Promise<void> {
+    return this.#erasure.done();
   }
 
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser> {
@@ -324,7 +334,7 @@ export class SqliteStore implements Store {
 
   close(): void {
     this.#group.flush();
-    clearTimeout(this.#erasing);
+    this.#erasure.close();
     this.database.sqlite.close();
   }
 
@@ -370,16 +380,5 @@ export class SqliteStore implements Store {
     const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...changes.counters });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
-  }
-
-  /**
-   * Erased text would else stay readable in the write-ahead log until the next checkpoint. While another process reads an older state,
-   * as a backup does, the log has to stay: it is tried again until it is gone.
-   */
-  #truncateLog(): void {
-    clearTimeout(this.#erasing);
-    this.#group.flush();
-    if (eraseLog(this.database.sqlite)) return;
-    this.#erasing = setTimeout(() => this.#truncateLog(), ERASE_AGAIN_MS).unref();
   }
 }

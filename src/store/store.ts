@@ -225,6 +225,11 @@ export interface Store {
   deleteUser(tenant: string, userId: UserId): number;
   /** Everything kept for a user; read in pieces, with `pause` awaited between two. */
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
+  /**
+   * Resolves when all text that was deleted so far is out of the files, also where nothing reads it; or when that is put off: then it is
+   * done later, by another process if need be.
+   */
+  erased(): Promise<void>;
   /** Whether the database answers; throws where it does not. */
   ping(): void;
   close(): void;
