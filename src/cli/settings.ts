@@ -161,6 +161,11 @@ const SETTINGS = {
     "other sites whose pages may call, as https://app.example.org, with commas between; default: none",
     origins.pipe(z.array(origin)).optional(),
   ),
+  keepDays: setting(
+    "MEMSTEM_KEEP_DAYS",
+    "days after which conversations, prompts and memories' texts that nobody used are dropped; default: no limit",
+    wholeNumber(1, 36_500).optional(),
+  ),
   shutdownMs: setting(
     "MEMSTEM_SHUTDOWN_MS",
     "how long requests under way, streams included, may take to end after SIGTERM",

@@ -1,3 +1,4 @@
+import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
@@ -17,7 +18,7 @@ import {
 } from "../core/index.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation } from "../store/store.js";
+import type { Observation, ScopesWithOldTurns } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
@@ -27,6 +28,7 @@ import { composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
+import { expireIn } from "./expiring.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import { exportUser, type UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
@@ -41,6 +43,9 @@ import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
+
+/** Milliseconds between two users while what nobody used is dropped. */
+const PAUSE_BETWEEN_USERS_MS = 2;
 
 /** A job's result, and when what it committed is stored. */
 interface Committed<T> {
@@ -74,7 +79,7 @@ export interface Load {
 /** What can be had without being a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
-  "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+  "dropUnused" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
 >;
 
 /**
@@ -346,6 +351,36 @@ export class Memstem {
     });
   }
 
+  /**
+   * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
+   * Gives the number of turns that went.
+   */
+  async dropUnused(before: number, signal: AbortSignal): Promise<number> {
+    const { store } = this.parts;
+    let dropped = 0;
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesWithOldTurns = store.scopesWithOldTurns(before, after);
+      for (const scope of found.scopes) {
+        if (signal.aborted) break;
+        dropped += await this.#queues.run(queueOf(scope), () =>
+          whileBusy(() => {
+            const gone = this.#scopes.use(scope, (working) => expireIn(working, store, scope, before));
+            // The scope itself may have gone.
+            if (gone > 0) this.#scopes.drop(scope);
+            return gone;
+          }),
+        );
+        // As long as a compose takes or two: others come first.
+        await setTimeoutAsync(PAUSE_BETWEEN_USERS_MS);
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    if (dropped > 0) store.emptyLog();
+    await store.erased();
+    return dropped;
+  }
+
   /** Throws where the store does not answer. */
   ping(): void {
     this.parts.store.ping();
@@ -421,6 +456,11 @@ export class Memstem {
   }
 
   #queueOf(userId: UserId): string {
-    return JSON.stringify([this.tenant.name, userId]);
+    return queueOf({ tenant: this.tenant.name, userId });
   }
+}
+
+/** What is one user's is done one after the other, whatever the agent. */
+function queueOf({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
+  return JSON.stringify([tenant, userId]);
 }

@@ -17,6 +17,7 @@ import type {
 import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
 import { collectTexts, eraseFromTurns } from "./erasure.js";
+import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
@@ -39,12 +40,15 @@ import { prepareStatements, type Statements } from "./statements.js";
 import {
   type AnsweredRequest,
   type ComposeRecord,
+  type ExpiredTurns,
+  type ExpiryRecord,
   type ExportedUser,
   type ForgetRecord,
   type LoadedScope,
   type Observation,
   type PromptHistory,
   type ScopeCounts,
+  type ScopesWithOldTurns,
   type ServedRequest,
   StaleScopeError,
   type Store,
@@ -194,6 +198,37 @@ export class SqliteStore implements Store {
     for (const text of record.texts) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
+  }
+
+  scopesWithOldTurns(before: number, after: number): ScopesWithOldTurns {
+    return readScopesWithOldTurns(this.database.orm, before, after);
+  }
+
+  findExpired(scope: Scope, before: number): ExpiredTurns {
+    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before);
+  }
+
+  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
+    return this.#commit(scope, version, record.changes, 0, (scopeId) => {
+      deleteExpired(this.database.orm, scopeId, record);
+    });
+  }
+
+  commitEnd(scope: Scope, version: StoredVersion): void {
+    this.#group.run(() => {
+      const { users } = tables;
+      const isOfVersion = and(eq(users.scopeId, version.scopeId), eq(users.version, version.commits));
+      const { tenant, userId, agentId } = keyOf(scope);
+      const isNamed = and(eq(users.tenant, tenant), eq(users.userId, userId), eq(users.agentId, agentId));
+      const { changes } = this.database.orm.delete(users).where(and(isOfVersion, isNamed)).run();
+      if (changes !== 1) throw new StaleScopeError("the scope was changed by another process");
+    });
+    this.#group.flush();
+  }
+
+  emptyLog(): void {
+    this.#group.run(() => this.#erasure.count());
+    this.#erasure.begin(new ForgottenPieces());
   }
 
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {

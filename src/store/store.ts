@@ -131,6 +131,33 @@ export interface ExportedUser {
   readonly forgottenMemories: readonly string[];
 }
 
+/** Scopes found on the way through the turns from the oldest on. */
+export interface ScopesWithOldTurns {
+  readonly scopes: readonly Scope[];
+  /** What the next call goes on after; null at the end. */
+  readonly next: number | null;
+}
+
+/** The turns of a scope that nobody used since a time, and the others. */
+export interface ExpiredTurns {
+  readonly expired: readonly Turn[];
+  readonly remaining: readonly Turn[];
+  /** Conversations that go whole. */
+  readonly conversations: readonly ConversationId[];
+  /** Requests of expired turns that were not evicted. */
+  readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
+  /** Labels that the answers of remaining turns name. */
+  readonly answered: ReadonlySet<Label>;
+}
+
+/** What goes with the turns that expired; `changes` has dropped their blocks already. */
+export interface ExpiryRecord {
+  readonly changes: ScopeChanges;
+  readonly turns: ExpiredTurns;
+  /** Digests of sections that none of the remaining turns sent. */
+  readonly sections: readonly Digest[];
+}
+
 /** Sizes of one scope. */
 export interface ScopeCounts {
   readonly conversations: number;
@@ -203,6 +230,15 @@ export interface Store {
     report: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
+  scopesWithOldTurns(before: number, after: number): ScopesWithOldTurns;
+  /** What nobody used in a scope since a time: whole conversations, and single prompts. */
+  findExpired(scope: Scope, before: number): ExpiredTurns;
+  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;
+  /** A scope goes with everything in it; what was forgotten of its user stays forgotten. */
+  commitEnd(scope: Scope, version: StoredVersion): void;
+  /** Writes the log back into the file and empties it, so that what was dropped is not read there. */
+  emptyLog(): void;
   /** A request answered before; null where there is none, or where what it quoted was erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
   /** Requests of a tenant that have one of these ids and were not evicted, whoever the user is. */

@@ -91,6 +91,8 @@ describe("the settings", () => {
     ["MEMSTEM_CORS_ORIGINS", "*"],
     ["MEMSTEM_CORS_ORIGINS", "app.example.org"],
     ["MEMSTEM_CORS_ORIGINS", "https://app.example.org/"],
+    ["MEMSTEM_KEEP_DAYS", "0"],
+    ["MEMSTEM_KEEP_DAYS", "1.5"],
     ["MEMSTEM_SHUTDOWN_MS", "-1"],
     ["MEMSTEM_LOG_LEVEL", "loud"],
     ["MEMSTEM_UPSTREAM_URL", "127.0.0.1:8000/v1"],

@@ -1,0 +1,95 @@
+import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import type { ConversationId, Label, NodeId, Scope, TurnId } from "../core/index.js";
+import type { OpenDatabase } from "./open-database.js";
+import { readAnswer, readScope, readTurn } from "./rows.js";
+import { conversations, heads, requests, sections, turns, users } from "./schema.js";
+import type { ExpiredTurns, ExpiryRecord, ScopesWithOldTurns } from "./store.js";
+
+/** Rows that are read, or ids that one statement names, at once. */
+const AT_ONCE = 500;
+
+/**
+ * Scopes that have turns from before a time, in milliseconds. `turns` grows at its end, so the oldest stand first and need no index: the
+ * reading ends at the first that is younger. `after` is where the last call came to.
+ */
+export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesWithOldTurns {
+  const rowid = sql<number>`${turns}.rowid`;
+  const rows = orm
+    .select({ rowid, scopeId: turns.scopeId, at: turns.createdAt })
+    .from(turns)
+    .where(gt(rowid, after))
+    .orderBy(asc(rowid))
+    .limit(AT_ONCE)
+    .all();
+  const old = rows.findIndex(({ at }) => at >= before);
+  const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
+  const scopes: Scope[] = orm.select().from(users).where(inArray(users.scopeId, found)).all().map(readScope);
+  const isEnd = old >= 0 || rows.length < AT_ONCE;
+  return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
+}
+
+/** The turns of a scope that go: whole conversations whose last turn is from before a time, and single prompts from before it. */
+export function readExpired(orm: OpenDatabase["orm"], scopeId: number, before: number): ExpiredTurns {
+  const talks = orm.select().from(conversations).where(eq(conversations.scopeId, scopeId)).all();
+  const ended = new Set(talks.filter(({ lastTurnAt }) => lastTurnAt < before).map(({ id }) => id));
+  const rows = orm.select().from(turns).where(eq(turns.scopeId, scopeId)).orderBy(asc(turns.id)).all();
+  const isOld = (row: (typeof rows)[number]) =>
+    row.conversationId === null ? row.createdAt < before : ended.has(row.conversationId);
+  const expired = rows.filter(isOld).map(readTurn);
+  const gone = new Set<number>(expired.map(({ id }) => id));
+  const answered = orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all();
+  const named = answered
+    .filter(({ turn }) => !gone.has(turn))
+    .flatMap(({ answer }) => readAnswer(answer).memories.flatMap(({ label, replaces }) => [label, ...replaces]));
+  return {
+    expired,
+    remaining: rows.filter((row) => !isOld(row)).map(readTurn),
+    conversations: [...ended] as ConversationId[],
+    live: answered
+      .filter(({ turn, evicted }) => !evicted && gone.has(turn))
+      .map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })),
+    answered: new Set<Label>(named),
+  };
+}
+
+/** Deletes what expired. Runs inside the caller's transaction. */
+export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record: ExpiryRecord): void {
+  const { expired, remaining, conversations: talks } = record.turns;
+  inPieces(expired, (piece) => {
+    const ids = piece.map(({ id }) => id);
+    orm
+      .delete(requests)
+      .where(and(eq(requests.scopeId, scopeId), inArray(requests.turn, ids)))
+      .run();
+    orm
+      .delete(turns)
+      .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
+      .run();
+  });
+  inPieces(talks, (ids) => {
+    orm
+      .delete(conversations)
+      .where(and(eq(conversations.scopeId, scopeId), inArray(conversations.id, ids)))
+      .run();
+  });
+  const headed = new Set(remaining.map(({ head }) => head));
+  inPieces(
+    [...new Set(expired.map(({ head }) => head))].filter((head) => !headed.has(head)),
+    (digests) => {
+      orm
+        .delete(heads)
+        .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, digests)))
+        .run();
+    },
+  );
+  inPieces(record.sections, (digests) => {
+    orm
+      .delete(sections)
+      .where(and(eq(sections.scopeId, scopeId), inArray(sections.digest, digests)))
+      .run();
+  });
+}
+
+function inPieces<T>(all: readonly T[], work: (piece: T[]) => void): void {
+  for (let at = 0; at < all.length; at += AT_ONCE) work(all.slice(at, at + AT_ONCE));
+}
