@@ -59,6 +59,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
+    webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.info(entry, "request"),
     onFault,

@@ -156,6 +156,11 @@ const SETTINGS = {
     "requests in work at once, of everybody; more are turned away",
     wholeNumber(1, 1_000_000).default(1_024),
   ),
+  webhookToken: setting(
+    "MEMSTEM_WEBHOOK_TOKEN",
+    "what Mem0 shows at POST /webhooks/mem0, 16 characters or more; default: there is no such route",
+    z.string().min(16, "must have at least 16 characters").optional(),
+  ),
   corsOrigins: setting(
     "MEMSTEM_CORS_ORIGINS",
     "other sites whose pages may call, as https://app.example.org, with commas between; default: none",

@@ -18,7 +18,7 @@ import {
 } from "../core/index.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation, ScopesWithOldTurns } from "../store/store.js";
+import type { Observation, ScopesFound } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
@@ -34,6 +34,7 @@ import { exportUser, type UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
 import { forgetIn } from "./forgetting.js";
 import { linkedSignal } from "./linked-signal.js";
+import { type MemoryEvent, updateIn } from "./memory-events.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
@@ -352,6 +353,35 @@ export class Memstem {
   }
 
   /**
+   * The owner of a memory says what happened to it: a deleted one is forgotten for every user of the tenant that has it, and an updated one
+   * has its new text. Looks through all users' memories, while others have their turn. Gives the number of users that it changed something
+   * for.
+   */
+  async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
+    const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
+    const changed = new Set<UserId>();
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesFound = store.scopesWithMemory(this.tenant.name, event.memoryId, after);
+      for (const scope of found.scopes) {
+        if (event.kind === "updated") {
+          const isChanged = await this.#run(scope.userId, () =>
+            whileBusy(() =>
+              this.#scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
+            ),
+          );
+          if (isChanged) changed.add(scope.userId);
+        } else if (!changed.has(scope.userId)) {
+          await this.forgetMemory(scope.userId, event.memoryId);
+          changed.add(scope.userId);
+        }
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    return changed.size;
+  }
+
+  /**
    * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
    * Gives the number of turns that went.
    */
@@ -359,7 +389,7 @@ export class Memstem {
     const { store } = this.parts;
     let dropped = 0;
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesWithOldTurns = store.scopesWithOldTurns(before, after);
+      const found: ScopesFound = store.scopesWithOldTurns(before, after);
       for (const scope of found.scopes) {
         if (signal.aborted) break;
         dropped += await this.#queues.run(queueOf(scope), () =>

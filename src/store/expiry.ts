@@ -3,7 +3,7 @@ import type { ConversationId, Label, NodeId, Scope, TurnId } from "../core/index
 import type { OpenDatabase } from "./open-database.js";
 import { readAnswer, readScope, readTurn } from "./rows.js";
 import { conversations, heads, requests, sections, turns, users } from "./schema.js";
-import type { ExpiredTurns, ExpiryRecord, ScopesWithOldTurns } from "./store.js";
+import type { ExpiredTurns, ExpiryRecord, ScopesFound } from "./store.js";
 
 /** Rows that are read, or ids that one statement names, at once. */
 const AT_ONCE = 500;
@@ -12,7 +12,7 @@ const AT_ONCE = 500;
  * Scopes that have turns from before a time, in milliseconds. `turns` grows at its end, so the oldest stand first and need no index: the
  * reading ends at the first that is younger. `after` is where the last call came to.
  */
-export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesWithOldTurns {
+export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesFound {
   const rowid = sql<number>`${turns}.rowid`;
   const rows = orm
     .select({ rowid, scopeId: turns.scopeId, at: turns.createdAt })

@@ -21,6 +21,7 @@ import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js"
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
+import { readScopesWithMemory } from "./memory-holders.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import {
@@ -48,7 +49,7 @@ import {
   type Observation,
   type PromptHistory,
   type ScopeCounts,
-  type ScopesWithOldTurns,
+  type ScopesFound,
   type ServedRequest,
   StaleScopeError,
   type Store,
@@ -200,7 +201,11 @@ export class SqliteStore implements Store {
     return stored;
   }
 
-  scopesWithOldTurns(before: number, after: number): ScopesWithOldTurns {
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
+    return readScopesWithMemory(this.database.orm, tenant, memoryId, after);
+  }
+
+  scopesWithOldTurns(before: number, after: number): ScopesFound {
     return readScopesWithOldTurns(this.database.orm, before, after);
   }
 

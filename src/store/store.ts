@@ -131,8 +131,8 @@ export interface ExportedUser {
   readonly forgottenMemories: readonly string[];
 }
 
-/** Scopes found on the way through the turns from the oldest on. */
-export interface ScopesWithOldTurns {
+/** Scopes found on the way through all of a table. */
+export interface ScopesFound {
   readonly scopes: readonly Scope[];
   /** What the next call goes on after; null at the end. */
   readonly next: number | null;
@@ -230,8 +230,10 @@ export interface Store {
     report: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
   /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
-  scopesWithOldTurns(before: number, after: number): ScopesWithOldTurns;
+  scopesWithOldTurns(before: number, after: number): ScopesFound;
   /** What nobody used in a scope since a time: whole conversations, and single prompts. */
   findExpired(scope: Scope, before: number): ExpiredTurns;
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;

@@ -91,6 +91,7 @@ describe("the settings", () => {
     ["MEMSTEM_CORS_ORIGINS", "*"],
     ["MEMSTEM_CORS_ORIGINS", "app.example.org"],
     ["MEMSTEM_CORS_ORIGINS", "https://app.example.org/"],
+    ["MEMSTEM_WEBHOOK_TOKEN", "short"],
     ["MEMSTEM_KEEP_DAYS", "0"],
     ["MEMSTEM_KEEP_DAYS", "1.5"],
     ["MEMSTEM_SHUTDOWN_MS", "-1"],
