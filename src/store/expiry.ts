@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
 import type { ConversationId, Label, NodeId, Scope, TurnId } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readAnswer, readScope, readTurn } from "./rows.js";
@@ -23,7 +23,17 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
     .all();
   const old = rows.findIndex(({ at }) => at >= before);
   const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
-  const scopes: Scope[] = orm.select().from(users).where(inArray(users.scopeId, found)).all().map(readScope);
+  // Old turns of a conversation that goes on stay: whoever has only those is not asked for again and again.
+  const endedTalk = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${users.scopeId}
+    and ${conversations.lastTurnAt} < ${before})`;
+  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${users.scopeId}
+    and ${turns.conversationId} is null and ${turns.createdAt} < ${before})`;
+  const scopes: Scope[] = orm
+    .select()
+    .from(users)
+    .where(and(inArray(users.scopeId, found), or(endedTalk, oldPrompt)))
+    .all()
+    .map(readScope);
   const isEnd = old >= 0 || rows.length < AT_ONCE;
   return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
 }
@@ -32,7 +42,14 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
 export function readExpired(orm: OpenDatabase["orm"], scopeId: number, before: number): ExpiredTurns {
   const talks = orm.select().from(conversations).where(eq(conversations.scopeId, scopeId)).all();
   const ended = new Set(talks.filter(({ lastTurnAt }) => lastTurnAt < before).map(({ id }) => id));
-  const rows = orm.select().from(turns).where(eq(turns.scopeId, scopeId)).orderBy(asc(turns.id)).all();
+  const { given: _texts, ...columns } = getTableColumns(turns);
+  const rows = orm
+    .select(columns)
+    .from(turns)
+    .where(eq(turns.scopeId, scopeId))
+    .orderBy(asc(turns.id))
+    .all()
+    .map((row) => ({ ...row, given: null }));
   const isOld = (row: (typeof rows)[number]) =>
     row.conversationId === null ? row.createdAt < before : ended.has(row.conversationId);
   const expired = rows.filter(isOld).map(readTurn);

@@ -5,6 +5,7 @@ import type { z } from "zod";
 import { exportResult } from "../../src/http/export-contract.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import * as schema from "../../src/store/schema.js";
+import { answeringSource } from "./answering-source.js";
 import { type ServedApp, servedApp } from "./served-app.js";
 import { storedRows } from "./stored-rows.js";
 
@@ -126,6 +127,14 @@ describe("GET /users/{user_id}/export", () => {
     expect(scope?.tables.requests.map((row) => row["request_id"])).toEqual(
       Array.from({ length: 450 }, (_, at) => `r-${at}`),
     );
+  });
+});
+
+describe("GET /users/{user_id}/export with a source that another system owns", () => {
+  const app = servedApp({ source: () => answeringSource([tea.memory]) });
+
+  it("names it, and says nothing of what it holds", async () => {
+    expect((await exported(app, "ada")).source).toEqual({ name: expect.any(String), memories: null });
   });
 });
 

@@ -78,6 +78,15 @@ describe("what nobody used for a time", () => {
     expect(blocksOf("ana")).toBe(2);
   });
 
+  it("is found among many turns of conversations that go on, whoever's it is", async () => {
+    for (let at = 0; at < 700; at++) await ask("ana", {}, { conversationId: "c", query: `Question ${at}` });
+    await ask("bob", { m1: "Bob's car is red" });
+    now += 10 * DAY;
+    await ask("ana", {}, { conversationId: "c", query: "Still there?" });
+    expect(await sweep(5)).toBe(1);
+    expect([rows("turns"), rows("users")]).toEqual([701, 1]);
+  });
+
   it("may come back, with a label that nothing had; a memory that was forgotten may not", async () => {
     await ask("ana", { m1: "The key is under the pot", m2: "The car is red", m3: "The dog is old" });
     await service.forgetMemory("ana" as UserId, "m3" as MemoryId);
