@@ -32,7 +32,8 @@ export function expireIn(working: WorkingScope, store: Store, scope: Scope, befo
   const kept = new Set<Digest>(remaining.flatMap((turn) => sectionsOf(turn, state.register)));
   const sections = [...new Set(expired.flatMap((turn) => sectionsOf(turn, state.register)))];
   for (const { leaf, turn } of turns.live) state.evict(leaf, turn);
-  const named = new Set<Label>(turns.answered);
+  // What an answer names, its turn injected or was asked for.
+  const named = new Set<Label>();
   for (const { injection, requested } of remaining)
     for (const label of [...labelsIn(injection), ...requested]) named.add(label);
   state.forget(state.register.keepOnly(named));

@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
-import type { ConversationId, Label, NodeId, Scope, TurnId } from "../core/index.js";
+import type { ConversationId, NodeId, Scope, TurnId } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readAnswer, readScope, readTurn } from "./rows.js";
+import { readScope, readTurn } from "./rows.js";
 import { conversations, heads, requests, sections, turns, users } from "./schema.js";
 import type { ExpiredTurns, ExpiryRecord, ScopesFound } from "./store.js";
 
@@ -54,18 +54,18 @@ export function readExpired(orm: OpenDatabase["orm"], scopeId: number, before: n
     row.conversationId === null ? row.createdAt < before : ended.has(row.conversationId);
   const expired = rows.filter(isOld).map(readTurn);
   const gone = new Set<number>(expired.map(({ id }) => id));
-  const answered = orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all();
-  const named = answered
-    .filter(({ turn }) => !gone.has(turn))
-    .flatMap(({ answer }) => readAnswer(answer).memories.flatMap(({ label, replaces }) => [label, ...replaces]));
+  const live = orm
+    .select({ leaf: requests.leaf, turn: requests.turn })
+    .from(requests)
+    .where(and(eq(requests.scopeId, scopeId), eq(requests.evicted, false)))
+    .all();
   return {
     expired,
     remaining: rows.filter((row) => !isOld(row)).map(readTurn),
     conversations: [...ended] as ConversationId[],
-    live: answered
-      .filter(({ turn, evicted }) => !evicted && gone.has(turn))
+    live: live
+      .filter(({ turn }) => gone.has(turn))
       .map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })),
-    answered: new Set<Label>(named),
   };
 }
 

@@ -131,7 +131,8 @@ export class FileErasure {
     }
     this.beforeWork();
     // Of other processes there may be more.
-    this.sqlite.pragma(`user_version = ${Math.max(0, this.#count() - counted)}`);
+    const uncount = () => this.sqlite.pragma(`user_version = ${Math.max(0, this.#count() - counted)}`);
+    this.sqlite.transaction(uncount).immediate();
     this.#counted -= counted;
     return 0;
   }

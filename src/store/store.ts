@@ -146,8 +146,6 @@ export interface ExpiredTurns {
   readonly conversations: readonly ConversationId[];
   /** Requests of expired turns that were not evicted. */
   readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
-  /** Labels that the answers of remaining turns name. */
-  readonly answered: ReadonlySet<Label>;
 }
 
 /** What goes with the turns that expired; `changes` has dropped their blocks already. */
