@@ -16,6 +16,7 @@ import type { DemoOptions } from "./demo.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
+import type { ExportOptions } from "./export.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -92,6 +93,17 @@ program
   .action(async (id: string, options: ExplainOptions) => {
     const { runExplain } = await import("./explain.js");
     await runExplain(id, options, (line) => process.stdout.write(`${line}\n`));
+  });
+
+program
+  .command("export")
+  .description("print everything held on a user: the answer of GET /users/{user_id}/export")
+  .argument("<user>", "the user's id")
+  .option("--tenant <name>", "the user's tenant (default: default)")
+  .addHelpText("after", settingsHelp)
+  .action(async (user: string, options: ExportOptions) => {
+    const { runExport } = await import("./export.js");
+    await runExport(user, options, (line) => process.stdout.write(`${line}\n`));
   });
 
 program

@@ -8,6 +8,7 @@ import { createApp } from "../http/app.js";
 import { JoinedHead } from "../http/joined-head.js";
 import { isLoopbackAddress } from "../http/loopback.js";
 import { InvalidRequestError, StoreUnavailableError } from "../service/errors.js";
+import { startSweeps } from "../service/sweeps.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import type { Settings } from "./settings.js";
@@ -58,6 +59,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
+    webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.info(entry, "request"),
     onFault,
@@ -70,6 +72,10 @@ export async function startService(settings: Settings): Promise<RunningService> 
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
   log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  const stopSweeps =
+    settings.keepDays === undefined
+      ? async () => {}
+      : startSweeps(memstem, { keepDays: settings.keepDays, now: () => Date.now(), onFault });
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -77,6 +83,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
       log.info("stopping");
       isStopping = true;
       const deadline = performance.now() + settings.shutdownMs;
+      await stopSweeps();
       const left = () => Math.max(0, deadline - performance.now());
       // A kept connection would else stay open, and ask for more, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

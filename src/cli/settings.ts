@@ -166,10 +166,20 @@ const SETTINGS = {
     "milliseconds that requests which came together may take before the rest of them is turned away",
     wholeNumber(1, 600_000).default(150),
   ),
+  webhookToken: setting(
+    "MEMSTEM_WEBHOOK_TOKEN",
+    "what Mem0 shows at POST /webhooks/mem0, 16 characters or more; default: there is no such route",
+    z.string().min(16, "must have at least 16 characters").optional(),
+  ),
   corsOrigins: setting(
     "MEMSTEM_CORS_ORIGINS",
     "other sites whose pages may call, as https://app.example.org, with commas between; default: none",
     origins.pipe(z.array(origin)).optional(),
+  ),
+  keepDays: setting(
+    "MEMSTEM_KEEP_DAYS",
+    "days after which conversations, prompts and memories' texts that nobody used are dropped; default: no limit",
+    wholeNumber(1, 36_500).optional(),
   ),
   shutdownMs: setting(
     "MEMSTEM_SHUTDOWN_MS",

@@ -192,6 +192,36 @@ export class BlockRegister {
     return gone;
   }
 
+  /**
+   * Drops blocks that are not named, and not needed by one that is: the current text of a memory stays while another text of it does, so
+   * that an old text never passes for current. What is dropped may come back, with a new label. Returns the labels that went.
+   */
+  keepOnly(named: ReadonlySet<Label>): ReadonlySet<Label> {
+    const kept = new Set(named);
+    const memories = [...this.#versions.values()];
+    for (let size = -1; size !== kept.size; ) {
+      size = kept.size;
+      for (const { current, all } of memories) if ([...all].some((label) => kept.has(label))) kept.add(current);
+    }
+    const gone = new Set([...this.#blocks.keys()].filter((label) => !kept.has(label)));
+    for (const label of gone) {
+      for (const id of this.#holdersOf(label)) {
+        const versions = this.#versions.get(id);
+        versions?.all.delete(label);
+        if (versions?.all.size === 0) {
+          this.#versions.delete(id);
+          this.#dirtyMemories.delete(id);
+        }
+      }
+      this.#drop(label);
+    }
+    for (const block of this.#blocks.values()) {
+      if (block.supersededBy !== null && gone.has(block.supersededBy))
+        this.#settle(block, this.#currentOfAHolder(block.label));
+    }
+    return gone;
+  }
+
   /** Hands over what changed since the last call. */
   drain(): RegisterChanges {
     const changes: RegisterChanges = {

@@ -5,8 +5,9 @@ import { DEFAULT_TENANT } from "../service/tenant.js";
 import type { HttpEnvironment } from "./environment.js";
 import { isLoopbackHost } from "./loopback.js";
 import { answerProblem } from "./openai-problem.js";
-import { problem } from "./problem.js";
+import { notFound, problem } from "./problem.js";
 import type { OnRefused } from "./refusal.js";
+import { showsWebhookToken, WEBHOOK_PATH } from "./webhook-route.js";
 
 /** What is open to everybody: whether the service works, and how it is spoken to. */
 const OPEN_PATHS = new Set(["/healthz", "/openapi.json"]);
@@ -18,6 +19,8 @@ export interface AccessParts {
   readonly keys: ApiKeys;
   /** Other sites whose pages may call. */
   readonly corsOrigins: readonly string[];
+  /** What Mem0 shows for its events; absent: they do not come here. */
+  readonly webhookToken?: string | undefined;
   readonly onRefused: OnRefused;
 }
 
@@ -26,11 +29,27 @@ export interface AccessParts {
  * loopback is the default tenant, so what a browser could be talked into is refused: a `Host` that is not the loopback's (DNS rebinding),
  * and an `Origin` of another site.
  */
-export function access({ memstem, keys, corsOrigins, onRefused }: AccessParts): MiddlewareHandler<HttpEnvironment> {
+export function access({
+  memstem,
+  keys,
+  corsOrigins,
+  webhookToken,
+  onRefused,
+}: AccessParts): MiddlewareHandler<HttpEnvironment> {
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
   return async function access(c, next) {
     if (OPEN_PATHS.has(c.req.path)) return next();
+    if (c.req.path === WEBHOOK_PATH) {
+      if (webhookToken === undefined) return answerProblem(c, notFound(c));
+      if (!showsWebhookToken(c, webhookToken)) {
+        onRefused("no_key");
+        return answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer's"));
+      }
+      c.set("keyId", null);
+      c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
+      return next();
+    }
     // Keys are never deleted, so this does not change back.
     areKeysUsed ||= keys.any();
     if (areKeysUsed) {

@@ -15,6 +15,7 @@ import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
 import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
+import { exportResult, writeExport } from "./export-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { limitLag } from "./lag.js";
 import { Metrics } from "./metrics.js";
@@ -24,6 +25,7 @@ import { closeWhenStopping, limitPending } from "./pending.js";
 import { isFault, notFound, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON } from "./refusal.js";
 import { securityHeaders } from "./security-headers.js";
+import { addWebhookRoute } from "./webhook-route.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
 export interface RequestLog extends ComposedEntry {
@@ -54,6 +56,8 @@ export interface HttpParts {
   readonly maxBodyBytes: number;
   /** Most bytes of a batch in one JSON document. */
   readonly maxBatchBytes: number;
+  /** What Mem0 shows for its events (`POST /webhooks/mem0`); absent: there is no such route. */
+  readonly webhookToken?: string | undefined;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
   /** Called with what a handler threw that is nobody's mistake but ours. */
@@ -104,7 +108,8 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
     app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
   }
-  app.use(access({ memstem: parts.memstem, keys: parts.keys, corsOrigins, onRefused }));
+  const { memstem, keys, webhookToken } = parts;
+  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRefused }));
   app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
   const limit = limitBody(parts.maxBodyBytes, () => onRefused("too_large"));
   const pretty = prettyJSON({ space: 2 });
@@ -132,6 +137,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
   });
   addBatchRoute(app, parts);
   addChatRoutes(app, parts);
+  if (webhookToken !== undefined) addWebhookRoute(app);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
     const added = newMemories(memories, metadata);
@@ -180,6 +186,17 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
       const index = c.get("memstem").describeIndex(c.req.valid("param").user_id, agent_id, limit);
       return c.json(wire.writeIndex(index), 200);
     },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/users/{user_id}/export",
+      summary: "Everything held on a user",
+      request: { params: wire.userPath },
+      responses: responses(exportResult),
+    }),
+    async (c) =>
+      c.json(writeExport(await c.get("memstem").exportUser(c.req.valid("param").user_id, c.req.raw.signal)), 200),
   );
   app.openapi(
     createRoute({

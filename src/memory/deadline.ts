@@ -4,7 +4,7 @@ import { type MemorySource, MemorySourceError } from "./memory-source.js";
 export interface DeadlineLimits {
   /** A search: the prompt waits for it. */
   readonly searchMs: number;
-  /** Adding and deleting, where nobody waits for a first token: usually larger. One limit a call, however many memories it adds. */
+  /** Adding, deleting and listing, where nobody waits for a first token: usually larger. One limit a call, however many memories it adds. */
   readonly writeMs: number;
 }
 
@@ -22,6 +22,7 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
       throw new RangeError(`${name} must be over 0 and at most ${LONGEST_DELAY_MS}`);
   }
   const { searchMs, writeMs } = limits;
+  const list = source.list?.bind(source);
   return {
     name: source.name,
     owned: source.owned,
@@ -30,6 +31,7 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
       within(source.name, writeMs, signal, (inner) => source.add(scope, memories, inner)),
     delete: (scope, id, signal) => within(source.name, writeMs, signal, (inner) => source.delete(scope, id, inner)),
     deleteUser: (scope, signal) => within(source.name, writeMs, signal, (inner) => source.deleteUser(scope, inner)),
+    ...(list && { list: (scope, signal) => within(source.name, writeMs, signal, (inner) => list(scope, inner)) }),
     close: () => source.close(),
   };
 }

@@ -8,6 +8,7 @@ import { loadOnce } from "./load-once.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";
 import { embeddedScope, embeddedUserName } from "./mem0-identity.js";
+import { readMem0Kept } from "./mem0-kept.js";
 import { filtersOf, isOwnedBy } from "./mem0-scope.js";
 import { similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
@@ -41,6 +42,9 @@ const NAME = "embedded";
 
 /** What of a query Mem0 sees. Its keyword search compares every word of it with every word of every memory. */
 const MAX_QUERY_CHARACTERS = 4_000;
+
+/** More memories than one user can have here: Mem0 lists as many as it is asked for. */
+const MOST_LISTED = 1_000_000_000;
 
 /**
  * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memstem owns what is in it.
@@ -160,6 +164,12 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
         });
         await erased();
       });
+    },
+
+    async list(scope, signal) {
+      const filters = { user_id: embeddedUserName(scope) };
+      const listing = { filters, topK: MOST_LISTED, showExpired: true };
+      return readMem0Kept(NAME, await call(signal, (mem0) => mem0.getAll(listing)), embeddedUserName(scope));
     },
 
     async close() {

@@ -1,4 +1,4 @@
-import type { Scope } from "../core/ids.js";
+import type { AgentId, Scope } from "../core/ids.js";
 import { unstorable } from "../core/storable-text.js";
 import type { Mem0Scope } from "./mem0-scope.js";
 import { MemorySourceError } from "./memory-source.js";
@@ -31,6 +31,15 @@ export function embeddedUserName(scope: UserScope): string {
  */
 export function embeddedScope(scope: Scope): Mem0Scope & { readonly agentId: string } {
   return { userId: embeddedUserName(scope), agentId: scope.agentId === null ? NO_AGENT : escapedName(scope.agentId) };
+}
+
+/** The agent whose name this is in the embedded store; null for "no agent". */
+export function embeddedAgent(name: string): AgentId | null {
+  if (name === NO_AGENT) return null;
+  if (name === "%") return "" as AgentId;
+  return name.replace(/%([0-9a-f]{4})/g, (_, unit: string) =>
+    String.fromCharCode(Number.parseInt(unit, 16)),
+  ) as AgentId;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { MemoryId, Scope } from "../core/ids.js";
+import type { AgentId, MemoryId, Scope } from "../core/ids.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
 
 /** What to search for, in whose memories. */
@@ -13,6 +13,18 @@ export interface MemoryQuery {
 export interface NewMemory {
   readonly text: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** A memory as a source keeps it. */
+export interface KeptMemory {
+  readonly id: MemoryId;
+  readonly text: string;
+  /** Null: no agent. */
+  readonly agentId: AgentId | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** As the source writes times; null where it keeps none. */
+  readonly createdAt: string | null;
+  readonly updatedAt: string | null;
 }
 
 /** Why a memory source gave no answer. */
@@ -76,6 +88,8 @@ export interface MemorySource {
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything kept for this user, whatever the agent. */
   deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;
+  /** Everything kept for this user, whatever the agent, oldest first. There where memstem owns the memories. */
+  list?(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<readonly KeptMemory[]>;
   /** Waits for writes under way and lets go of files; every later call rejects as unreachable. */
   close(): Promise<void>;
 }

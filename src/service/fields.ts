@@ -10,6 +10,7 @@ import type {
 } from "../core/index.js";
 import {
   FIXED_RETENTIONS,
+  foundTextProblem,
   MAX_WORKERS,
   memoryTextProblem,
   POLICY_NAMES,
@@ -150,6 +151,8 @@ export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 /** What Mem0 keeps beside a memory's text. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
+/** The text of a memory that is there already: a long one is cut when it is used. */
+export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));
 export const memoryTexts = z
   .array(z.string().superRefine(storable(memoryTextProblem)))
   .min(1, "must not be empty")

@@ -1,3 +1,4 @@
+import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
@@ -17,7 +18,7 @@ import {
 } from "../core/index.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation } from "../store/store.js";
+import type { Observation, ScopesFound } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
@@ -27,10 +28,13 @@ import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./compo
 import { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
+import { expireIn } from "./expiring.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
+import { exportUser, type UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
 import { forgetIn } from "./forgetting.js";
 import { linkedSignal } from "./linked-signal.js";
+import { type MemoryEvent, updateIn } from "./memory-events.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
@@ -40,6 +44,9 @@ import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
+
+/** Milliseconds between two users while what nobody used is dropped. */
+const PAUSE_BETWEEN_USERS_MS = 2;
 
 /** A job's result, and when what it committed is stored. */
 interface Committed<T> {
@@ -73,7 +80,7 @@ export interface Load {
 /** What can be had without being a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
-  "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+  "dropUnused" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
 >;
 
 /**
@@ -312,8 +319,8 @@ export class Memstem {
    * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
    * never sent again. Rejects with {@link MemorySourceError} where the source that memstem keeps fails; what it has done by then stays.
    */
-  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    return this.#run(userId, async () => {
+  async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    const forgetting = await this.#run(userId, async () => {
       const scopes = this.parts.store.scopesOf(this.tenant.name, userId);
       const own = this.#scopeOf(userId, null);
       const labels = new Set<Label>();
@@ -330,11 +337,13 @@ export class Memstem {
       const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#shared.closing.signal) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
+    await this.parts.store.erased();
+    return forgetting;
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */
-  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    return this.#run(userId, async () => {
+  async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    const forgotten = await this.#run(userId, async () => {
       const scopes = await whileBusy(() => {
         const deleted = this.parts.store.deleteUser(this.tenant.name, userId);
         this.#scopes.dropUser(this.tenant.name, userId);
@@ -344,6 +353,77 @@ export class Memstem {
         await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
       return { userId, scopes };
     });
+    await this.parts.store.erased();
+    return forgotten;
+  }
+
+  /** Everything held on a user, with every agent. Rejects with {@link MemorySourceError} where the source that memstem keeps fails. */
+  exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
+    const { store, source } = this.parts;
+    this.#refuseIfBusy(userId);
+    return this.#run(userId, async () => {
+      await store.settled;
+      return this.#untilClosing(signal, (stop) => exportUser(store, source, this.tenant.name, userId, stop));
+    });
+  }
+
+  /**
+   * The owner of a memory says what happened to it: a deleted one is forgotten for every user of the tenant that has it, and an updated one
+   * has its new text. Looks through all users' memories, while others have their turn. Gives the number of users that it changed something
+   * for.
+   */
+  async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
+    const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
+    const changed = new Set<UserId>();
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesFound = store.scopesWithMemory(this.tenant.name, event.memoryId, after);
+      for (const scope of found.scopes) {
+        if (event.kind === "updated") {
+          const isChanged = await this.#run(scope.userId, () =>
+            whileBusy(() =>
+              this.#scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
+            ),
+          );
+          if (isChanged) changed.add(scope.userId);
+        } else if (!changed.has(scope.userId)) {
+          await this.forgetMemory(scope.userId, event.memoryId);
+          changed.add(scope.userId);
+        }
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    return changed.size;
+  }
+
+  /**
+   * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
+   * Gives the number of turns that went.
+   */
+  async dropUnused(before: number, signal: AbortSignal): Promise<number> {
+    const { store } = this.parts;
+    let dropped = 0;
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesFound = store.scopesWithOldTurns(before, after);
+      for (const scope of found.scopes) {
+        if (signal.aborted) break;
+        dropped += await this.#queues.run(queueOf(scope), () =>
+          whileBusy(() => {
+            const gone = this.#scopes.use(scope, (working) => expireIn(working, store, scope, before));
+            // The scope itself may have gone.
+            if (gone > 0) this.#scopes.drop(scope);
+            return gone;
+          }),
+        );
+        // As long as a compose takes or two: others come first.
+        await setTimeoutAsync(PAUSE_BETWEEN_USERS_MS);
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    if (dropped > 0) store.emptyLog();
+    await store.erased();
+    return dropped;
   }
 
   /** Throws where the store does not answer. */
@@ -423,6 +503,11 @@ export class Memstem {
   }
 
   #queueOf(userId: UserId): string {
-    return JSON.stringify([this.tenant.name, userId]);
+    return queueOf({ tenant: this.tenant.name, userId });
   }
+}
+
+/** What is one user's is done one after the other, whatever the agent. */
+function queueOf({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
+  return JSON.stringify([tenant, userId]);
 }

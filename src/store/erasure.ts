@@ -1,8 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../core/index.js";
+import type { ForgottenPieces } from "./forgotten-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "./rows.js";
-import { heads, requests, turns } from "./schema.js";
+import { blocks, heads, requests, turns, users } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { ForgetRecord, StoredAnswer } from "./store.js";
 
@@ -57,6 +58,22 @@ export function eraseFromTurns(
       .set({ answer: kept })
       .where(and(eq(requests.scopeId, scopeId), eq(requests.requestId, row.requestId)))
       .run();
+  }
+}
+
+/** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */
+export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: string, pieces: ForgottenPieces): void {
+  const scopes = orm
+    .select({ scopeId: users.scopeId })
+    .from(users)
+    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .all();
+  for (const { scopeId } of scopes) {
+    const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
+    for (const { text } of texts) pieces.add(text);
+    const heard = orm.select({ json: heads.messages }).from(heads).where(eq(heads.scopeId, scopeId)).all();
+    const said = orm.select({ json: turns.given }).from(turns).where(eq(turns.scopeId, scopeId)).all();
+    for (const { json } of [...heard, ...said]) if (json !== null && !pieces.isFull) pieces.addJson(JSON.parse(json));
   }
 }
 

@@ -17,9 +17,13 @@ import type {
 } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
-import { eraseFromTurns } from "./erasure.js";
+import { collectTexts, eraseFromTurns } from "./erasure.js";
+import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js";
+import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import { eraseLog, type OpenDatabase } from "./open-database.js";
+import { ForgottenPieces } from "./forgotten-pieces.js";
+import { readScopesWithMemory } from "./memory-holders.js";
+import type { OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import {
   readAnswer,
@@ -38,24 +42,26 @@ import { prepareStatements, type Statements } from "./statements.js";
 import {
   type AnsweredRequest,
   type ComposeRecord,
+  type ExpiredTurns,
+  type ExpiryRecord,
+  type ExportedUser,
   type ForgetRecord,
   type LoadedScope,
   type Observation,
   type PromptHistory,
   type ScopeCounts,
+  type ScopesFound,
   type ServedRequest,
   StaleScopeError,
   type Store,
   type StoredVersion,
 } from "./store.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
+import { readUserExport } from "./user-export.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
 /** SQLite allows 32,766 parameters in one statement; well below it. */
 const IDS_PER_STATEMENT = 500;
-
-/** Milliseconds until a log that could not be emptied is tried again. */
-const ERASE_AGAIN_MS = 1_000;
 
 /** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
 const REQUESTS_LOOKED_AT = 32;
@@ -69,11 +75,11 @@ export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
+  readonly #erasure: FileErasure;
   /** Several times with every compose. */
   readonly #scopeId: Database.Statement<[ScopeKey], number>;
   /** With every compose, and only as far as it is looked at: past the query builder. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
-  #erasing: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly database: OpenDatabase,
@@ -83,6 +89,7 @@ export class SqliteStore implements Store {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite, () => checkpoints?.committed());
+    this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
   }
@@ -205,9 +212,47 @@ export class SqliteStore implements Store {
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
       eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+      this.#erasure.count();
     });
-    this.#truncateLog();
+    const pieces = new ForgottenPieces();
+    for (const text of record.texts) pieces.add(text);
+    this.#erasure.begin(pieces);
     return stored;
+  }
+
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
+    return readScopesWithMemory(this.database.orm, tenant, memoryId, after);
+  }
+
+  scopesWithOldTurns(before: number, after: number): ScopesFound {
+    return readScopesWithOldTurns(this.database.orm, before, after);
+  }
+
+  findExpired(scope: Scope, before: number): ExpiredTurns {
+    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before);
+  }
+
+  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
+    return this.#commit(scope, version, record.changes, 0, (scopeId) => {
+      deleteExpired(this.database.orm, scopeId, record);
+    });
+  }
+
+  commitEnd(scope: Scope, version: StoredVersion): void {
+    this.#group.run(() => {
+      const { users } = tables;
+      const isOfVersion = and(eq(users.scopeId, version.scopeId), eq(users.version, version.commits));
+      const { tenant, userId, agentId } = keyOf(scope);
+      const isNamed = and(eq(users.tenant, tenant), eq(users.userId, userId), eq(users.agentId, agentId));
+      const { changes } = this.database.orm.delete(users).where(and(isOfVersion, isNamed)).run();
+      if (changes !== 1) throw new StaleScopeError("the scope was changed by another process");
+    });
+    this.#group.flush();
+  }
+
+  emptyLog(): void {
+    this.#group.run(() => this.#erasure.count());
+    this.#erasure.begin(new ForgottenPieces());
   }
 
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
@@ -341,8 +386,11 @@ export class SqliteStore implements Store {
   deleteUser(tenant: string, userId: UserId): number {
     const { forgottenMemories, users } = tables;
     this.#group.flush();
+    const pieces = new ForgottenPieces();
     const scopes = this.database.sqlite.transaction(() => {
       const { orm } = this.database;
+      collectTexts(orm, tenant, userId, pieces);
+      this.#erasure.count();
       orm
         .delete(forgottenMemories)
         .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
@@ -352,8 +400,16 @@ export class SqliteStore implements Store {
         .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
         .run().changes;
     })();
-    this.#truncateLog();
+    this.#erasure.begin(pieces);
     return scopes;
+  }
+
+  erased(): Promise<void> {
+    return this.#erasure.done();
+  }
+
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser> {
+    return readUserExport(this.database, tenant, userId, pause);
   }
 
   ping(): void {
@@ -362,7 +418,7 @@ export class SqliteStore implements Store {
 
   close(): void {
     this.#group.flush();
-    clearTimeout(this.#erasing);
+    this.#erasure.close();
     this.checkpoints?.close();
     this.database.sqlite.close();
   }
@@ -409,16 +465,5 @@ export class SqliteStore implements Store {
     const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...changes.counters });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
-  }
-
-  /**
-   * Erased text would else stay readable in the write-ahead log until the next checkpoint. While another process reads an older state,
-   * as a backup does, the log has to stay: it is tried again until it is gone.
-   */
-  #truncateLog(): void {
-    clearTimeout(this.#erasing);
-    this.#group.flush();
-    if (eraseLog(this.database.sqlite)) return;
-    this.#erasing = setTimeout(() => this.#truncateLog(), ERASE_AGAIN_MS).unref();
   }
 }

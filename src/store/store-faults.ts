@@ -30,7 +30,8 @@ export function namingFaults(store: Store): Store {
       if (typeof member !== "function") return member;
       return (...args: readonly unknown[]): unknown => {
         try {
-          return Reflect.apply(member, target, args);
+          const result: unknown = Reflect.apply(member, target, args);
+          return result instanceof Promise ? result.catch(throwNamed) : result;
         } catch (error) {
           throwNamed(error);
         }

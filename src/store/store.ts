@@ -115,6 +115,51 @@ export interface ForgetRecord {
   readonly at: number;
 }
 
+/** A row as it is exported: column names, values with JSON taken apart. */
+export type ExportedRow = Readonly<Record<string, unknown>>;
+
+/** Everything kept in one scope. */
+export interface ExportedScope {
+  /** Null: no agent. */
+  readonly agentId: string | null;
+  /** The scope's own counters and when it was created. */
+  readonly scope: ExportedRow;
+  /** Every table that belongs to scopes, by name. */
+  readonly tables: Readonly<Record<string, readonly ExportedRow[]>>;
+}
+
+/** Everything kept of a user, with every agent. */
+export interface ExportedUser {
+  readonly scopes: readonly ExportedScope[];
+  /** Ids of memories that are never to be sent again. */
+  readonly forgottenMemories: readonly string[];
+}
+
+/** Scopes found on the way through all of a table. */
+export interface ScopesFound {
+  readonly scopes: readonly Scope[];
+  /** What the next call goes on after; null at the end. */
+  readonly next: number | null;
+}
+
+/** The turns of a scope that nobody used since a time, and the others. */
+export interface ExpiredTurns {
+  readonly expired: readonly Turn[];
+  readonly remaining: readonly Turn[];
+  /** Conversations that go whole. */
+  readonly conversations: readonly ConversationId[];
+  /** Requests of expired turns that were not evicted. */
+  readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
+}
+
+/** What goes with the turns that expired; `changes` has dropped their blocks already. */
+export interface ExpiryRecord {
+  readonly changes: ScopeChanges;
+  readonly turns: ExpiredTurns;
+  /** Digests of sections that none of the remaining turns sent. */
+  readonly sections: readonly Digest[];
+}
+
 /** Sizes of one scope. */
 export interface ScopeCounts {
   readonly conversations: number;
@@ -187,6 +232,17 @@ export interface Store {
     report: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
+  /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
+  scopesWithOldTurns(before: number, after: number): ScopesFound;
+  /** What nobody used in a scope since a time: whole conversations, and single prompts. */
+  findExpired(scope: Scope, before: number): ExpiredTurns;
+  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;
+  /** A scope goes with everything in it; what was forgotten of its user stays forgotten. */
+  commitEnd(scope: Scope, version: StoredVersion): void;
+  /** Writes the log back into the file and empties it, so that what was dropped is not read there. */
+  emptyLog(): void;
   /** A request answered before; null where there is none, or where what it quoted was erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
   /** Requests of a tenant that have one of these ids and were not evicted, whoever the user is. */
@@ -214,6 +270,13 @@ export interface Store {
   scopesOf(tenant: string, userId: UserId): Scope[];
   /** Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were. */
   deleteUser(tenant: string, userId: UserId): number;
+  /** Everything kept for a user; read in pieces, with `pause` awaited between two. */
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
+  /**
+   * Resolves when all text that was deleted so far is out of the files, also where nothing reads it; or when that is put off: then it is
+   * done later, by another process if need be.
+   */
+  erased(): Promise<void>;
   /** Whether the database answers; throws where it does not. */
   ping(): void;
   close(): void;

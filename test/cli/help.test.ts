@@ -28,7 +28,9 @@ const SETTINGS = [
   "MEMSTEM_MAX_WAITING_PER_USER",
   "MEMSTEM_MAX_PENDING",
   "MEMSTEM_MAX_LAG_MS",
+  "MEMSTEM_WEBHOOK_TOKEN",
   "MEMSTEM_CORS_ORIGINS",
+  "MEMSTEM_KEEP_DAYS",
   "MEMSTEM_SHUTDOWN_MS",
   "MEMSTEM_MAX_WORKING_MB",
   "MEMSTEM_MAX_INDEX_NODES",
@@ -51,7 +53,19 @@ describe("memstem --help", () => {
   it("names the commands; --version the version; without a command both are an error", async () => {
     const help = await memstem.run(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "compose", "batch", "explain", "check", "backup", "demo", "replay", "eval", "keys"])
+    for (const command of [
+      "serve",
+      "compose",
+      "batch",
+      "explain",
+      "export",
+      "check",
+      "backup",
+      "demo",
+      "replay",
+      "eval",
+      "keys",
+    ])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memstem.run(["--version"])).toMatchObject({
       code: 0,

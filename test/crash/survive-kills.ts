@@ -46,8 +46,6 @@ const BATCHED = ["b0", "b1", "b2", "b3", "b4"];
 /** Older answers that are asked for again after each kill, beside those since the one before. */
 const SAMPLE = 150;
 const ASKED_AT_ONCE = 12;
-/** Bytes of SQLite's pages. */
-const PAGE = 4_096;
 
 /**
  * Runs the built service under many users at once, kills it with SIGKILL at random moments, and looks after each: whether the database
@@ -119,49 +117,15 @@ function checkFiles(data: string, { gone }: Forgotten): { scopes: number; reques
   const file = join(data, "memstem.db");
   if (!existsSync(file)) return null;
   // Before it is opened: opening may write the log back.
-  for (const [path, read] of [
-    [file, allocatedBytes],
-    [`${file}-wal`, allocatedInLog],
-  ] as const) {
+  for (const path of [file, `${file}-wal`]) {
     if (!existsSync(path)) continue;
-    for (const name of marksIn(read(readFileSync(path)).toString("latin1")))
+    for (const name of marksIn(readFileSync(path, "latin1")))
       if (gone.has(name)) throw new Error(`${name} was forgotten and stands in ${path}`);
   }
   // A service that was killed before it had made its tables.
   const { schema, scopes, requests, findings } = checkDatabase(file);
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
   return schema.applied === 0 ? null : { scopes, requests };
-}
-
-/**
- * A database file less the gaps in its b-tree pages (https://sqlite.org/fileformat2.html#b_tree_pages): where SQLite moves rows from one
- * page to another it leaves what it moved there, whatever `secure_delete` says. No row, no free block and no free page may hold what was
- * forgotten.
- */
-function allocatedBytes(file: Buffer, firstHeader = 100): Buffer {
-  const bytes = Buffer.from(file);
-  for (let at = 0; at + PAGE <= bytes.length; at += PAGE) {
-    const header = at === 0 ? firstHeader : at;
-    const type = bytes[header] ?? 0;
-    const pointers = header + (type === 5 || type === 2 ? 12 : 8);
-    if (![2, 5, 10, 13].includes(type)) continue;
-    const begin = pointers + 2 * bytes.readUInt16BE(header + 3);
-    const end = at + (bytes.readUInt16BE(header + 5) || 65_536);
-    if (begin <= end && end <= at + PAGE) bytes.fill(0, begin, end);
-  }
-  return bytes;
-}
-
-/** The same of a log, whose frames are pages too (https://sqlite.org/fileformat2.html#the_write_ahead_log). */
-function allocatedInLog(log: Buffer): Buffer {
-  const pages: Buffer[] = [];
-  for (let at = 32 + 24; at + PAGE <= log.length; at += PAGE + 24) {
-    // Of the first page the file's header comes before the b-tree's, and it has no texts: its offset is a page's all the same.
-    pages.push(log.subarray(at, at + PAGE));
-  }
-  return Buffer.concat(
-    pages.map((page) => (page.subarray(0, 6).toString() === "SQLite" ? page : allocatedBytes(page, 0))),
-  );
 }
 
 /** Every answer comes back as it was; where a memory of it was forgotten since, without that. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseSection, sectionAtStart } from "../../src/core/rendering.js";
 import { answeringSource } from "./answering-source.js";
-import { type FuzzedRequest, fuzzedRequest } from "./fuzzed-requests.js";
+import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "./fuzzed-requests.js";
 import { openAiEngine } from "./openai-engine.js";
 import { type Composed, servedApp } from "./served-app.js";
 
@@ -24,6 +24,7 @@ describe("whatever comes over HTTP", () => {
       get MEMSTEM_UPSTREAM_URL() {
         return engine.url;
       },
+      MEMSTEM_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
     },
   });
 
@@ -36,6 +37,7 @@ describe("whatever comes over HTTP", () => {
       const answers = new Map<string, number>();
       /** Users with a memory that was forgotten: a stored answer does not name it, though its text, another memory's too, may stand. */
       const forgetful = new Set<string>();
+      const seen = new Set<string>();
       for (const request of fc.sample(fuzzedRequest, { numRuns: REQUESTS, seed: SEED })) {
         const before = version();
         const { status, type, text } = await ask(app.base, request);
@@ -49,7 +51,11 @@ describe("whatever comes over HTTP", () => {
           expect(JSON.parse(text), shown).toBeTypeOf("object");
         } else if (request.path === "/compose") {
           const { user_id } = JSON.parse(String(request.body)) as { user_id: string };
+          seen.add(user_id);
           expectOwnStructure(JSON.parse(text) as Composed, forgetful.has(user_id), shown);
+        } else if (request.path.startsWith("/webhooks/")) {
+          // What Mem0 deleted is forgotten for whoever has it.
+          if (String(request.body).includes("DELETE")) for (const user of seen) forgetful.add(user);
         } else if (/^DELETE .*\/memories$/.test(about(request))) {
           forgetful.add(decodeURIComponent(request.path.split("/")[2] ?? ""));
         }

@@ -91,6 +91,12 @@ const feedback = fc.record(
   },
   { requiredKeys: ["user_id", "request_id"] },
 );
+/** What opens the webhook of a service that is fuzzed. */
+export const WEBHOOK_TOKEN = "a-token-to-be-fuzzed-with";
+const mem0Event = fc.record(
+  { id: name, event: mostly(fc.constantFrom("UPDATE", "DELETE", "ADD"), text), data: fc.record({ memory: text }) },
+  { requiredKeys: ["id", "event"] },
+);
 const chat = fc.record(
   {
     messages: mostly(history, anything),
@@ -152,6 +158,7 @@ const looked: fc.Arbitrary<FuzzedRequest> = fc
     fc.constantFrom("GET", "DELETE", "PUT"),
     fc.oneof(
       segment.map((user) => `/users/${user}/index`),
+      segment.map((user) => `/users/${user}/export`),
       fc.tuple(segment, segment).map(([id, user]) => `/requests/${id}/explain?user_id=${user}`),
       segment.map((user) => `/users/${user}`),
       fc.tuple(segment, segment).map(([user, id]) => `/users/${user}/memories/${id}`),
@@ -178,6 +185,7 @@ export const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(
     weight: 1,
     arbitrary: posted("/memories", fc.record({ user_id: name, memories: fc.array(text, { maxLength: 3 }) })),
   },
+  { weight: 1, arbitrary: posted(`/webhooks/mem0?token=${WEBHOOK_TOKEN}`, fc.record({ event_details: mem0Event })) },
   { weight: 2, arbitrary: posted("/v1/chat/completions", chat) },
   {
     weight: 1,

@@ -9,7 +9,7 @@ const security = z.array(z.partialRecord(z.enum(["bearer", "apiKey"]), z.array(z
 const operation = z.looseObject({
   security: security.optional(),
   requestBody: z.object({ required: z.boolean(), content }).optional(),
-  responses: z.record(z.string(), z.object({ description: z.string(), content })),
+  responses: z.record(z.string(), z.object({ description: z.string(), content: content.optional() })),
 });
 const document = z.looseObject({
   openapi: z.literal("3.1.0"),
@@ -82,7 +82,7 @@ export class OpenApiDocument {
   expectDocumented(method: "get" | "post" | "delete", path: string, { status, contentType, text }: Exchange): void {
     const responses = this.#document.paths[path]?.[method]?.responses ?? {};
     const response = responses[String(status)] ?? responses["default"];
-    const schema = response?.content[contentType ?? ""]?.schema;
+    const schema = response?.content?.[contentType ?? ""]?.schema;
     if (schema === undefined) throw new Error(`${method} ${path}: ${status} ${contentType} is not documented`);
     const $defs = withLocalReferences(this.#document.components.schemas, true);
     const read = validator({ ...withLocalReferences(schema, true), $defs }).safeParse(JSON.parse(text));

@@ -17,6 +17,7 @@ describe("GET /openapi.json", () => {
       "GET /healthz",
       "GET /metrics",
       "GET /requests/{request_id}/explain",
+      "GET /users/{user_id}/export",
       "GET /users/{user_id}/index",
       "GET /v1/models",
       "POST /compose",

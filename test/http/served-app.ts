@@ -73,6 +73,7 @@ export async function startApp(
     chat: openChatEngine(settings),
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
+    webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.push(entry),
     onFault: (error) => faults.push(error),

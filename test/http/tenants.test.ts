@@ -42,6 +42,13 @@ class ScopedMemories implements MemorySource {
     for (const [key, kept] of this.#memories) if (kept.user === user) this.#memories.delete(key);
   }
 
+  async list({ tenant, userId }: Pick<Scope, "tenant" | "userId">) {
+    const user = JSON.stringify([tenant, userId]);
+    const kept = [...this.#memories.values()].filter((entry) => entry.user === user);
+    const nothing = { agentId: null, metadata: {}, createdAt: null, updatedAt: null };
+    return kept.flatMap(({ memories }) => memories.map(({ id, text }) => ({ id, text, ...nothing })));
+  }
+
   async close() {}
 
   #of({ tenant, userId, agentId }: Scope) {
@@ -134,6 +141,10 @@ const request: fc.Arbitrary<Request> = fc.oneof(
   fc.tuple(user, agent).map(
     ([u, a]): Request =>
       () => ({ method: "GET", path: `/users/${u}/index?${query(a)}` }),
+  ),
+  user.map(
+    (u): Request =>
+      () => ({ method: "GET", path: `/users/${u}/export` }),
   ),
   user.map(
     (u): Request =>

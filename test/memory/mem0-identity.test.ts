@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { UserId } from "../../src/core/ids.js";
-import { embeddedScope, embeddedUserName, sharedScope, sharedUserName } from "../../src/memory/mem0-identity.js";
+import {
+  embeddedAgent,
+  embeddedScope,
+  embeddedUserName,
+  sharedScope,
+  sharedUserName,
+} from "../../src/memory/mem0-identity.js";
 import { scopeOf } from "./memory-source.suite.js";
 
 /** Any UTF-16, lone surrogates included, with plenty of what matters here. */
@@ -33,6 +39,15 @@ describe("names in the embedded store", () => {
 
   it.each(["", "none", "%none", "%", "null"])("no agent is not the agent %j", (agent) => {
     expect(embeddedScope(scopeOf("ada", agent)).agentId).not.toBe(embeddedScope(scopeOf("ada")).agentId);
+  });
+
+  it("lead back to the agent that was given", () => {
+    fc.assert(
+      fc.property(fc.option(name), (a) => {
+        expect(embeddedAgent(embeddedScope(scopeOf("ada", a)).agentId)).toBe(a);
+      }),
+      { numRuns: 5_000 },
+    );
   });
 
   it("are what Mem0 takes as they are: not empty, no white space, no wildcard", () => {

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { writeExport } from "../http/export-contract.js";
+import * as field from "../service/fields.js";
+import { readOptions } from "../service/read-options.js";
+import { DEFAULT_TENANT } from "../service/tenant.js";
+import { assemble } from "./assemble.js";
+import { readSettings } from "./settings.js";
+
+/** What `memstem export` was asked for. */
+export interface ExportOptions {
+  readonly tenant?: string;
+}
+
+/** Prints everything held on a user, as `GET /users/{user_id}/export` answers it. */
+export async function runExport(
+  user: string,
+  { tenant = DEFAULT_TENANT.name }: ExportOptions,
+  print: (line: string) => void,
+): Promise<void> {
+  const { user_id } = readOptions(z.object({ user_id: field.userId }), { user_id: user });
+  const memstem = assemble(readSettings(process.env));
+  try {
+    const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
+    print(JSON.stringify(writeExport(await own.exportUser(user_id)), null, 2));
+  } finally {
+    await memstem.close();
+  }
+}

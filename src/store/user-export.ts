@@ -1,0 +1,116 @@
+import { and, asc, eq, getTableColumns, getTableName, gt, is, sql } from "drizzle-orm";
+import { type SQLiteColumn, type SQLiteTable, SQLiteTable as Table } from "drizzle-orm/sqlite-core";
+import type { OpenDatabase } from "./open-database.js";
+import { readAnswer, readInjection } from "./rows.js";
+import * as schema from "./schema.js";
+import type { ExportedRow, ExportedScope, ExportedUser } from "./store.js";
+
+/** Rows that are read in one go; between two of those others have their turn. */
+const ROWS_AT_ONCE = 200;
+
+/** Columns that hold JSON of our own: field names come out in snake_case. */
+const OWN_JSON: readonly SQLiteColumn[] = [
+  schema.indexNodes.run,
+  schema.orderingRows.row,
+  schema.turns.givenDigests,
+  schema.turns.requested,
+  schema.requests.observed,
+];
+/** Columns that hold what the caller's application said: comes out as it was said. */
+const GIVEN_JSON: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
+
+/** A table whose rows belong to a scope. */
+interface ScopedTable {
+  readonly name: string;
+  readonly table: SQLiteTable;
+  readonly scopeId: SQLiteColumn;
+  readonly columns: readonly (readonly [key: string, column: SQLiteColumn])[];
+}
+
+/** Every table of the schema that belongs to a scope, so that none can be left out. */
+const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((table): ScopedTable[] => {
+  if (!is(table, Table) || table === schema.users) return [];
+  const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
+  const scopeId = columns.find(([, { name }]) => name === "scope_id")?.[1];
+  if (scopeId === undefined) return [];
+  return [
+    { name: getTableName(table), table, scopeId, columns: columns.filter(([, { name }]) => name !== "scope_id") },
+  ];
+});
+
+/**
+ * Reads everything that is kept of a user: of every scope every row of every table, JSON taken apart, under the names of the schema. Gives
+ * nothing of the process's other users: a scope's number, which counts theirs, is left out. Reads in pieces: `pause` is awaited between
+ * two. What another process writes meanwhile may be in it or not.
+ */
+export async function readUserExport(
+  { orm }: OpenDatabase,
+  tenant: string,
+  userId: string,
+  pause: () => Promise<void>,
+): Promise<ExportedUser> {
+  const { users, forgottenMemories } = schema;
+  const scopes: ExportedScope[] = [];
+  const own = orm
+    .select()
+    .from(users)
+    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .orderBy(asc(users.scopeId))
+    .all();
+  for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
+    const tables: Record<string, readonly ExportedRow[]> = {};
+    for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, table, scopeId, pause);
+    scopes.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
+  }
+  const forgotten = orm
+    .select({ id: forgottenMemories.memoryId })
+    .from(forgottenMemories)
+    .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
+    .orderBy(asc(forgottenMemories.memoryId))
+    .all();
+  return { scopes, forgottenMemories: forgotten.map(({ id }) => id) };
+}
+
+async function readRows(
+  orm: OpenDatabase["orm"],
+  { table, scopeId: column, columns }: ScopedTable,
+  scopeId: number,
+  pause: () => Promise<void>,
+): Promise<readonly ExportedRow[]> {
+  const rows: ExportedRow[] = [];
+  const rowid = sql<number>`rowid`;
+  for (let last = 0; ; ) {
+    const piece = orm
+      .select({ rowid, ...Object.fromEntries(columns) })
+      .from(table)
+      .where(and(eq(column, scopeId), gt(rowid, last)))
+      .orderBy(asc(rowid))
+      .limit(ROWS_AT_ONCE)
+      .all() as (Record<string, unknown> & { readonly rowid: number })[];
+    for (const row of piece)
+      rows.push(Object.fromEntries(columns.map(([key, at]) => [at.name, exportedValue(at, row[key])])));
+    if (piece.length < ROWS_AT_ONCE) return rows;
+    last = piece.at(-1)?.rowid ?? last;
+    await pause();
+  }
+}
+
+function exportedValue(column: SQLiteColumn, value: unknown): unknown {
+  if (value === null || typeof value !== "string") return value;
+  if (column === schema.turns.injection) return snakeCased(readInjection(value));
+  if (column === schema.requests.answer) return snakeCased(readAnswer(value));
+  if (OWN_JSON.includes(column)) return snakeCased(JSON.parse(value));
+  return GIVEN_JSON.includes(column) ? JSON.parse(value) : value;
+}
+
+/** The same with every field's name as `snake_case`. */
+function snakeCased(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeCased);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeCased(inner),
+    ]),
+  );
+}
