@@ -11,6 +11,7 @@ import type { ColdHead } from "./composing.js";
 import { NotFoundError } from "./errors.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { inCallSpan } from "./spans.js";
 import { WarmUp } from "./warm-up.js";
 import { exchangeMemory } from "./write-back.js";
 
@@ -128,10 +129,18 @@ export class Chat {
     const added = Object.entries(composed?.engine.headers ?? {}).filter(([name]) => !named.has(name.toLowerCase()));
     const headers: readonly HeaderPair[] = [...request.headers, ...added];
     const send = (sent: object) =>
-      this.parts.upstream.send(
-        { method: "POST", path: "chat/completions", query, headers, body: JSON.stringify(sent) },
-        signal,
-      );
+      inCallSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
+        const upstream = {
+          method: "POST",
+          path: "chat/completions",
+          query,
+          headers,
+          body: JSON.stringify(sent),
+        } as const;
+        const answer = await this.parts.upstream.send(upstream, signal);
+        span.setAttribute("http.response.status_code", answer.status);
+        return answer;
+      });
     const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refusesStreamOptions;
     if (!asksUsage) return { answer: await send(body), asksUsage };
     const answer = await send({ ...body, stream_options: { include_usage: true } });

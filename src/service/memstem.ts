@@ -1,4 +1,5 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
+import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
@@ -37,6 +38,7 @@ import { linkedSignal } from "./linked-signal.js";
 import { type MemoryEvent, updateIn } from "./memory-events.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
+import { inSpan } from "./spans.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
 import { whileBusy } from "./while-busy.js";
@@ -151,7 +153,7 @@ export class Memstem {
     const scope = this.#scopeOf(request.userId, request.agentId);
     const { tenant } = this;
     this.#refuseIfBusy(request.userId);
-    return this.#stored(request.userId, async () => {
+    const compose = async () => {
       if (signal?.aborted) throw new AbandonedRequestError();
       if (this.#isAnswered(scope, request))
         return this.#composeIn(scope, { request, lookup: { found: [] }, order: null, tenant });
@@ -165,6 +167,18 @@ export class Memstem {
       await ended?.();
       if (signal?.aborted) throw new AbandonedRequestError();
       return this.#composeIn(scope, { request, lookup, order: null, tenant });
+    };
+    const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
+    return inSpan("memstem.compose", attributes, async (span) => {
+      const answer = await this.#stored(request.userId, compose);
+      const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
+      span.setAttributes({
+        "memstem.policy": policy,
+        "memstem.retention": retention,
+        "memstem.prompt_tokens": totalTokens,
+        "memstem.expected_cached_tokens": expectedCachedTokens,
+      });
+      return answer;
     });
   }
 
@@ -445,7 +459,7 @@ export class Memstem {
     return this.#run(userId, async () => {
       const { result, settled } = await job();
       try {
-        await settled;
+        await inSpan("memstem.commit", {}, () => settled);
       } catch (error) {
         // Memory holds what the database does not.
         this.#scopes.clear();
@@ -478,7 +492,15 @@ export class Memstem {
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    return this.#untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+    const lookUp = () => this.#untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+    const { source } = this.#lookup;
+    if (source === null || request.memories !== null) return lookUp();
+    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
+      const lookup = await lookUp();
+      span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
+      if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
+      return lookup;
+    });
   }
 
   /** Does what a caller's signal ends, or the service's own end. */
