@@ -14,19 +14,21 @@ export interface LagParts {
 
 /**
  * Turns requests away with 503 when more come than can be served. What comes while others are served is taken up together, one after the
- * other, and answered at the end: the longer that takes, the more come meanwhile. So the rest of those that came together is turned away
- * once those before took `maxLagMs`, which costs a fraction of serving them.
+ * other, and answered at the end: the longer that takes, the more come meanwhile. So where it took longer than `maxLagMs` once, the rest of
+ * the next that come together is turned away after as long, which costs a fraction of serving them. A burst by itself is served.
  */
 export function limitLag({ maxLagMs, clock, onRefused }: LagParts): MiddlewareHandler<HttpEnvironment> {
   let began: number | null = null;
+  let wasLong = false;
   const end = () => {
+    wasLong = began !== null && clock() - began > maxLagMs;
     began = null;
   };
   return async function limitLag(c, next) {
     if (began === null) {
       began = clock();
       setImmediate(end);
-    } else if (clock() - began > maxLagMs && !ALWAYS_ANSWERED.has(c.req.path)) {
+    } else if (wasLong && clock() - began > maxLagMs && !ALWAYS_ANSWERED.has(c.req.path)) {
       onRefused("lag");
       return refuseForNow(c, 503, "more requests come than can be served: MEMSTEM_MAX_LAG_MS");
     }

@@ -76,6 +76,8 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
       MEMSTEM_PORT: "0",
       MEMSTEM_SOURCE: "none",
       MEMSTEM_LOG_LEVEL: "error",
+      // A slow machine is no reason to turn anything away here.
+      MEMSTEM_MAX_LAG_MS: "600000",
     });
   let repeated = 0;
   let killedAtStart = 0;
