@@ -106,6 +106,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
   const under = new Set<Promise<void>>();
   const accepted: number[] = [];
   let refused = 0;
+  let cut = 0;
   let hasRetryAfter = true;
   const start = performance.now();
   for (let n = 0; n < perSecond * seconds; n++) {
@@ -119,33 +120,42 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
     }
     connection ??= new LoadConnection(service.port, "/compose");
     const used = connection;
-    const sent = used.send(body).then(({ status, retryAfter }) => {
-      free.push(used);
-      if (status === 200) accepted.push(performance.now() - due);
-      else {
-        refused++;
-        hasRetryAfter &&= status === 503 && retryAfter !== null;
-      }
-    });
+    const sent = used.send(body).then(
+      ({ status, retryAfter }) => {
+        free.push(used);
+        if (status === 200) accepted.push(performance.now() - due);
+        else {
+          refused++;
+          hasRetryAfter &&= status === 503 && retryAfter !== null;
+        }
+      },
+      () => {
+        cut++;
+      },
+    );
     under.add(sent);
     void sent.then(() => under.delete(sent));
   }
   await Promise.all(under);
   for (const connection of free) connection.close();
   const rate = accepted.length / ((performance.now() - start) / 1_000);
+  const all = refused + cut + accepted.length;
   return [
     perSecond.toFixed(0),
     rate.toFixed(0),
-    `${((100 * refused) / (refused + accepted.length)).toFixed(1)} %`,
+    `${((100 * refused) / all).toFixed(1)} %`,
     quantile(accepted, 0.5).toFixed(1),
     quantile(accepted, 0.99).toFixed(1),
     hasRetryAfter ? "yes" : "no",
+    String(cut),
   ];
 }
 
 const sustained = composes / seconds;
-console.log("\n| sent per s | served per s | turned away | p50, ms | p99, ms | with 503 and Retry-After |");
-console.log("| --: | --: | --: | --: | --: | --: |");
+console.log(
+  "\n| sent per s | served per s | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
+);
+console.log("| --: | --: | --: | --: | --: | --: | --: |");
 for (const share of [0.5, 0.9, 2]) {
   const many = loadRequests(traces, { users, composes: sustained * share * 20 + 1, k, active });
   console.log(`| ${(await steadily(sustained * share, 20, many)).join(" | ")} |`);

@@ -188,8 +188,8 @@ const SETTINGS = {
   ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
-    "most megabytes of users' working state in memory, estimated",
-    wholeNumber(1, 1_048_576).default(256),
+    "most megabytes of users' working state in memory, estimated; the process takes some five times as much",
+    wholeNumber(1, 1_048_576).default(128),
   ),
   maxIndexNodes: setting(
     "MEMSTEM_MAX_INDEX_NODES",

@@ -41,7 +41,7 @@ export interface MemstemParts {
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Bytes that all working scopes together may take, estimated. Default 256 MiB. */
+  /** Bytes that all working scopes together may take, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   /** Requests of one user that may be under way or wait at once. Default 256. */

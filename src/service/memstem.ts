@@ -102,7 +102,7 @@ export class Memstem {
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
-    const { store, countTokens, maxWorkingBytes = 256 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
     this.#lookup = { source: parts.source, maxMemoryCharacters: parts.maxMemoryCharacters ?? MAX_MEMORY_CHARACTERS };
     this.#shared = shared ?? {
       scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
