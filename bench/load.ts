@@ -100,6 +100,9 @@ const seconds = (performance.now() - began) / 1_000;
 for (const connection of open) connection.close();
 console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${times}`).join(", ")}`);
 
+/** Connections of those who send at a steady rate: what is due waits for one. */
+const MOST_CONNECTIONS = 256;
+
 /** Sends at a steady rate, whatever comes back; waits count from when each was due. */
 async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer>) {
   const free: LoadConnection[] = [];
@@ -113,6 +116,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
     const body = bodies.next().value as Buffer;
+    while (free.length === 0 && under.size >= MOST_CONNECTIONS) await Promise.race(under);
     let connection = free.pop();
     while (connection?.isStale) {
       connection.close();
