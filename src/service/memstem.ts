@@ -1,4 +1,3 @@
-import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
@@ -6,7 +5,6 @@ import {
   type Digest,
   groupBy,
   KEEPS_ALL,
-  type Label,
   MAX_MEMORY_CHARACTERS,
   type MemoryId,
   planBatch,
@@ -19,7 +17,7 @@ import {
 } from "../core/index.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import type { Observation, ScopesFound } from "../store/store.js";
+import type { Observation } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
@@ -27,28 +25,24 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
-import { AbandonedRequestError, BusyUserError, NotFoundError } from "./errors.js";
+import { AbandonedRequestError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
-import { expireIn } from "./expiring.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
-import { exportUser, type UserExport } from "./exporting.js";
+import type { UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
-import { forgetIn } from "./forgetting.js";
-import { linkedSignal } from "./linked-signal.js";
-import { type MemoryEvent, updateIn } from "./memory-events.js";
+import type { MemoryEvent } from "./memory-events.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { inSpan } from "./spans.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
+import { UserRecords } from "./user-records.js";
+import { UserTurns } from "./user-turns.js";
 import { whileBusy } from "./while-busy.js";
 import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
-
-/** Milliseconds between two users while what nobody used is dropped. */
-const PAUSE_BETWEEN_USERS_MS = 2;
 
 /** A job's result, and when what it committed is stored. */
 interface Committed<T> {
@@ -93,6 +87,8 @@ export class Memstem {
   readonly #shared: SharedWork;
   readonly #scopes: WorkingScopes;
   readonly #queues: UserQueues;
+  readonly #turns: UserTurns;
+  readonly #records: UserRecords;
   readonly #law: EngineLaw;
   readonly #lookup: LookupParts;
 
@@ -113,6 +109,9 @@ export class Memstem {
     };
     this.#scopes = this.#shared.scopes;
     this.#queues = this.#shared.queues;
+    const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
+    this.#turns = new UserTurns(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
+    this.#records = new UserRecords(parts, this.#turns, this.#scopes);
     // What one tenant reports of its times must not change how another's prompts are planned.
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
@@ -150,9 +149,9 @@ export class Memstem {
     signal?: AbortSignal,
     whileSearching?: (head: ColdHead) => () => Promise<void>,
   ): Promise<ComposeAnswer> {
-    const scope = this.#scopeOf(request.userId, request.agentId);
+    const scope = this.#turns.scopeOf(request.userId, request.agentId);
     const { tenant } = this;
-    this.#refuseIfBusy(request.userId);
+    this.#turns.refuseIfBusy(request.userId);
     const compose = async () => {
       if (signal?.aborted) throw new AbandonedRequestError();
       if (this.#isAnswered(scope, request))
@@ -204,11 +203,11 @@ export class Memstem {
   /** Which workers of batches processed what, by scope. */
   readonly workers: WorkerMemory = {
     processedBy: (scope, worker) =>
-      this.#scopes.use(this.#scopeOf(scope.userId, scope.agentId), ({ state }) =>
+      this.#scopes.use(this.#turns.scopeOf(scope.userId, scope.agentId), ({ state }) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
       ),
     remember: (of, worker, texts) => {
-      const scope = this.#scopeOf(of.userId, of.agentId);
+      const scope = this.#turns.scopeOf(of.userId, of.agentId);
       return whileBusy(() =>
         this.#scopes.use(scope, (working) => {
           // A user that was forgotten since is not to come back.
@@ -222,7 +221,7 @@ export class Memstem {
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const scope = this.#scopeOf(request.userId, request.agentId);
+    const scope = this.#turns.scopeOf(request.userId, request.agentId);
     if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
     return this.#lookUp(scope, request, signal);
   }
@@ -234,7 +233,7 @@ export class Memstem {
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
-    const scope = this.#scopeOf(request.userId, request.agentId);
+    const scope = this.#turns.scopeOf(request.userId, request.agentId);
     return this.#stored(request.userId, () => {
       if (signal?.aborted) throw new AbandonedRequestError();
       return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant });
@@ -250,9 +249,9 @@ export class Memstem {
   ): Promise<readonly RetrievedMemory[]> {
     const { source } = this.parts;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
-    this.#refuseIfBusy(userId);
-    const add = (stop: AbortSignal) => source.add(this.#scopeOf(userId, agentId), memories, stop);
-    return this.#run(userId, () => this.#untilClosing(signal, add));
+    this.#turns.refuseIfBusy(userId);
+    const add = (stop: AbortSignal) => source.add(this.#turns.scopeOf(userId, agentId), memories, stop);
+    return this.#turns.run(userId, () => this.#turns.untilClosing(signal, add));
   }
 
   /**
@@ -266,10 +265,10 @@ export class Memstem {
     const evicted = new Set<RequestId>();
     // Side by side: one that waits for its user's search does not hold up the others.
     const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
-      this.#run(userId, async () => {
+      this.#turns.run(userId, async () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
-          const scope = this.#scopeOf(userId, agentId);
+          const scope = this.#turns.scopeOf(userId, agentId);
           const gone = await whileBusy(() =>
             this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names)),
           );
@@ -286,7 +285,7 @@ export class Memstem {
    * Rejects with {@link NotFoundError}.
    */
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
-    const scope = this.#scopeOf(userId, agentId);
+    const scope = this.#turns.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.#stored(userId, async () => {
       const before = store.findServed(scope, id);
@@ -306,7 +305,7 @@ export class Memstem {
 
   /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
   explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
-    const scope = this.#scopeOf(userId, agentId);
+    const scope = this.#turns.scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
     // A scope that was never stored is not worth loading.
     if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
@@ -317,7 +316,7 @@ export class Memstem {
 
   /** Describes a user's context index; an empty one for a user that was never seen. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
-    const scope = this.#scopeOf(userId, agentId);
+    const scope = this.#turns.scopeOf(userId, agentId);
     return this.#scopes.use(scope, ({ state }) => {
       const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
       const nodes = state.index.entries(limit).map((entry) => ({
@@ -329,115 +328,29 @@ export class Memstem {
     });
   }
 
-  /**
-   * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
-   * never sent again. Rejects with {@link MemorySourceError} where the source that memstem keeps fails; what it has done by then stays.
-   */
-  async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.#run(userId, async () => {
-      const scopes = this.parts.store.scopesOf(this.tenant.name, userId);
-      const own = this.#scopeOf(userId, null);
-      const labels = new Set<Label>();
-      for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
-        const { store, now } = this.parts;
-        const gone = await whileBusy(() =>
-          this.#scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
-        );
-        for (const label of gone) labels.add(label);
-      }
-      // An agent's scope that was looked at but never stored would else go on without knowing.
-      this.#scopes.dropUser(this.tenant.name, userId);
-      const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.#shared.closing.signal) : null;
-      return { memoryId, labels: [...labels], deletedFromSource };
-    });
-    await this.parts.store.erased();
-    return forgetting;
+  /** See {@link UserRecords.forgetMemory}. */
+  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    return this.#records.forgetMemory(userId, memoryId);
   }
 
-  /** Forgets a user with everything memstem keeps of them, with every agent. */
-  async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    const forgotten = await this.#run(userId, async () => {
-      const scopes = await whileBusy(() => {
-        const deleted = this.parts.store.deleteUser(this.tenant.name, userId);
-        this.#scopes.dropUser(this.tenant.name, userId);
-        return deleted;
-      });
-      if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: this.tenant.name, userId }, this.#shared.closing.signal);
-      return { userId, scopes };
-    });
-    await this.parts.store.erased();
-    return forgotten;
+  /** See {@link UserRecords.forgetUser}. */
+  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    return this.#records.forgetUser(userId);
   }
 
-  /** Everything held on a user, with every agent. Rejects with {@link MemorySourceError} where the source that memstem keeps fails. */
+  /** See {@link UserRecords.exportUser}. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
-    const { store, source } = this.parts;
-    this.#refuseIfBusy(userId);
-    return this.#run(userId, async () => {
-      await store.settled;
-      return this.#untilClosing(signal, (stop) => exportUser(store, source, this.tenant.name, userId, stop));
-    });
+    return this.#records.exportUser(userId, signal);
   }
 
-  /**
-   * The owner of a memory says what happened to it: a deleted one is forgotten for every user of the tenant that has it, and an updated one
-   * has its new text. Looks through all users' memories, while others have their turn. Gives the number of users that it changed something
-   * for.
-   */
-  async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
-    const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
-    const changed = new Set<UserId>();
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithMemory(this.tenant.name, event.memoryId, after);
-      for (const scope of found.scopes) {
-        if (event.kind === "updated") {
-          const isChanged = await this.#run(scope.userId, () =>
-            whileBusy(() =>
-              this.#scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
-            ),
-          );
-          if (isChanged) changed.add(scope.userId);
-        } else if (!changed.has(scope.userId)) {
-          await this.forgetMemory(scope.userId, event.memoryId);
-          changed.add(scope.userId);
-        }
-      }
-      after = found.next;
-      await setImmediateAsync();
-    }
-    return changed.size;
+  /** See {@link UserRecords.takeMemoryEvent}. */
+  takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
+    return this.#records.takeMemoryEvent(event, signal);
   }
 
-  /**
-   * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
-   * Gives the number of turns that went.
-   */
-  async dropUnused(before: number, signal: AbortSignal): Promise<number> {
-    const { store } = this.parts;
-    let dropped = 0;
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithOldTurns(before, after);
-      for (const scope of found.scopes) {
-        if (signal.aborted) break;
-        dropped += await this.#queues.run(queueOf(scope), () =>
-          whileBusy(() => {
-            const gone = this.#scopes.use(scope, (working) => expireIn(working, store, scope, before));
-            // The scope itself may have gone.
-            if (gone > 0) this.#scopes.drop(scope);
-            return gone;
-          }),
-        );
-        // As long as a compose takes or two: others come first.
-        await setTimeoutAsync(PAUSE_BETWEEN_USERS_MS);
-      }
-      after = found.next;
-      await setImmediateAsync();
-    }
-    if (dropped > 0) store.emptyLog();
-    await store.erased();
-    return dropped;
+  /** See {@link UserRecords.dropUnused}. */
+  dropUnused(before: number, signal: AbortSignal): Promise<number> {
+    return this.#records.dropUnused(before, signal);
   }
 
   /** Throws where the store does not answer. */
@@ -456,7 +369,7 @@ export class Memstem {
 
   /** Does a user's job in its turn. It is done, and the next one's turn comes, when all that it committed is stored. */
   #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
-    return this.#run(userId, async () => {
+    return this.#turns.run(userId, async () => {
       const { result, settled } = await job();
       try {
         await inSpan("memstem.commit", {}, () => settled);
@@ -492,7 +405,7 @@ export class Memstem {
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const lookUp = () => this.#untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     const { source } = this.#lookup;
     if (source === null || request.memories !== null) return lookUp();
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
@@ -502,34 +415,4 @@ export class Memstem {
       return lookup;
     });
   }
-
-  /** Does what a caller's signal ends, or the service's own end. */
-  async #untilClosing<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
-    const closing = this.#shared.closing.signal;
-    if (signal === undefined) return await work(closing);
-    const either = linkedSignal(closing, signal);
-    return await work(either.signal).finally(either.release);
-  }
-
-  #scopeOf(userId: UserId, agentId: AgentId | null): Scope {
-    return { tenant: this.tenant.name, userId, agentId };
-  }
-
-  #run<T>(userId: UserId, job: () => T | Promise<T>): Promise<T> {
-    return this.#queues.run(this.#queueOf(userId), job);
-  }
-
-  #refuseIfBusy(userId: UserId): void {
-    const { maxWaitingPerUser = MAX_WAITING_PER_USER } = this.parts;
-    if (this.#queues.waiting(this.#queueOf(userId)) >= maxWaitingPerUser) throw new BusyUserError(maxWaitingPerUser);
-  }
-
-  #queueOf(userId: UserId): string {
-    return queueOf({ tenant: this.tenant.name, userId });
-  }
-}
-
-/** What is one user's is done one after the other, whatever the agent. */
-function queueOf({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
-  return JSON.stringify([tenant, userId]);
 }

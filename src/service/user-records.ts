@@ -1,0 +1,135 @@
+import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
+import { type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type UserId } from "../core/index.js";
+import type { ScopesFound } from "../store/store.js";
+import type { Forgetting } from "./answers.js";
+import { expireIn } from "./expiring.js";
+import { exportUser, type UserExport } from "./exporting.js";
+import { forgetIn } from "./forgetting.js";
+import { type MemoryEvent, updateIn } from "./memory-events.js";
+import type { MemstemParts } from "./memstem-parts.js";
+import type { UserTurns } from "./user-turns.js";
+import { whileBusy } from "./while-busy.js";
+import type { WorkingScopes } from "./working-scopes.js";
+
+/** Milliseconds between two users while what nobody used is dropped. */
+const PAUSE_BETWEEN_USERS_MS = 2;
+
+/** What is held on a tenant's users beside what prompts need: given out, forgotten, brought up to date, dropped with age. */
+export class UserRecords {
+  constructor(
+    private readonly parts: MemstemParts,
+    private readonly turns: UserTurns,
+    private readonly scopes: WorkingScopes,
+  ) {}
+
+  /**
+   * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
+   * never sent again. Rejects with `MemorySourceError` where the source that memstem keeps fails; what it has done by then stays.
+   */
+  async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    const forgetting = await this.turns.run(userId, async () => {
+      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
+      const own = this.turns.scopeOf(userId, null);
+      const labels = new Set<Label>();
+      for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
+        const { store, now } = this.parts;
+        const gone = await whileBusy(() =>
+          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
+        );
+        for (const label of gone) labels.add(label);
+      }
+      // An agent's scope that was looked at but never stored would else go on without knowing.
+      this.scopes.dropUser(this.turns.tenant, userId);
+      const { source } = this.parts;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.turns.closing) : null;
+      return { memoryId, labels: [...labels], deletedFromSource };
+    });
+    await this.parts.store.erased();
+    return forgetting;
+  }
+
+  /** Forgets a user with everything memstem keeps of them, with every agent. */
+  async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    const forgotten = await this.turns.run(userId, async () => {
+      const scopes = await whileBusy(() => {
+        const deleted = this.parts.store.deleteUser(this.turns.tenant, userId);
+        this.scopes.dropUser(this.turns.tenant, userId);
+        return deleted;
+      });
+      if (this.parts.source?.owned)
+        await this.parts.source.deleteUser({ tenant: this.turns.tenant, userId }, this.turns.closing);
+      return { userId, scopes };
+    });
+    await this.parts.store.erased();
+    return forgotten;
+  }
+
+  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where the source that memstem keeps fails. */
+  exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
+    const { store, source } = this.parts;
+    this.turns.refuseIfBusy(userId);
+    return this.turns.run(userId, async () => {
+      await store.settled;
+      return this.turns.untilClosing(signal, (stop) => exportUser(store, source, this.turns.tenant, userId, stop));
+    });
+  }
+
+  /**
+   * The owner of a memory says what happened to it: a deleted one is forgotten for every user of the tenant that has it, and an updated one
+   * has its new text. Looks through all users' memories, while others have their turn. Gives the number of users that it changed something
+   * for.
+   */
+  async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
+    const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
+    const changed = new Set<UserId>();
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesFound = store.scopesWithMemory(this.turns.tenant, event.memoryId, after);
+      for (const scope of found.scopes) {
+        if (event.kind === "updated") {
+          const isChanged = await this.turns.run(scope.userId, () =>
+            whileBusy(() =>
+              this.scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
+            ),
+          );
+          if (isChanged) changed.add(scope.userId);
+        } else if (!changed.has(scope.userId)) {
+          await this.forgetMemory(scope.userId, event.memoryId);
+          changed.add(scope.userId);
+        }
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    return changed.size;
+  }
+
+  /**
+   * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
+   * Gives the number of turns that went.
+   */
+  async dropUnused(before: number, signal: AbortSignal): Promise<number> {
+    const { store } = this.parts;
+    let dropped = 0;
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const found: ScopesFound = store.scopesWithOldTurns(before, after);
+      for (const scope of found.scopes) {
+        if (signal.aborted) break;
+        dropped += await this.turns.runOf(scope, () =>
+          whileBusy(() => {
+            const gone = this.scopes.use(scope, (working) => expireIn(working, store, scope, before));
+            // The scope itself may have gone.
+            if (gone > 0) this.scopes.drop(scope);
+            return gone;
+          }),
+        );
+        // As long as a compose takes or two: others come first.
+        await setTimeoutAsync(PAUSE_BETWEEN_USERS_MS);
+      }
+      after = found.next;
+      await setImmediateAsync();
+    }
+    if (dropped > 0) store.emptyLog();
+    await store.erased();
+    return dropped;
+  }
+}
