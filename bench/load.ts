@@ -1,7 +1,7 @@
 /**
  * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
  * its own. Throughput and waiting over time, memory, bytes on disk; then twice the load that it sustained; then a start on the database
- * that was made. `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K` in the environment. Needs `../shared/data`.
+ * that was made. `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`, `SHARES` in the environment. Needs `../shared/data`.
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
@@ -107,6 +107,7 @@ const MOST_CONNECTIONS = 256;
 async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer>) {
   const free: LoadConnection[] = [];
   const under = new Set<Promise<void>>();
+  const waiting: (() => void)[] = [];
   const accepted: number[] = [];
   let refused = 0;
   let cut = 0;
@@ -116,7 +117,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
     const body = bodies.next().value as Buffer;
-    while (free.length === 0 && under.size >= MOST_CONNECTIONS) await Promise.race(under);
+    if (under.size >= MOST_CONNECTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
     let connection = free.pop();
     while (connection?.isStale) {
       connection.close();
@@ -138,7 +139,10 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
       },
     );
     under.add(sent);
-    void sent.then(() => under.delete(sent));
+    void sent.then(() => {
+      under.delete(sent);
+      waiting.shift()?.();
+    });
   }
   await Promise.all(under);
   for (const connection of free) connection.close();
@@ -160,7 +164,7 @@ console.log(
   "\n| sent per s | served per s | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
 );
 console.log("| --: | --: | --: | --: | --: | --: | --: |");
-for (const share of [0.5, 0.9, 2]) {
+for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
   const many = loadRequests(traces, { users, composes: sustained * share * 20 + 1, k, active });
   console.log(`| ${(await steadily(sustained * share, 20, many)).join(" | ")} |`);
 }
