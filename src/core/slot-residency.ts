@@ -9,8 +9,9 @@ import { chooseSlot, type FreeSlot } from "./slot-choice.js";
  * where {@link chooseSlot} says, hits what it shares with that slot's prompt, and overwrites the rest of it. So of the prompts that the
  * index holds there are never more than slots: each stands for one.
  *
- * Taken for granted is that the slots serve this scope alone, one request after the other. What others push out shows in reports. Of a
- * prompt that was answered the answer's tokens, which only count for whether a slot shares enough, are not known.
+ * Taken for granted is that the slots serve this scope alone, one request after the other. What others push out shows in reports. Not
+ * known are the tokens of a prompt's answer, and of the question of a prompt without blocks. They only count for whether a slot shares
+ * enough: a prompt that shares a tenth of what a slot holds, to within these tokens, may go to another slot than foreseen.
  *
  * Throws a RangeError for a number of slots that is no whole number above 0.
  */
