@@ -5,6 +5,7 @@
  *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
  *   -- --plan           time and memory of a plan for 10,000 requests
  *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; needs `../shared/data`
+ *   -- --bound          hit ratios over the same that no plan can exceed which sends each request exactly its own blocks
  *
  * Synthetic contexts have k distinct blocks of 5,000, popular ones more often (Zipf, exponent 0.8), 16 tokens each.
  *
@@ -140,15 +141,34 @@ function approximation(): void {
   }
 }
 
-function hits(): void {
+function recordedTraces() {
   const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
   if (!existsSync(shared)) {
     console.error("needs the recorded searches, which are not here");
     process.exit(1);
   }
-  const traces = RECORDED_CONVERSATIONS.map((name) =>
-    readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
-  );
+  return RECORDED_CONVERSATIONS.map((name) => readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))));
+}
+
+/** How many contexts at once the bound looks at; more at k = 100 take minutes. */
+const BOUND_DEPTHS = { 20: 12, 100: 4 } as const;
+
+function bound(): void {
+  const traces = recordedTraces();
+  console.log("|   k | Alg. 4 + 5 | shared prefixes | no plan above | ÷ Alg. 4 + 5 |");
+  console.log("| --: | ---------: | --------------: | ------------: | -----------: |");
+  for (const k of [20, 100] as const) {
+    const batch = new RecordedBatch(traces, k, encodeO200k);
+    const theirs = batch.hitRatio(batch.executedBy("context-pilot"), new BlockHashCache());
+    const ours = batch.hitRatio(batch.executedBy("shared-prefixes"), new BlockHashCache());
+    const most = batch.hitRatioBound(BOUND_DEPTHS[k]);
+    const cells = [theirs, ours, most].map((ratio) => ratio.toFixed(3));
+    console.log(`| ${k} | ${cells.join(" | ")} | ${(most / theirs).toFixed(2)} |`);
+  }
+}
+
+function hits(): void {
+  const traces = recordedTraces();
   for (const k of [20, 100]) {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     const { promptTokens, memoryTokens, requests } = batch;
@@ -190,7 +210,13 @@ const [flag, ...rest] = process.argv.slice(2);
 if (flag === "--build-one") buildOne(Number(rest[0]));
 else if (flag === "--plan-one") planOne(Number(rest[0]), rest[1] as BatchPlanner);
 else {
-  const parts = { "--build": build, "--approximation": approximation, "--plan": plan, "--hits": hits };
+  const parts = {
+    "--build": build,
+    "--approximation": approximation,
+    "--plan": plan,
+    "--hits": hits,
+    "--bound": bound,
+  };
   const chosen = Object.entries(parts).filter(([name]) => flag === undefined || process.argv.includes(name));
   if (chosen.length === 0) console.error(`one of ${Object.keys(parts).join(", ")}`);
   for (const [, run] of chosen) run();

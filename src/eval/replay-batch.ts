@@ -3,6 +3,7 @@ import {
   type BatchPlanner,
   type BatchRequest,
   ClusterTree,
+  groupBy,
   type Label,
   planBatch,
   renderBlock,
@@ -13,6 +14,7 @@ import {
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
 import type { PrefixCache } from "../simulator/prefix-cache.js";
 import type { RecordedTrace } from "./recorded-trace.js";
+import { mostSavable } from "./saving-bound.js";
 
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 /** Nodes of a user's cluster tree, for the order that is made while requests come in. */
@@ -105,6 +107,33 @@ export class RecordedBatch {
     return cached / all;
   }
 
+  /**
+   * A hit ratio that no plan can exceed, whatever the cache, as long as every prompt holds exactly its own blocks.
+   *
+   * @param depth see {@link mostSavable}
+   */
+  hitRatioBound(depth: number): number {
+    const savable = [...groupBy(this.requests, ({ key }) => key).values()].map((ofUser) =>
+      mostSavable(
+        ofUser.map(({ blocks }) => new Map(blocks.map(({ label, tokens }) => [label, tokens]))),
+        depth,
+      ),
+    );
+    // Where two prompts' blocks part they may go on alike for some tokens: as far as two lines do, or a line and what ends the blocks.
+    const parting = Math.max(...this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
+    const withTwin = [...groupBy(this.requests.keys(), (request) => this.#contextOf(request)).values()]
+      .filter(({ length }) => length > 1)
+      .flat();
+    const questions = sum(withTwin.map((request) => this.#questions[request]?.length ?? 0));
+    const instructions = this.requests.length * (this.#before.length + parting);
+    return (sum(savable) + instructions + questions) / this.promptTokens;
+  }
+
+  #contextOf(request: number): string {
+    const { key, blocks } = this.requests[request] as BatchRequest;
+    return `${key}: ${blocks.map(({ label }) => label).sort((a, b) => a - b)}`;
+  }
+
   #online(): readonly ExecutedRequest[] {
     const trees = new Map<string, ClusterTree>();
     return this.requests.map(({ key, blocks }, request) => {
@@ -122,4 +151,23 @@ export class RecordedBatch {
 function sequenced(sequence: readonly ExecutedRequest[], orders: readonly ExecutedRequest[]): ExecutedRequest[] {
   const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
   return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** How many tokens any two of the texts begin with alike, at most. */
+function longestAlike(texts: readonly (readonly number[])[]): number {
+  const sorted = [...texts].sort((a, b) => {
+    const at = alike(a, b);
+    return (a[at] ?? -1) - (b[at] ?? -1);
+  });
+  return Math.max(...sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
+}
+
+function alike(a: readonly number[], b: readonly number[]): number {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  return same;
 }
