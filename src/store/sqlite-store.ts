@@ -1,21 +1,17 @@
 import type Database from "better-sqlite3";
-import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type {
   ConversationId,
   Digest,
   FirstTokenTime,
-  Label,
   MemoryId,
-  NodeId,
   RequestId,
   Scope,
   ScopeChanges,
-  StoredScope,
   Turn,
   TurnId,
   UserId,
 } from "../core/index.js";
-import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
 import { collectTexts, eraseFromTurns } from "./erasure.js";
 import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js";
@@ -24,19 +20,9 @@ import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { readScopesWithMemory } from "./memory-holders.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readPromptHistory } from "./prompt-history.js";
-import {
-  readAnswer,
-  readBlock,
-  readMessages,
-  readNode,
-  readOrderingRows,
-  readScope,
-  readServed,
-  readTurn,
-  writeAnswer,
-  writeInjection,
-} from "./rows.js";
+import { readStoredScope } from "./read-stored-scope.js";
+import { RequestRecords } from "./request-records.js";
+import { readScope, readTurn, writeAnswer, writeInjection } from "./rows.js";
 import * as tables from "./schema.js";
 import { prepareStatements, type Statements } from "./statements.js";
 import {
@@ -60,16 +46,7 @@ import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
-/** SQLite allows 32,766 parameters in one statement; well below it. */
-const IDS_PER_STATEMENT = 500;
-
-/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
-const REQUESTS_LOOKED_AT = 32;
-
 const SCOPE_ID = "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
-const LAST_REQUESTS =
-  "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
-
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
@@ -78,8 +55,7 @@ export class SqliteStore implements Store {
   readonly #erasure: FileErasure;
   /** Several times with every compose. */
   readonly #scopeId: Database.Statement<[ScopeKey], number>;
-  /** With every compose, and only as far as it is looked at: past the query builder. */
-  readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
+  readonly #requests: RequestRecords;
 
   constructor(
     private readonly database: OpenDatabase,
@@ -91,7 +67,7 @@ export class SqliteStore implements Store {
     this.#group = new CommitGroup(database.sqlite, () => checkpoints?.committed());
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
-    this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
+    this.#requests = new RequestRecords(database, this.#statements);
   }
 
   get settled(): Promise<void> {
@@ -99,34 +75,7 @@ export class SqliteStore implements Store {
   }
 
   loadScope(scope: Scope): LoadedScope {
-    return this.database.sqlite.transaction((): LoadedScope => {
-      const user = this.#statements.user.get(keyOf(scope));
-      const forgotten = this.#statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
-      if (user === undefined) {
-        return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
-      }
-      const of = { scopeId: user.scopeId };
-      const stored: StoredScope = {
-        counters: {
-          nextLabel: user.nextLabel,
-          nextNode: user.nextNode,
-          nextTurn: user.nextTurn,
-          requests: user.requests,
-        },
-        register: {
-          blocks: this.#statements.blocks.all(of).map(readBlock),
-          versions: this.#statements.versions.all(of).map((row) => ({
-            memoryId: row.memoryId as MemoryId,
-            label: row.label as Label,
-            current: row.current,
-          })),
-          forgotten,
-        },
-        nodes: this.#statements.nodes.all(of).map(readNode),
-        ...readOrderingRows(this.#statements.orderingRows.all(of)),
-      };
-      return { scope: stored, version: { scopeId: user.scopeId, commits: user.version } };
-    })();
+    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, scope))();
   }
 
   loadConversation(scope: Scope, id: ConversationId): Turn[] {
@@ -256,90 +205,31 @@ export class SqliteStore implements Store {
   }
 
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
-    const scopeId = this.#idOf(scope);
-    const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
-    if (scopeId === null || row === undefined) return null;
-    const turns: { turn: Turn; given: ReturnType<typeof readMessages> }[] = [];
-    let head: Digest | undefined;
-    for (let next: number | null = row.turn; next !== null; ) {
-      const stored = this.#statements.turn.get({ scopeId, id: next });
-      if (stored === undefined || stored.given === null) return null;
-      turns.push({ turn: readTurn(stored), given: readMessages(stored.given) });
-      head ??= stored.head as Digest;
-      next = stored.parent;
-    }
-    const instructions = this.#statements.head.get({ scopeId, digest: head })?.messages ?? null;
-    if (instructions === null) return null;
-    return {
-      body: row.body as Digest,
-      answer: readAnswer(row.answer),
-      head: readMessages(instructions),
-      turns: turns.reverse(),
-    };
+    return this.#requests.answered(this.#idOf(scope), id);
   }
 
   findLiveRequests(tenant: string, ids: readonly RequestId[]) {
-    const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
-    const { requests, users } = tables;
-    for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
-      const rows = this.database.orm
-        .select()
-        .from(requests)
-        .innerJoin(users, eq(requests.scopeId, users.scopeId))
-        .where(
-          and(
-            inArray(requests.requestId, ids.slice(at, at + IDS_PER_STATEMENT)),
-            eq(requests.evicted, false),
-            eq(users.tenant, tenant),
-          ),
-        )
-        .all();
-      for (const row of rows) {
-        found.push({
-          scope: readScope(row.users),
-          requestId: row.requests.requestId as RequestId,
-          leaf: row.requests.leaf as NodeId,
-          turn: row.requests.turn as TurnId,
-        });
-      }
-    }
-    return found;
+    return this.#requests.live(tenant, ids);
   }
 
   findServed(scope: Scope, id: RequestId): ServedRequest | null {
-    const scopeId = this.#idOf(scope);
-    const row = scopeId === null ? undefined : this.#statements.request.get({ scopeId, requestId: id });
-    return row === undefined ? null : readServed(row);
+    return this.#requests.served(this.#idOf(scope), id);
   }
 
   findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
-    const scopeId = this.#idOf(scope);
-    if (scopeId === null) return null;
-    const rows = this.#statements.requestsBefore.all({ scopeId, turn, limit: REQUESTS_LOOKED_AT });
-    for (const row of rows) {
-      if (row.observed === null) continue;
-      const served = readServed(row);
-      if (served.observed?.cachedTokens !== undefined) return served;
-    }
-    return null;
+    return this.#requests.reportedBefore(this.#idOf(scope), turn);
   }
 
   underWaySince(scope: Scope, since: number): number | null {
-    const scopeId = this.#idOf(scope);
-    if (scopeId === null) return null;
-    let earliest: number | null = null;
-    let looked = 0;
-    for (const { createdAt, isOpen } of this.#lastRequests.iterate(scopeId)) {
-      if (createdAt <= since) break;
-      if (++looked === REQUESTS_LOOKED_AT) return since;
-      if (isOpen === 1) earliest = createdAt;
-    }
-    return earliest;
+    return this.#requests.underWaySince(this.#idOf(scope), since);
   }
 
   findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
-    const scopeId = this.#idOf(scope);
-    return scopeId === null ? null : readPromptHistory(this.database, this.#statements, scopeId, id);
+    return this.#requests.promptHistory(this.#idOf(scope), id);
+  }
+
+  liveRequests(scope: Scope, limit: number) {
+    return this.#requests.newestLive(this.#idOf(scope), limit);
   }
 
   knowsSection(scope: Scope, section: Digest): boolean {
@@ -356,20 +246,6 @@ export class SqliteStore implements Store {
         .where(eq(table.scopeId, scopeId ?? -1))
         .get()?.rows ?? 0;
     return { conversations: count(tables.conversations), turns: count(tables.turns), requests: count(tables.requests) };
-  }
-
-  liveRequests(scope: Scope, limit: number) {
-    const scopeId = this.#idOf(scope);
-    if (scopeId === null) return [];
-    const { requests } = tables;
-    return this.database.orm
-      .select({ requestId: requests.requestId, leaf: requests.leaf })
-      .from(requests)
-      .where(and(eq(requests.scopeId, scopeId), eq(requests.evicted, false)))
-      .orderBy(desc(sql`rowid`))
-      .limit(limit)
-      .all()
-      .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));
   }
 
   scopesOf(tenant: string, userId: UserId): Scope[] {

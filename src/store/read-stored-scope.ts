@@ -1,0 +1,30 @@
+import type { Label, MemoryId, Scope } from "../core/index.js";
+import { EMPTY_SCOPE } from "../core/index.js";
+import { readBlock, readNode, readOrderingRows } from "./rows.js";
+import type { Statements } from "./statements.js";
+import type { LoadedScope } from "./store.js";
+import { keyOf } from "./write-changes.js";
+
+/** Reads a scope whole: its blocks and its indexes. To be called in a transaction, as it takes several statements. */
+export function readStoredScope(statements: Statements, scope: Scope): LoadedScope {
+  const user = statements.user.get(keyOf(scope));
+  const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
+  if (user === undefined) {
+    return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
+  }
+  const { scopeId, version, nextLabel, nextNode, nextTurn, requests } = user;
+  const versions = statements.versions.all({ scopeId }).map((row) => ({
+    memoryId: row.memoryId as MemoryId,
+    label: row.label as Label,
+    current: row.current,
+  }));
+  return {
+    scope: {
+      counters: { nextLabel, nextNode, nextTurn, requests },
+      register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
+      nodes: statements.nodes.all({ scopeId }).map(readNode),
+      ...readOrderingRows(statements.orderingRows.all({ scopeId })),
+    },
+    version: { scopeId, commits: version },
+  };
+}

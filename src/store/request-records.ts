@@ -1,0 +1,124 @@
+import type Database from "better-sqlite3";
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import type { Digest, NodeId, RequestId, Scope, Turn, TurnId } from "../core/index.js";
+import type { OpenDatabase } from "./open-database.js";
+import { readPromptHistory } from "./prompt-history.js";
+import { readAnswer, readMessages, readScope, readServed, readTurn } from "./rows.js";
+import { requests, users } from "./schema.js";
+import type { Statements } from "./statements.js";
+import type { AnsweredRequest, PromptHistory, ServedRequest } from "./store.js";
+
+/** SQLite allows 32,766 parameters in one statement; well below it. */
+const IDS_PER_STATEMENT = 500;
+
+/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+const REQUESTS_LOOKED_AT = 32;
+
+const LAST_REQUESTS =
+  "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
+
+/** What is stored of requests that were answered. A scope that is null was never stored: it has none. */
+export class RequestRecords {
+  /** With every compose, and only as far as it is looked at: past the query builder. */
+  readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
+
+  constructor(
+    private readonly database: OpenDatabase,
+    private readonly statements: Statements,
+  ) {
+    this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
+  }
+
+  /** See `Store.findRequest`. */
+  answered(scopeId: number | null, id: RequestId): AnsweredRequest | null {
+    const row = scopeId === null ? undefined : this.statements.request.get({ scopeId, requestId: id });
+    if (scopeId === null || row === undefined) return null;
+    const turns: { turn: Turn; given: ReturnType<typeof readMessages> }[] = [];
+    let head: Digest | undefined;
+    for (let next: number | null = row.turn; next !== null; ) {
+      const stored = this.statements.turn.get({ scopeId, id: next });
+      if (stored === undefined || stored.given === null) return null;
+      turns.push({ turn: readTurn(stored), given: readMessages(stored.given) });
+      head ??= stored.head as Digest;
+      next = stored.parent;
+    }
+    const instructions = this.statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    if (instructions === null) return null;
+    return {
+      body: row.body as Digest,
+      answer: readAnswer(row.answer),
+      head: readMessages(instructions),
+      turns: turns.reverse(),
+    };
+  }
+
+  /** See `Store.findLiveRequests`. */
+  live(tenant: string, ids: readonly RequestId[]) {
+    const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
+    for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
+      const isNamed = inArray(requests.requestId, ids.slice(at, at + IDS_PER_STATEMENT));
+      const rows = this.database.orm
+        .select()
+        .from(requests)
+        .innerJoin(users, eq(requests.scopeId, users.scopeId))
+        .where(and(isNamed, eq(requests.evicted, false), eq(users.tenant, tenant)))
+        .all();
+      for (const row of rows) {
+        found.push({
+          scope: readScope(row.users),
+          requestId: row.requests.requestId as RequestId,
+          leaf: row.requests.leaf as NodeId,
+          turn: row.requests.turn as TurnId,
+        });
+      }
+    }
+    return found;
+  }
+
+  /** See `Store.liveRequests`. */
+  newestLive(scopeId: number | null, limit: number) {
+    return this.database.orm
+      .select({ requestId: requests.requestId, leaf: requests.leaf })
+      .from(requests)
+      .where(and(eq(requests.scopeId, scopeId ?? -1), eq(requests.evicted, false)))
+      .orderBy(desc(sql`rowid`))
+      .limit(limit)
+      .all()
+      .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));
+  }
+
+  /** See `Store.findServed`. */
+  served(scopeId: number | null, id: RequestId): ServedRequest | null {
+    const row = scopeId === null ? undefined : this.statements.request.get({ scopeId, requestId: id });
+    return row === undefined ? null : readServed(row);
+  }
+
+  /** See `Store.findReportedBefore`. */
+  reportedBefore(scopeId: number | null, turn: TurnId): ServedRequest | null {
+    if (scopeId === null) return null;
+    for (const row of this.statements.requestsBefore.all({ scopeId, turn, limit: REQUESTS_LOOKED_AT })) {
+      if (row.observed === null) continue;
+      const served = readServed(row);
+      if (served.observed?.cachedTokens !== undefined) return served;
+    }
+    return null;
+  }
+
+  /** See `Store.underWaySince`. */
+  underWaySince(scopeId: number | null, since: number): number | null {
+    if (scopeId === null) return null;
+    let earliest: number | null = null;
+    let looked = 0;
+    for (const { createdAt, isOpen } of this.#lastRequests.iterate(scopeId)) {
+      if (createdAt <= since) break;
+      if (++looked === REQUESTS_LOOKED_AT) return since;
+      if (isOpen === 1) earliest = createdAt;
+    }
+    return earliest;
+  }
+
+  /** See `Store.findPromptHistory`. */
+  promptHistory(scopeId: number | null, id: RequestId): PromptHistory | null {
+    return scopeId === null ? null : readPromptHistory(this.database, this.statements, scopeId, id);
+  }
+}
