@@ -7,6 +7,7 @@ import {
   POLICY_NAMES,
   type PolicyName,
 } from "../core/index.js";
+import { alignedTable } from "../eval/aligned-table.js";
 import { composeTrace, type ReplayOptions } from "../eval/compose-trace.js";
 import { recordedOrder } from "../eval/recorded-order.js";
 import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
@@ -96,15 +97,7 @@ function table(rows: readonly { readonly name: string; readonly replay: Replay }
       perRequest(totals.uncachedTokens),
     ];
   });
-  return tableOf(HEAD, lines);
-}
-
-function tableOf(head: readonly string[], lines: readonly (readonly string[])[]): string {
-  const widths = head.map((title, column) => Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)));
-  const write = (cells: readonly string[]) =>
-    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join(" | ")} |`;
-  const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
-  return [write(head), rule, ...lines.map(write)].join("\n");
+  return alignedTable(HEAD, lines);
 }
 
 function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace {
@@ -143,5 +136,5 @@ function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
       ratio.toFixed(3),
     ];
   });
-  return tableOf(BATCH_HEAD, lines);
+  return alignedTable(BATCH_HEAD, lines);
 }

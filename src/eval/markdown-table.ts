@@ -1,3 +1,4 @@
+import { alignedTable } from "./aligned-table.js";
 import { markdownCode, markdownText } from "./markdown-text.js";
 import { type Cell, NOT_MEASURED, type ReportTable } from "./report-table.js";
 
@@ -7,11 +8,7 @@ export function markdownTable({ rowsAre, columns, groups }: ReportTable): string
   const lines = groups.flatMap(({ title, rows }) =>
     rows.map((row) => [markdownText(title === "" ? row.title : `${title}: ${row.title}`), ...row.cells.map(textOf)]),
   );
-  const widths = head.map((_, column) => Math.max(3, ...[head, ...lines].map((line) => line[column]?.length ?? 0)));
-  const write = (cells: readonly string[]) =>
-    `| ${cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join(" | ")} |`;
-  const rule = `| ${widths.map((width, at) => (at === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
-  return [write(head), rule, ...lines.map(write)].join("\n");
+  return alignedTable(head, lines);
 }
 
 function textOf(cell: Cell): string {

@@ -3,6 +3,7 @@ import { composeRequest } from "../service/compose-request.js";
 import type { Memstem } from "../service/memstem.js";
 import { BlockHashCache } from "../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../simulator/chat-tokens.js";
+import { alignedTable } from "./aligned-table.js";
 import { INSTRUCTION } from "./instruction.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
@@ -97,18 +98,13 @@ export function prefillTable(costs: readonly ArmCost[], questions: number): stri
       cost.builder === "memstem" ? `${ratio.toFixed(1)}× fewer` : "",
     ];
   });
-  return markdownTable(["layout", "prompt built by", "prompt tokens", "to prefill", ""], rows);
+  return alignedTable(
+    ["layout", "prompt built by", "prompt tokens", "to prefill", ""],
+    rows,
+    (column) => column !== 2 && column !== 3,
+  );
 }
 
 function perQuestion(tokens: number, questions: number): string {
   return Math.round(tokens / questions).toLocaleString("en");
-}
-
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  const isNumeric = (column: number) => column === 2 || column === 3;
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, i) => (isNumeric(i) ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join(" | ")} |`;
-  const rule = `| ${widths.map((width, i) => (isNumeric(i) ? `${"-".repeat(width - 1)}:` : "-".repeat(width))).join(" | ")} |`;
-  return [line(head), rule, ...rows.map(line)].join("\n");
 }
