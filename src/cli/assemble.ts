@@ -46,7 +46,7 @@ export function assembleWithKeys(
   inside: Inside | null = null,
 ): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
   const database = openDataDir(settings);
-  return { memstem: assembleOn(database, settings, source, inside), keys: new StoredApiKeys(database.orm) };
+  return { memstem: assembleOn(database, settings, source, inside), keys: new StoredApiKeys(database) };
 }
 
 function assembleOn(

@@ -45,11 +45,11 @@ export function revokeKey(id: string): void {
 }
 
 function withKeys(work: (keys: StoredApiKeys) => void): void {
-  const { sqlite, orm } = openDataDir(readSettings(process.env));
+  const database = openDataDir(readSettings(process.env));
   try {
-    work(new StoredApiKeys(orm));
+    work(new StoredApiKeys(database));
   } finally {
-    sqlite.close();
+    database.sqlite.close();
   }
 }
 

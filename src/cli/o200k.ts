@@ -14,14 +14,18 @@ const PIECES = new RegExp(`\\S{1,${LONGEST_WORD}}\\s*|\\s+`, "g");
 
 /** Tokens of a text in OpenAI's o200k_base encoding; other engines' counts differ by some per cent, and ratios hardly. */
 export const countO200k: TokenCounter = (text) => {
-  if (!LONG_WORD.test(text)) return countTokens(text, AS_TEXT);
+  if (!hasLongWord(text)) return countTokens(text, AS_TEXT);
   let tokens = 0;
   for (const [piece] of text.matchAll(PIECES)) tokens += countTokens(piece, AS_TEXT);
   return tokens;
 };
 
+function hasLongWord(text: string): boolean {
+  return text.length > LONGEST_WORD && LONG_WORD.test(text);
+}
+
 /** The tokens themselves. */
 export function encodeO200k(text: string): number[] {
-  if (!LONG_WORD.test(text)) return encode(text, AS_TEXT);
+  if (!hasLongWord(text)) return encode(text, AS_TEXT);
   return [...text.matchAll(PIECES)].flatMap(([piece]) => encode(piece, AS_TEXT));
 }

@@ -6,7 +6,8 @@ LOOPBACK.addAddress("::1", "ipv6");
 
 /** Whether what listens at this address can be reached from this machine only. */
 export function isLoopbackAddress(host: string): boolean {
-  if (host.toLowerCase() === "localhost") return true;
+  // As nearly everybody writes it: every request is asked.
+  if (host === "127.0.0.1" || host.toLowerCase() === "localhost") return true;
   const version = isIP(host);
   return version !== 0 && LOOPBACK.check(host, version === 4 ? "ipv4" : "ipv6");
 }

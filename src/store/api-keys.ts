@@ -26,7 +26,8 @@ export class StoredApiKeys {
   readonly #find;
   readonly #any;
 
-  constructor(private readonly orm: OpenDatabase["orm"]) {
+  constructor(private readonly database: OpenDatabase) {
+    const { orm, sqlite } = database;
     this.#find = orm
       .select({
         tenant: keys.tenant,
@@ -38,7 +39,7 @@ export class StoredApiKeys {
       .innerJoin(tenants, eq(keys.tenant, tenants.tenant))
       .where(eq(keys.id, sql.placeholder("id")))
       .prepare();
-    this.#any = orm.select({ id: keys.id }).from(keys).limit(1).prepare();
+    this.#any = sqlite.prepare<[], 0 | 1>("select exists (select 1 from api_keys)").pluck();
   }
 
   /** A key by its id, revoked or not; null where there is none. */
@@ -48,7 +49,7 @@ export class StoredApiKeys {
 
   /** Whether there ever was a key. */
   any(): boolean {
-    return this.#any.get() !== undefined;
+    return this.#any.get() === 1;
   }
 
   /** Whether a key holds now. */
@@ -58,13 +59,13 @@ export class StoredApiKeys {
 
   /** Oldest first. */
   list(): StoredApiKey[] {
-    return this.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
+    return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
   }
 
   /** Keeps a key. `newCacheSecret`: the tenant's from now on, where this is its first key. Throws where the id is taken. */
   add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
     const { tenant, createdAt } = key;
-    this.orm.transaction(
+    this.database.orm.transaction(
       (transaction) => {
         transaction
           .insert(tenants)
@@ -79,7 +80,7 @@ export class StoredApiKeys {
 
   /** From now on the key lets nobody in. False where there is none of this id, or it was revoked before. */
   revoke(id: string, at: number): boolean {
-    const { changes } = this.orm
+    const { changes } = this.database.orm
       .update(keys)
       .set({ revokedAt: at })
       .where(sql`${keys.id} = ${id} and ${keys.revokedAt} is null`)

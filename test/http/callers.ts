@@ -34,9 +34,9 @@ export function revoke(app: Pick<ServedApp, "database">, id: string): void {
 }
 
 function inKeysOf(app: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => void): void {
-  const { sqlite, orm } = openDatabase(app.database);
-  work(new StoredApiKeys(orm));
-  sqlite.close();
+  const database = openDatabase(app.database);
+  work(new StoredApiKeys(database));
+  database.sqlite.close();
 }
 
 /** Sends a request with these headers; JSON, unless the body is text. */

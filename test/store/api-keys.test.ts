@@ -8,7 +8,7 @@ describe("stored API keys", () => {
   let keys: StoredApiKeys;
   beforeEach(() => {
     database = openDatabase(":memory:");
-    keys = new StoredApiKeys(database.orm);
+    keys = new StoredApiKeys(database);
   });
   afterEach(() => database.sqlite.close());
 
