@@ -1,7 +1,9 @@
 import { z } from "zod";
 import type { UserId } from "../core/index.js";
+import type { DepthWish } from "../service/adaptive-depth.js";
 import type { ChatRequest } from "../service/chat.js";
 import { withoutAbsentMemories } from "../service/compose-request.js";
+import * as depth from "../service/depth-fields.js";
 import { InvalidRequestError } from "../service/errors.js";
 import * as field from "../service/fields.js";
 import { readOptions } from "../service/read-options.js";
@@ -13,6 +15,31 @@ import { composeBody, message, readCompose } from "./contracts.js";
 
 const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
 
+const depthWanted = z
+  .union(
+    [
+      z.boolean(),
+      z.strictObject({
+        first_blocks: depth.firstBlocks.nullish().meta({ description: "Memories that are tried first." }),
+        growth: depth.growth.nullish().meta({ description: "How many times as many the next try has." }),
+        entropy_nats: depth.entropyNats.nullish().meta({
+          description: "What the first token's entropy may come to for the engine to count as sure, in nats.",
+        }),
+        max_probes: depth.maxProbes.nullish().meta({ description: "Tries, at most." }),
+        time_limit_ms: depth.timeLimitMs.nullish().meta({ description: "What all tries together may take." }),
+      }),
+    ],
+    {
+      // A union says of a wrong field only that no member fits.
+      error: ({ code }) => (code === "invalid_union" ? "must be true, false, or an object" : undefined),
+    },
+  )
+  .meta({
+    id: "AdaptiveDepth",
+    description:
+      "Whether the prompt gets few of the retrieved memories first, and more while the engine is unsure of its answer's first token. Default: MEMSTEM_ADAPTIVE_DEPTH.",
+  });
+
 /** What a chat completion can say to memstem: the fields of `/compose`, less those that the chat's own body has. */
 export const chatSettings = composeBody
   .omit({ messages: true, prompt: true, system: true })
@@ -23,6 +50,7 @@ export const chatSettings = composeBody
     conversation_id: field.conversationId.nullish().meta({
       description: "Names the conversation. Or use the header `X-Memstem-Conversation`. Absent: every call by itself.",
     }),
+    adaptive_depth: depthWanted.nullish(),
     write_back: z
       .boolean()
       .nullish()
@@ -65,7 +93,7 @@ const userOnly = z.object({ user: field.userId });
 /** A chat completion's body and headers. Throws {@link InvalidRequestError} for what is wrong with what it says to memstem. */
 export function readChat(given: unknown, headers: Headers, query: string): ChatRequest {
   const { memstem, ...body } = readOptions(chatFields, given);
-  const { user_id, write_back, ...settings } = memstem ?? {};
+  const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
   const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
   const conversation_id = agreed(
     headerIn(headers, namedIn.conversation),
@@ -84,7 +112,20 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
     query,
     headers: [...headers],
     writeBack: write_back ?? null,
+    adaptiveDepth: depthWish(adaptive_depth),
   };
+}
+
+function depthWish(given: z.output<typeof depthWanted> | null | undefined): DepthWish {
+  if (given == null || typeof given === "boolean") return given ?? null;
+  const named = {
+    firstBlocks: given.first_blocks,
+    growth: given.growth,
+    entropyNats: given.entropy_nats,
+    maxProbes: given.max_probes,
+    timeLimitMs: given.time_limit_ms,
+  };
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value != null));
 }
 
 interface NamedValue<T> {

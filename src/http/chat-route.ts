@@ -1,5 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import type { PlanDepth } from "../core/index.js";
 import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
 import { UpstreamError } from "../service/errors.js";
 import { linkedSignal } from "../service/linked-signal.js";
@@ -105,8 +106,17 @@ function ownHeaders({ composed, usage }: ChatAnswer): [string, string][] {
     ...(usage === null || usage.cachedTokens === null
       ? []
       : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies [string, string]]),
+    ...(composed.plan.depth === undefined
+      ? []
+      : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies [string, string]]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies [string, string]]),
   ];
+}
+
+/** A dictionary of structured fields (RFC 9651): `given=10, retrieved=20, outcome=sure, entropies=(1.823 0.412)`, these in nats. */
+function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): string {
+  const entropies = probes.map(({ entropy }) => (entropy === null ? "unclear" : entropy.toFixed(3)));
+  return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { PlanDepth } from "../core/index.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../service/compose-request.js";
@@ -79,6 +80,22 @@ export const message = z
   .meta({ id: "Message", description: "A chat message, as OpenAI has it." });
 const label = z.int().meta({ description: "The block's label; it stands in the prompt as `[12]`." });
 
+const planDepth = z
+  .object({
+    retrieved: z.int().meta({ description: "Memories that were retrieved and that no earlier turn gave." }),
+    given: z.int().meta({ description: "How many of them are in the prompt." }),
+    outcome: z.enum(["sure", "unsure", "few", "fixed_start", "unclear", "unavailable", "failed"]),
+    probes: z.array(
+      z.object({
+        blocks: z.int(),
+        entropy_nats: z.number().nullable().meta({ description: "The most that the first token's entropy can be." }),
+        prompt_tokens: z.int().nullable(),
+        cached_tokens: z.int().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: "PlanDepth", description: "Of a chat with adaptive depth: how many memories its prompt got, and why." });
+
 export const composeResult = z
   .object({
     request_id: z.string(),
@@ -117,6 +134,7 @@ export const composeResult = z
         fresh_start: z.boolean().meta({
           description: "Nothing that earlier turns gave stands any more; what is still wanted is given again.",
         }),
+        depth: planDepth.optional(),
       })
       .meta({ id: "Plan", description: "What the prompt should cost; token figures are estimates." }),
     engine: z
@@ -282,6 +300,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       stable_messages: plan.stableMessages,
       retention: plan.retention,
       fresh_start: plan.freshStart,
+      ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },
     warnings: answer.warnings.map(({ code, message: text, memoryIds }) => ({
@@ -290,6 +309,16 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       ...(memoryIds === undefined ? {} : { memory_ids: [...memoryIds] }),
     })),
   };
+}
+
+function writeDepth({ retrieved, given, outcome, probes }: PlanDepth): z.input<typeof planDepth> {
+  const written = probes.map(({ blocks, entropy, promptTokens, cachedTokens }) => ({
+    blocks,
+    entropy_nats: entropy,
+    prompt_tokens: promptTokens,
+    cached_tokens: cachedTokens,
+  }));
+  return { retrieved, given, outcome, probes: written };
 }
 
 export function writeEviction({ evicted, unknown }: Eviction): z.input<typeof evictResult> {
