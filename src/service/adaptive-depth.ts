@@ -47,9 +47,10 @@ const UNRELATED = new Set([401, 402, 403, 404, 429]);
 /** What a try came to. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
-  | { readonly kind: "unclear"; readonly probe: DepthProbe }
+  /** `why`: it was the last try for a while, and this is the reason. */
+  | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
   | { readonly kind: "unavailable"; readonly why: string | null }
-  | { readonly kind: "failed" };
+  | { readonly kind: "failed"; readonly why: string | null };
 
 /**
  * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
@@ -89,13 +90,15 @@ export class AdaptiveDepth {
           if (this.#support.topFor(modelOf(body)) === null) return all("unavailable", { probes, after });
           const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
           const said = await this.#try(request, draft, blocks, either.signal, signal);
-          if (said.kind === "failed") return all("failed", { probes, after });
-          if (said.kind === "unavailable") {
-            return all("unavailable", { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
+          if (said.kind !== "entropy") {
+            if (said.kind === "unclear") {
+              probes.push(said.probe);
+              after = draft.ordering;
+            }
+            return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
           }
           probes.push(said.probe);
           after = draft.ordering;
-          if (said.kind === "unclear") return all("unclear", { probes, after });
           if (said.nats <= settings.entropyNats) {
             return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
           }
@@ -120,8 +123,8 @@ export class AdaptiveDepth {
     const top = this.#support.topFor(model);
     if (top === null) return { kind: "unavailable", why: null };
     const failed = (): Said => {
-      if (!client.aborted) this.#support.strike(model);
-      return { kind: "failed" };
+      const isLast = !client.aborted && this.#support.strike(model);
+      return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
@@ -129,7 +132,7 @@ export class AdaptiveDepth {
         if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
         return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
       }
-      if (UNRELATED.has(status)) return { kind: "failed" };
+      if (UNRELATED.has(status)) return { kind: "failed", why: null };
       if (status >= 300) return failed();
       return this.#read(model, blocks, JSON.parse(text));
     } catch {
@@ -147,8 +150,8 @@ export class AdaptiveDepth {
     const bounds = first === "none" || isMark(first.text) ? null : entropyBounds(first.logProbabilities);
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
-      this.#support.strike(model);
-      return { kind: "unclear", probe };
+      const isLast = this.#support.strike(model);
+      return { kind: "unclear", probe, why: isLast ? "the first token says nothing of this model's answers" : null };
     }
     this.#support.gave(model);
     return { kind: "entropy", probe, nats: bounds.most };

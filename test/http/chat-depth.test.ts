@@ -224,7 +224,8 @@ describe("adaptive depth, where the engine does not play along", () => {
       });
       for (let chat = 0; chat < 4; chat++) {
         const limit = how === "hangs" ? { adaptive_depth: { time_limit_ms: 100 } } : {};
-        const { answer, depth } = await complete(app, limit);
+        const { answer, depth, headers } = await complete(app, limit);
+        expect(headers.get("x-memstem-warnings")).toBe(chat === 2 ? "depth_unavailable" : null);
         expect(answer.choices[0]?.message.content).toBe("Two.");
         const outcome = how === "thinks first" ? "unclear" : "failed";
         expect(depth).toContain(`given=12, retrieved=12, outcome=${chat < 3 ? outcome : "unavailable"}`);
