@@ -46,19 +46,19 @@ export class Metrics implements MemstemObserver {
 
   readonly #depthProbes = new Histogram({
     name: "memstem_depth_probes",
-    help: "Tries that a chat with adaptive depth took, by what they came to.",
+    help: "Tries for the depth of a chat's prompt, by what they came to.",
     labelNames: ["outcome"],
     buckets: [0, 1, 2, 3, 4, 6, 8],
     registers: [this.#registry],
   });
   readonly #depthBlocks = this.#counter(
     "memstem_depth_blocks_total",
-    "Memories that were retrieved for chats with adaptive depth, by whether they were given.",
+    "Memories retrieved for chats whose depth was chosen, by whether they were given.",
     ["given"],
   );
   readonly #depthTokens = this.#counter(
     "memstem_depth_probe_tokens_total",
-    "Prompt tokens of their tries, as the engine reported them.",
+    "Prompt tokens of tries for a depth, as the engine reported them.",
     ["cached"],
   );
 

@@ -44,6 +44,9 @@ const REFUSED = new Set([400, 403, 422, 501]);
 /** Statuses that say nothing of log probabilities: the prompt itself will have them, too. */
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
+/** The client's headers that name its request, by one of which a provider would answer the prompt as it answered the try. */
+const OF_THE_PROMPT: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
+
 /** What a try came to. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
@@ -164,8 +167,7 @@ export class AdaptiveDepth {
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
-    // A name of its own: the client's is the prompt's.
-    const named = headers.filter(([name]) => name.toLowerCase() !== "x-request-id");
+    const named = headers.filter(([name]) => !OF_THE_PROMPT.has(name.toLowerCase()));
     const given = new Set(named.map(([name]) => name.toLowerCase()));
     const added = Object.entries(draft.headers).filter(([name]) => !given.has(name.toLowerCase()));
     const call = { method: "POST", path: "chat/completions", query, headers: [...named, ...added], body } as const;

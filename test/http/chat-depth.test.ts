@@ -69,6 +69,11 @@ describe("adaptive depth, configured", () => {
     expect(tried).toBe(answer.usage?.prompt_tokens);
     const held = again.warnings.find(({ code }) => code === "memory_held_back");
     expect(held?.memory_ids).toEqual(memories.slice(6).map(({ id }) => id));
+    // The index is told what was cached, and what it says of later prompts follows from what was sent.
+    const why = JSON.parse((await app.send("GET", "/requests/r1/explain?user_id=ada")).text);
+    expect(why).toMatchObject({ cause: { kind: "first_prompt" }, engine: { kind: "more" } });
+    const next = composedOf(await app.send("POST", "/compose", { user_id: "ada", query: QUESTION, memories }));
+    expect(next.blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(6);
     expect(app.faults).toEqual([]);
   });
 
@@ -101,6 +106,17 @@ describe("adaptive depth, configured", () => {
     const both = [...blocksOf(next), ...String(next.body.messages[0]?.content).matchAll(/^\[\d+\] .*$/gm)].map(String);
     expect(new Set(both).size).toBe(6);
     expect(both).toHaveLength(6);
+  });
+
+  it("names tries by names of their own, and sends the client's other headers", async () => {
+    engine.firstTokens.push(SURE);
+    const headers = { "x-memstem-user": "ada", "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" };
+    await clientOf(app, headers).chat.completions.create({ ...ask(QUESTION), ...{ memstem: { memories } } });
+    const [tried, real] = engine.requests;
+    expect(real?.headers).toMatchObject({ "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" });
+    expect(tried?.headers).toMatchObject({ authorization: "Bearer sk-of-the-client", "x-session": "s" });
+    expect(tried?.headers["x-request-id"]).not.toBe("mine");
+    expect(tried?.headers).not.toHaveProperty("idempotency-key");
   });
 
   it("is switched off, on and set by a request", async () => {
