@@ -1,44 +1,18 @@
 import { z } from "zod";
 import type { UserId } from "../core/index.js";
-import type { DepthWish } from "../service/adaptive-depth.js";
 import type { ChatRequest } from "../service/chat.js";
 import { withoutAbsentMemories } from "../service/compose-request.js";
-import * as depth from "../service/depth-fields.js";
 import { InvalidRequestError } from "../service/errors.js";
 import * as field from "../service/fields.js";
 import { readOptions } from "../service/read-options.js";
 import { composeBody, message, readCompose } from "./contracts.js";
+import { depthWanted, depthWish } from "./depth-contract.js";
 
 /*
  * `POST /v1/chat/completions` over the wire: OpenAI's body, of which only `messages`, `user` and `memstem` are looked at.
  */
 
 const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
-
-const depthWanted = z
-  .union(
-    [
-      z.boolean(),
-      z.strictObject({
-        first_blocks: depth.firstBlocks.nullish().meta({ description: "Memories that are tried first." }),
-        growth: depth.growth.nullish().meta({ description: "How many times as many the next try has." }),
-        entropy_nats: depth.entropyNats.nullish().meta({
-          description: "What the first token's entropy may come to for the engine to count as sure, in nats.",
-        }),
-        max_probes: depth.maxProbes.nullish().meta({ description: "Tries, at most." }),
-        time_limit_ms: depth.timeLimitMs.nullish().meta({ description: "What all tries together may take." }),
-      }),
-    ],
-    {
-      // A union says of a wrong field only that no member fits.
-      error: ({ code }) => (code === "invalid_union" ? "must be true, false, or an object" : undefined),
-    },
-  )
-  .meta({
-    id: "AdaptiveDepth",
-    description:
-      "Whether the prompt gets few of the retrieved memories first, and more while the engine is unsure of its answer's first token. Default: MEMSTEM_ADAPTIVE_DEPTH.",
-  });
 
 /** What a chat completion can say to memstem: the fields of `/compose`, less those that the chat's own body has. */
 export const chatSettings = composeBody
@@ -114,18 +88,6 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
     writeBack: write_back ?? null,
     adaptiveDepth: depthWish(adaptive_depth),
   };
-}
-
-function depthWish(given: z.output<typeof depthWanted> | null | undefined): DepthWish {
-  if (given == null || typeof given === "boolean") return given ?? null;
-  const named = {
-    firstBlocks: given.first_blocks,
-    growth: given.growth,
-    entropyNats: given.entropy_nats,
-    maxProbes: given.max_probes,
-    timeLimitMs: given.time_limit_ms,
-  };
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value != null));
 }
 
 interface NamedValue<T> {

@@ -1,11 +1,11 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { PlanDepth } from "../core/index.js";
 import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
 import { UpstreamError } from "../service/errors.js";
 import { linkedSignal } from "../service/linked-signal.js";
 import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
+import { depthHeader } from "./depth-contract.js";
 import type { HttpEnvironment } from "./environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
@@ -111,12 +111,6 @@ function ownHeaders({ composed, usage }: ChatAnswer): [string, string][] {
       : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies [string, string]]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies [string, string]]),
   ];
-}
-
-/** A dictionary of structured fields (RFC 9651): `given=10, retrieved=20, outcome=sure, entropies=(1.823 0.412)`, these in nats. */
-function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): string {
-  const entropies = probes.map(({ entropy }) => (entropy === null ? "unclear" : entropy.toFixed(3)));
-  return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;
 }
 
 /**

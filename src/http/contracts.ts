@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { PlanDepth } from "../core/index.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../service/compose-request.js";
 import * as field from "../service/fields.js";
+import { planDepth, writeDepth } from "./depth-contract.js";
 
 /*
  * What goes over the wire: snake_case, strict in. The fields themselves are the service's; here they get their names, their words in
@@ -79,22 +79,6 @@ export const message = z
   .looseObject({ role: z.string() })
   .meta({ id: "Message", description: "A chat message, as OpenAI has it." });
 const label = z.int().meta({ description: "The block's label; it stands in the prompt as `[12]`." });
-
-const planDepth = z
-  .object({
-    retrieved: z.int().meta({ description: "Memories that were retrieved and that no earlier turn gave." }),
-    given: z.int().meta({ description: "How many of them are in the prompt." }),
-    outcome: z.enum(["sure", "unsure", "few", "fixed_start", "unclear", "unavailable", "failed"]),
-    probes: z.array(
-      z.object({
-        blocks: z.int(),
-        entropy_nats: z.number().nullable().meta({ description: "The most that the first token's entropy can be." }),
-        prompt_tokens: z.int().nullable(),
-        cached_tokens: z.int().nullable(),
-      }),
-    ),
-  })
-  .meta({ id: "PlanDepth", description: "Of a chat with adaptive depth: how many memories its prompt got, and why." });
 
 export const composeResult = z
   .object({
@@ -309,16 +293,6 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       ...(memoryIds === undefined ? {} : { memory_ids: [...memoryIds] }),
     })),
   };
-}
-
-function writeDepth({ retrieved, given, outcome, probes }: PlanDepth): z.input<typeof planDepth> {
-  const written = probes.map(({ blocks, entropy, promptTokens, cachedTokens }) => ({
-    blocks,
-    entropy_nats: entropy,
-    prompt_tokens: promptTokens,
-    cached_tokens: cachedTokens,
-  }));
-  return { retrieved, given, outcome, probes: written };
 }
 
 export function writeEviction({ evicted, unknown }: Eviction): z.input<typeof evictResult> {

@@ -8,7 +8,7 @@ import { POLICY_NAMES } from "../../src/core/ordering.js";
 import { ORDERING_POLICIES } from "../../src/core/policies.js";
 import { RETENTION_NAMES } from "../../src/core/retention.js";
 import { expectPromises, textsIn } from "./prompt-promises.js";
-import { assistant, type ComposeOptions, memories, memory, UserScope, user } from "./scope-fixture.js";
+import { assistant, type ComposeOptions, memories, memory, toolExchange, UserScope, user } from "./scope-fixture.js";
 
 const anySettings = fc.record({
   firstBlocks: fc.integer({ min: 1, max: 30 }),
@@ -61,6 +61,7 @@ const anyTurn = fc.record({
   first: fc.integer({ min: 1, max: 4 }),
   /** After how many tries the engine is sure. */
   sureAfter: fc.nat(4),
+  endsWithTool: fc.boolean(),
 });
 
 describe("prompts of one request at growing depths", () => {
@@ -75,11 +76,12 @@ describe("prompts of one request at growing depths", () => {
         (policy, retention, conversation, memoryBudgetTokens, turns) => {
           const scope = new UserScope();
           const history = [user("Hello"), assistant("Hi!")];
-          for (const [at, { retrieved, first, sureAfter }] of turns.entries()) {
+          for (const [at, { retrieved, first, sureAfter, endsWithTool }] of turns.entries()) {
             const asked = retrieved.map(({ id, version, shares }) =>
               memory(id, shares ? `Shared ${version}.` : `The ${id} is in version ${version}.`),
             );
-            const messages = conversation === undefined ? [user(`Q${at}`)] : [...history, user(`Q${at}`)];
+            const asking = endsWithTool ? [user(`Q${at}`), ...toolExchange(`T${at}`)] : [user(`Q${at}`)];
+            const messages = conversation === undefined ? asking : [...history, ...asking];
             const options: ComposeOptions = {
               policy: ORDERING_POLICIES[policy],
               retention,
@@ -119,7 +121,7 @@ describe("prompts of one request at growing depths", () => {
             }
             expect(composed.plan.depth?.retrieved).toBe(whole.fresh.length);
             expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.fresh.length));
-            history.push(user(`Q${at}`), assistant(`A${at}`));
+            history.push(...asking, assistant(`A${at}`));
           }
         },
       ),

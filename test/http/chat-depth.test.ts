@@ -284,5 +284,9 @@ describe("adaptive depth, not configured", () => {
     expect(engine.requests).toHaveLength(1);
     engine.firstTokens.push(SURE);
     expect((await complete(app, { adaptive_depth: true, engine: "vllm" })).depth).toContain("outcome=sure");
+    // A try is the same user's, of the same tenant.
+    const [tried, real] = engine.requests.slice(1);
+    expect(tried?.body["cache_salt"]).toMatch(/./);
+    expect(tried?.body["cache_salt"]).toBe(real?.body["cache_salt"]);
   });
 });
