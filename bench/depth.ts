@@ -5,7 +5,8 @@
  *
  * When the engine is sure is set by the arm: what tries cost is measured here, and nothing of whether fewer memories answer as well.
  *
- * `ENGINE=simulated` (a cache like vLLM's; or `embedded`: llama.cpp with a random 23M model), `TRACE=conv-26`, `K=20`, `QUESTIONS=40`.
+ * `ENGINE=simulated` (a cache like vLLM's; or `embedded`: llama.cpp with a random 23M model), `LAYOUT=single` (or `conversation`: all questions
+ * in one), `TRACE=conv-26`, `K=20`, `QUESTIONS=40`.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,6 +29,7 @@ import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { openService } from "../test/service/service-fixture.js";
 
 const isEmbedded = process.env["ENGINE"] === "embedded";
+const layout = process.env["LAYOUT"] === "conversation" ? "conversation" : "single";
 const name = process.env["TRACE"] ?? "conv-26";
 const k = Number(process.env["K"] ?? 20);
 const limit = Number(process.env["QUESTIONS"] ?? 40);
@@ -102,13 +104,14 @@ async function costOf(sureAt: number | null, modelPath: string): Promise<Counted
   const adaptiveDepth = sureAt === null ? null : { ...DEFAULT_DEPTH, timeLimitMs: 60_000 };
   const fixed = { writeBack: false, onFault: console.error, clock: () => performance.now() };
   const chat = new Chat({ upstream: engine.upstream, readUsage, adaptiveDepth, ...fixed });
+  const conversationId = layout === "single" ? null : "c";
+  const history: ChatMessage[] = [{ role: "system", content: INSTRUCTION }];
   for (const { question, retrieved } of trace.questions.slice(0, limit)) {
-    const messages = [
-      { role: "system", content: INSTRUCTION },
-      { role: "user", content: question },
-    ];
+    const asked: ChatMessage = { role: "user", content: question };
+    const messages = [...history, asked];
+    if (conversationId !== null) history.push(asked, { role: "assistant", content: "Yes." });
     const memories = retrieved.slice(0, k).map((at) => ({ id: `${at}`, memory: trace.memories[at]?.memory ?? "" }));
-    const compose = readComposeOptions({ userId, messages, memories });
+    const compose = readComposeOptions({ userId, conversationId, messages, memories });
     const body = { model: "any", messages, max_tokens: 1, temperature: 0 };
     const request = { userId, agentId: null, compose, body, query: "", headers: [], writeBack: null };
     const answer = await chat.complete(memstem, request, new AbortController().signal);
@@ -125,7 +128,7 @@ try {
   if (isEmbedded) await writeRandomModel(modelPath, { name: "23m", shape: MODEL_SHAPES["23m"] });
   const questions = Math.min(limit, trace.questions.length);
   const on = isEmbedded ? "llama.cpp with a random 23M model" : "a simulated cache of 16-token blocks without limits";
-  console.log(`${name}, first ${questions} questions, k = ${k}, single prompts, ${on}; tokens per question\n`);
+  console.log(`${name}, first ${questions} questions, k = ${k}, ${layout}, ${on}; tokens per question\n`);
   console.log("| sure | calls | last prompt | computed for tries | for the last prompt | in all, to all at once |");
   console.log("| --- | --: | --: | --: | --: | --: |");
   const perQuestion = (calls: CountedEngine["calls"], of: (call: CountedEngine["calls"][number]) => number) =>
