@@ -12,7 +12,7 @@ import {
 import type { EngineAdapter } from "../engines/engine-adapter.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../engines/first-token.js";
 import type { Upstream } from "../engines/upstream.js";
-import type { HeaderPair } from "../engines/upstream-headers.js";
+import { forAnotherRequest, type HeaderPair } from "../engines/upstream-headers.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { linkedSignal } from "./linked-signal.js";
 import { LogprobSupport } from "./logprob-support.js";
@@ -43,9 +43,6 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 const REFUSED = new Set([400, 403, 422, 501]);
 /** Statuses that say nothing of log probabilities: the prompt itself will have them, too. */
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
-
-/** The client's headers that name its request, by one of which a provider would answer the prompt as it answered the try. */
-const OF_THE_PROMPT: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
 
 /** What a try came to. */
 type Said =
@@ -167,7 +164,7 @@ export class AdaptiveDepth {
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
-    const named = headers.filter(([name]) => !OF_THE_PROMPT.has(name.toLowerCase()));
+    const named = forAnotherRequest(headers);
     const given = new Set(named.map(([name]) => name.toLowerCase()));
     const added = Object.entries(draft.headers).filter(([name]) => !given.has(name.toLowerCase()));
     const call = { method: "POST", path: "chat/completions", query, headers: [...named, ...added], body } as const;
