@@ -11,6 +11,9 @@ import { composeBody, message, readCompose } from "./contracts.js";
  * `POST /v1/chat/completions` over the wire: OpenAI's body, of which only `messages`, `user` and `memstem` are looked at.
  */
 
+/** Where chats come. */
+export const CHAT_PATH = "/v1/chat/completions";
+
 const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
 
 /** What a chat completion can say to memstem: the fields of `/compose`, less those that the chat's own body has. */
