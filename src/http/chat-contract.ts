@@ -80,6 +80,7 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
   return {
     userId,
     agentId: settings.agent_id ?? null,
+    engine: settings.engine ?? null,
     compose: messages.success
       ? readCompose({ ...settings, user_id: userId, conversation_id, messages: messages.data })
       : null,

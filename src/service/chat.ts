@@ -1,6 +1,6 @@
 import type { AgentId, ChatMessage, UserId } from "../core/index.js";
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
-import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
+import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import type { HeaderPair } from "../engines/upstream-headers.js";
@@ -40,12 +40,14 @@ export interface ChatParts extends ChatEngine {
 }
 
 /** What a chat asks of the tenant's state. */
-export type ChatMemory = Pick<Memstem, "compose" | "feedback" | "evict" | "addMemories">;
+export type ChatMemory = Pick<Memstem, "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "addMemories">;
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
+  /** Null: the configured one. */
+  readonly engine: EngineName | null;
   /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
   readonly compose: ComposeRequest | null;
   /** The client's body, less what is meant for memstem. */
@@ -105,7 +107,7 @@ export class Chat {
     const started = this.parts.clock();
     if (signal.aborted) this.#neverServed(memstem, request, composed);
     try {
-      const { answer, asksUsage } = await this.#send(request, composed, signal);
+      const { answer, asksUsage } = await this.#send(memstem, request, composed, signal);
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
@@ -139,10 +141,10 @@ export class Chat {
     });
   }
 
-  async #send(request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
-    const { body: own, query } = request;
+  async #send(memstem: ChatMemory, request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
+    const { body: own, query, userId, agentId, engine } = request;
     const body = {
-      ...composed?.engine.fields,
+      ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine)),
       ...own,
       ...(composed === null ? {} : { messages: composed.messages }),
     };

@@ -15,6 +15,7 @@ import {
   type TokenCounter,
   type UserId,
 } from "../core/index.js";
+import type { EngineEmission, EngineName } from "../engines/engine-adapter.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation } from "../store/store.js";
@@ -25,6 +26,7 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
 import { EngineLaw } from "./engine-law.js";
+import { plainPrompt } from "./engine-prompt.js";
 import { AbandonedRequestError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
@@ -179,6 +181,16 @@ export class Memstem {
       });
       return answer;
     });
+  }
+
+  /**
+   * Fields for an engine's request whose messages are not composed: what keeps this tenant's cache apart from others' (vLLM's `cache_salt`).
+   * Reads nothing. `engine` null: the configured one.
+   */
+  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+    const { engines, defaults, newRequestId } = this.parts;
+    const prompt = plainPrompt(newRequestId(), this.#turns.scopeOf(userId, agentId), this.tenant.cacheSecret);
+    return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
   }
 
   /** How much it has to do with now. */
