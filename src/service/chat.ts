@@ -46,8 +46,8 @@ export type ChatMemory = Pick<Memstem, "compose" | "fieldsWithoutPrompt" | "feed
 export interface ChatRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
-  /** Null: the configured one. */
-  readonly engine: EngineName | null;
+  /** Whose fields go with messages that are not composed; null or absent: the configured one's. */
+  readonly engine?: EngineName | null;
   /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
   readonly compose: ComposeRequest | null;
   /** The client's body, less what is meant for memstem. */
@@ -144,7 +144,7 @@ export class Chat {
   async #send(memstem: ChatMemory, request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
     const { body: own, query, userId, agentId, engine } = request;
     const body = {
-      ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine)),
+      ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
       ...own,
       ...(composed === null ? {} : { messages: composed.messages }),
     };

@@ -4,12 +4,14 @@ import {
   digestOf,
   type Label,
   labelsIn,
+  type ResidencyModel,
   renderSection,
   retained,
   type Scope,
   type Turn,
 } from "../core/index.js";
 import type { Store } from "../store/store.js";
+import { dropServed } from "./evicting.js";
 import type { WorkingScope } from "./working-scopes.js";
 
 /**
@@ -19,7 +21,13 @@ import type { WorkingScope } from "./working-scopes.js";
  *
  * @param before milliseconds since the epoch
  */
-export function expireIn(working: WorkingScope, store: Store, scope: Scope, before: number): number {
+export function expireIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  before: number,
+  residency: ResidencyModel,
+): number {
   const { state, version } = working;
   if (version === null) return 0;
   const turns = store.findExpired(scope, before);
@@ -31,7 +39,7 @@ export function expireIn(working: WorkingScope, store: Store, scope: Scope, befo
   }
   const kept = new Set<Digest>(remaining.flatMap((turn) => sectionsOf(turn, state.register)));
   const sections = [...new Set(expired.flatMap((turn) => sectionsOf(turn, state.register)))];
-  for (const { leaf, turn } of turns.live) state.evict(leaf, turn);
+  dropServed(working, store, scope, turns.live, residency);
   // What an answer names, its turn injected or was asked for.
   const named = new Set<Label>();
   for (const { injection, requested } of remaining)

@@ -271,6 +271,7 @@ export class Memstem {
    * requests knows no users, so by default all the tenant's of that name.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const { residency = KEEPS_ALL } = this.parts;
     const named = this.parts.store
       .findLiveRequests(this.tenant.name, [...new Set(ids)])
       .filter(({ scope }) => of === undefined || scope.userId === of);
@@ -282,7 +283,7 @@ export class Memstem {
           const names = ofScope.map(({ requestId }) => requestId);
           const scope = this.#turns.scopeOf(userId, agentId);
           const gone = await whileBusy(() =>
-            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names)),
+            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
           );
           for (const name of gone) evicted.add(name);
         }

@@ -1,5 +1,5 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type UserId } from "../core/index.js";
+import { KEEPS_ALL, type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type UserId } from "../core/index.js";
 import type { ScopesFound } from "../store/store.js";
 import type { Forgetting } from "./answers.js";
 import { expireIn } from "./expiring.js";
@@ -108,7 +108,7 @@ export class UserRecords {
    * Gives the number of turns that went.
    */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
-    const { store } = this.parts;
+    const { store, residency = KEEPS_ALL } = this.parts;
     let dropped = 0;
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
       const found: ScopesFound = store.scopesWithOldTurns(before, after);
@@ -116,7 +116,7 @@ export class UserRecords {
         if (signal.aborted) break;
         dropped += await this.turns.runOf(scope, () =>
           whileBusy(() => {
-            const gone = this.scopes.use(scope, (working) => expireIn(working, store, scope, before));
+            const gone = this.scopes.use(scope, (working) => expireIn(working, store, scope, before, residency));
             // The scope itself may have gone.
             if (gone > 0) this.scopes.drop(scope);
             return gone;

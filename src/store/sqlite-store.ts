@@ -69,6 +69,15 @@ const REQUESTS_LOOKED_AT = 32;
 const SCOPE_ID = "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
 const LAST_REQUESTS =
   "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
+/** The newest first: what is asked about was served a short while ago, if it is held at all. */
+const SERVED_SINCE = `select count(*) from (select 1 from requests where scope_id = (${SCOPE_ID})
+  and turn > @turn and leaf = @leaf and not evicted order by turn desc limit @most)`;
+
+interface ServedSince {
+  readonly leaf: NodeId;
+  readonly turn: TurnId;
+  readonly most: number;
+}
 
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
@@ -80,6 +89,7 @@ export class SqliteStore implements Store {
   readonly #scopeId: Database.Statement<[ScopeKey], number>;
   /** With every compose, and only as far as it is looked at: past the query builder. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
+  readonly #servedSince: Database.Statement<[ScopeKey & ServedSince], number>;
 
   constructor(
     private readonly database: OpenDatabase,
@@ -92,6 +102,7 @@ export class SqliteStore implements Store {
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
+    this.#servedSince = database.sqlite.prepare<[ScopeKey & ServedSince], number>(SERVED_SINCE).pluck();
   }
 
   get settled(): Promise<void> {
@@ -304,6 +315,10 @@ export class SqliteStore implements Store {
       }
     }
     return found;
+  }
+
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number {
+    return this.#servedSince.get({ ...keyOf(scope), leaf, turn, most }) ?? 0;
   }
 
   findServed(scope: Scope, id: RequestId): ServedRequest | null {

@@ -250,6 +250,8 @@ export interface Store {
     tenant: string,
     ids: readonly RequestId[],
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
+  /** How many requests that were not evicted ended at this node and were composed after a turn; counts no further than `most`. */
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number;
   /** A request and what was reported of it; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
   /** Of the requests composed before a turn the last one whose engine said how much was cached; of the 32 before it, null for none. */
