@@ -18,7 +18,7 @@ import type {
 import { EMPTY_SCOPE } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
 import { collectTexts, eraseFromTurns } from "./erasure.js";
-import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js";
+import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
@@ -49,6 +49,7 @@ import {
   type LoadedScope,
   type Observation,
   type PromptHistory,
+  type ScannedTurns,
   type ScopeCounts,
   type ScopesFound,
   type ServedRequest,
@@ -239,8 +240,12 @@ export class SqliteStore implements Store {
     return readScopesWithOldTurns(this.database.orm, before, after);
   }
 
-  findExpired(scope: Scope, before: number): ExpiredTurns {
-    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before);
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
+    return scanTurns(this.database.orm, this.#idOf(scope) ?? -1, before, after, most);
+  }
+
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
+    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before, among);
   }
 
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
