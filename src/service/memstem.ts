@@ -166,8 +166,7 @@ export class Memstem {
       const ended = head === null ? undefined : whileSearching?.(head);
       const lookup = await this.#lookUp(scope, request, signal);
       await ended?.();
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#composeIn(scope, { request, lookup, order: null, tenant });
+      return this.#composeIn(scope, { request, lookup, order: null, tenant }, signal);
     };
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -247,8 +246,7 @@ export class Memstem {
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
     return this.#stored(request.userId, () => {
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant });
+      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant }, signal);
     });
   }
 
@@ -407,12 +405,14 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  async #composeIn(scope: Scope, asked: FoundCompose): Promise<Committed<ComposeAnswer>> {
-    const { result, settled } = await whileBusy(() =>
-      this.#committed(
+  async #composeIn(scope: Scope, asked: FoundCompose, signal?: AbortSignal): Promise<Committed<ComposeAnswer>> {
+    const { result, settled } = await whileBusy(() => {
+      // Looked at again and again: another process may hold the database for as long as a caller waits.
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.#committed(
         this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model)),
-      ),
-    );
+      );
+    });
     if (!result.isRepeated) this.#shared.observer?.composed(result.answer);
     return { result: result.answer, settled };
   }

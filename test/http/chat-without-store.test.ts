@@ -257,6 +257,19 @@ describe("a chat whose user's turn does not come", () => {
     expect(app.faults).toEqual([]);
   });
 
+  it("because the database is locked goes on as it came, and is not composed when the lock is gone", async () => {
+    const other = new Database(app.file);
+    other.exec("begin immediate");
+    const answer = await app.chat([question("Which tea?")], { memories });
+    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    other.exec("rollback");
+    other.close();
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(0);
+    expect((await app.chat([question("Which tea?")], { memories })).headers.get("x-memstem-warnings")).toBeNull();
+    expect(app.faults).toEqual([]);
+  });
+
   it("because as many wait as may goes on at once", async () => {
     const slow = [1, 2].map(() => app.send("/compose", { user_id: "ada", query: "Which tea?" }));
     await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(2));
