@@ -21,7 +21,7 @@ import { namingFaults } from "../store/store-faults.js";
 import { ThreadedCheckpoints } from "../store/threaded-checkpoints.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
-import { engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
+import { composeTimeoutOf, engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** What of the engine inside the service is made with: how it reads a prompt. */
@@ -46,7 +46,10 @@ export function assembleWithKeys(
   inside: Inside | null = null,
 ): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
   const database = openDataDir(settings);
-  return { memstem: assembleOn(database, settings, source, inside), keys: new StoredApiKeys(database) };
+  return {
+    memstem: assembleOn(database, settings, source, inside),
+    keys: namingFaults(new StoredApiKeys(database)),
+  };
 }
 
 function assembleOn(
@@ -83,7 +86,14 @@ export function openChatEngine(settings: Settings, inside: Upstream | null = nul
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth } = settings;
   const { readUsage } = ENGINES[engineFamilyOf(settings)];
-  return { upstream, readUsage, writeBack: writeBack === "on", warmUp: warmUp === "on", adaptiveDepth };
+  return {
+    upstream,
+    readUsage,
+    writeBack: writeBack === "on",
+    warmUp: warmUp === "on",
+    adaptiveDepth,
+    composeTimeoutMs: composeTimeoutOf(settings),
+  };
 }
 
 function openConfiguredUpstream(settings: Settings): Upstream | null {

@@ -118,6 +118,11 @@ const SETTINGS = {
     "how long a memory search may take before the prompt is composed without it",
     wholeNumber(1, 600_000).default(2_000),
   ),
+  composeTimeoutMs: setting(
+    "MEMSTEM_COMPOSE_TIMEOUT_MS",
+    "how long a chat may wait to be composed before it goes on as it came; default: 3000 more than MEMSTEM_SEARCH_TIMEOUT_MS",
+    wholeNumber(1, 3_600_000).optional(),
+  ),
   writeTimeoutMs: setting(
     "MEMSTEM_WRITE_TIMEOUT_MS",
     "how long adding or deleting memories may take",
@@ -337,6 +342,11 @@ export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings):
   if (engineFamily !== "generic") return engineFamily;
   if (engine === "embedded") return "vllm";
   return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
+}
+
+/** Milliseconds that composing for a chat may take. More than a search may: a prompt without one is better than none. */
+export function composeTimeoutOf({ composeTimeoutMs, searchTimeoutMs }: Settings): number {
+  return composeTimeoutMs ?? searchTimeoutMs + 3_000;
 }
 
 /** What the settings let one API key do. */

@@ -217,6 +217,11 @@ export class ContextIndex {
     }
   }
 
+  /** How many prompts should be held whose blocks end at a node. */
+  heldAt(id: NodeId): number {
+    return this.#forest.places.get(id)?.row.live ?? 0;
+  }
+
   /** The anchors that a prompt passed on its way to a node, each with the blocks that it has behind it: the last anchor first. */
   *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
     let place: Place | null = this.#forest.places.get(id) ?? null;

@@ -1,5 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import { type ApiKeys, admit, looksLikeApiKey } from "../service/api-key.js";
+import { StoreUnavailableError } from "../service/errors.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import { DEFAULT_TENANT } from "../service/tenant.js";
 import type { HttpEnvironment } from "./environment.js";
@@ -38,6 +39,18 @@ export function access({
 }: AccessParts): MiddlewareHandler<HttpEnvironment> {
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
+  let wasAsked = false;
+  const anyKeys = () => {
+    try {
+      const any = keys.any();
+      wasAsked = true;
+      return any;
+    } catch (error) {
+      // Where keys cannot be read now, there are none that were not there when they could be. Keys that are in use are not done without.
+      if (wasAsked && error instanceof StoreUnavailableError) return false;
+      throw error;
+    }
+  };
   return async function access(c, next) {
     if (OPEN_PATHS.has(c.req.path)) return next();
     if (c.req.path === WEBHOOK_PATH) {
@@ -51,7 +64,7 @@ export function access({
       return next();
     }
     // Keys are never deleted, so this does not change back.
-    areKeysUsed ||= keys.any();
+    areKeysUsed ||= anyKeys();
     if (areKeysUsed) {
       const given = givenKey(c.req.header("x-api-key"), c.req.header("authorization"));
       const admitted = given === null ? null : admit(given, keys);

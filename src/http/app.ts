@@ -73,6 +73,7 @@ const EXPOSED_HEADERS = [
   "x-memstem-cached-tokens",
   "x-memstem-depth",
   "x-memstem-warnings",
+  "x-memstem-not-composed",
   "x-memstem-error-origin",
 ];
 
@@ -137,7 +138,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
     return c.json(wire.writeCompose(answer), 200);
   });
   addBatchRoute(app, parts);
-  addChatRoutes(app, parts);
+  addChatRoutes(app, { ...parts, onNotComposed: metrics.notComposed.bind(metrics) });
   if (webhookToken !== undefined) addWebhookRoute(app);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");

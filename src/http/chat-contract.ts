@@ -12,6 +12,9 @@ import { depthWanted, depthWish } from "./depth-contract.js";
  * `POST /v1/chat/completions` over the wire: OpenAI's body, of which only `messages`, `user` and `memstem` are looked at.
  */
 
+/** Where chats come. */
+export const CHAT_PATH = "/v1/chat/completions";
+
 const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
 
 /** What a chat completion can say to memstem: the fields of `/compose`, less those that the chat's own body has. */
@@ -79,6 +82,7 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
   return {
     userId,
     agentId: settings.agent_id ?? null,
+    engine: settings.engine ?? null,
     compose: messages.success
       ? readCompose({ ...settings, user_id: userId, conversation_id, messages: messages.data })
       : null,

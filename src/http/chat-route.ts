@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
+import type { NotComposedReason } from "../service/composing-in-time.js";
 import { UpstreamError } from "../service/errors.js";
 import { linkedSignal } from "../service/linked-signal.js";
 import { withoutCredentials } from "./access.js";
@@ -17,11 +18,13 @@ export interface ChatRouteParts {
   readonly chat: ChatEngine | null;
   /** Called with what went wrong and is nobody's mistake but ours, or went wrong after the client had its answer. */
   readonly onFault: (error: unknown) => void;
+  /** Called with why a chat went to its engine as it came. */
+  readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-const PATHS = { chat: "/v1/chat/completions", models: "/v1/models" } as const;
+const PATHS = { chat: wire.CHAT_PATH, models: "/v1/models" } as const;
 const NOT_COMPOSED = "not_composed";
 
 /**
@@ -30,8 +33,8 @@ const NOT_COMPOSED = "not_composed";
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
-  const { onFault, clock } = parts;
-  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, clock });
+  const { onFault, onNotComposed, clock } = parts;
+  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, onFault)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
@@ -45,10 +48,11 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
 async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const request = wire.readChat(given, headersToEngine(c), queryOf(c));
+  const request = { ...wire.readChat(given, headersToEngine(c), queryOf(c)), isShed: c.get("isShed") ?? false };
   const stop = new AbortController();
   const answer = await chat.complete(c.get("memstem"), request, linkedSignal(stop.signal, c.req.raw.signal).signal);
-  const { composed } = answer;
+  const { composed, notComposed } = answer;
+  if (notComposed !== null) c.set("composed", { warnings: [NOT_COMPOSED], notComposed });
   if (composed !== null) {
     c.set("composed", {
       requestId: composed.requestId,
@@ -97,8 +101,13 @@ function headersOf({ headers, status }: EngineAnswer): Headers {
 }
 
 /** What memstem says beside the engine's answer. */
-function ownHeaders({ composed, usage }: ChatAnswer): [string, string][] {
-  if (composed === null) return [["x-memstem-warnings", NOT_COMPOSED]];
+function ownHeaders({ composed, notComposed, usage }: ChatAnswer): [string, string][] {
+  if (composed === null) {
+    return [
+      ["x-memstem-warnings", NOT_COMPOSED],
+      ["x-memstem-not-composed", notComposed ?? "messages"],
+    ];
+  }
   const warnings = composed.warnings.map(({ code }) => code).join(",");
   return [
     ["x-memstem-request-id", composed.requestId],

@@ -1,3 +1,4 @@
+import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { Memstem } from "../service/memstem.js";
 
 /** What the log gets to know of a composed prompt. */
@@ -6,6 +7,8 @@ export interface ComposedEntry {
   readonly totalTokens?: number;
   readonly expectedCachedTokens?: number;
   readonly warnings?: readonly string[];
+  /** Why a chat went to its engine as it came; absent where it did not. */
+  readonly notComposed?: NotComposedReason;
 }
 
 /** What requests carry on their way through the app. */
@@ -20,5 +23,7 @@ export interface HttpEnvironment {
     /** The caller's key; null where keys are not in use. */
     keyId: string | null;
     composed?: ComposedEntry;
+    /** There is too much to do to compose this chat. */
+    isShed?: boolean;
   };
 }

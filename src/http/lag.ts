@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from "hono";
+import { CHAT_PATH } from "./chat-contract.js";
 import type { HttpEnvironment } from "./environment.js";
 import { ALWAYS_ANSWERED } from "./pending.js";
 import { type OnRefused, refuseForNow } from "./refusal.js";
@@ -16,6 +17,8 @@ export interface LagParts {
  * Turns requests away with 503 when more come than can be served. What comes while others are served is taken up together, one after the
  * other, and answered at the end: the longer that takes, the more come meanwhile. So where it took longer than `maxLagMs` once, the rest of
  * the next that come together is turned away after as long, which costs a fraction of serving them. A burst by itself is served.
+ *
+ * A chat is not turned away: it goes on as it came, without being planned and stored. Its engine would have had it without memstem.
  */
 export function limitLag({ maxLagMs, clock, onRefused }: LagParts): MiddlewareHandler<HttpEnvironment> {
   let began: number | null = null;
@@ -29,6 +32,10 @@ export function limitLag({ maxLagMs, clock, onRefused }: LagParts): MiddlewareHa
       began = clock();
       setImmediate(end);
     } else if (wasLong && clock() - began > maxLagMs && !ALWAYS_ANSWERED.has(c.req.path)) {
+      if (c.req.path === CHAT_PATH) {
+        c.set("isShed", true);
+        return next();
+      }
       onRefused("lag");
       return refuseForNow(c, 503, "more requests come than can be served: MEMSTEM_MAX_LAG_MS");
     }

@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { PlanDepth } from "../core/index.js";
 import type { Feedback } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
+import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import type { MemstemObserver } from "../service/memstem-parts.js";
 import type { RefusalReason } from "./refusal.js";
@@ -68,6 +69,12 @@ export class Metrics implements MemstemObserver {
     ["reason"],
   );
 
+  readonly #notComposed = this.#counter(
+    "memstem_not_composed_chats_total",
+    "Chats that went to the engine as they came, by reason.",
+    ["reason"],
+  );
+
   constructor(memstem: MemstemOfAll) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
@@ -107,6 +114,10 @@ export class Metrics implements MemstemObserver {
 
   refused(reason: RefusalReason): void {
     this.#refused.inc({ reason });
+  }
+
+  notComposed(reason: NotComposedReason): void {
+    this.#notComposed.inc({ reason });
   }
 
   composed({ plan, warnings }: ComposeAnswer): void {

@@ -13,7 +13,7 @@ import type { EngineAdapter } from "../engines/engine-adapter.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../engines/first-token.js";
 import type { Upstream } from "../engines/upstream.js";
 import { forAnotherRequest, type HeaderPair } from "../engines/upstream-headers.js";
-import type { ChooseDepth, ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
+import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "./chosen-depth.js";
 import { linkedSignal } from "./linked-signal.js";
 import { LogprobSupport } from "./logprob-support.js";
 import { inCallSpan } from "./spans.js";
@@ -52,6 +52,14 @@ type Said =
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
+/** What chooses how many memories a request's prompt gets. */
+export interface DepthChooser {
+  /** Milliseconds that its tries may take, all together. */
+  readonly timeLimitMs: number;
+  /** @param signal nobody waits for the prompt any more */
+  choose(signal: AbortSignal): ChooseDepth;
+}
+
 /**
  * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
  * first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the one before, so that it is a
@@ -64,51 +72,60 @@ export class AdaptiveDepth {
     this.#support = new LogprobSupport(parts.clock);
   }
 
-  /** What chooses for a request; undefined where it is to have all that is found. `signal`: the client is gone. */
-  chooserFor(request: ProbedRequest, wish: DepthWish, signal: AbortSignal): ChooseDepth | undefined {
+  /** What chooses for a request; undefined where it is to have all that is found. */
+  chooserFor(request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
     const { configured } = this.parts;
     if (wish === false || (wish === null && configured === null)) return undefined;
     const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
-    return async (prompt) => {
-      const whole = await prompt.draft(null);
-      const { body } = request;
-      const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
-        const { probes = [], after = null, warnings = [] } = more;
-        return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
-      };
-      const depths = probeDepths(whole.blocks, whole.due, settings);
-      if (depths.length === 0) return all("few");
-      if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
-      if (fixesStart(body)) return all("fixed_start");
-      const limit = new AbortController();
-      const timer = setTimeout(() => limit.abort(), settings.timeLimitMs);
-      const either = linkedSignal(limit.signal, signal);
-      const probes: DepthProbe[] = [];
-      let after: Depth["after"] = null;
-      try {
-        for (const blocks of depths) {
-          if (this.#support.topFor(modelOf(body)) === null) return all("unavailable", { probes, after });
-          const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
-          const said = await this.#try(request, draft, blocks, either.signal, signal);
-          if (said.kind !== "entropy") {
-            if (said.kind === "unclear") {
-              probes.push(said.probe);
-              after = draft.ordering;
-            }
-            return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
-          }
-          probes.push(said.probe);
-          after = draft.ordering;
-          if (said.nats <= settings.entropyNats) {
-            return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
-          }
-        }
-        return all("unsure", { probes, after });
-      } finally {
-        clearTimeout(timer);
-        either.release();
-      }
+    const choose = (signal: AbortSignal) => (prompt: UncomposedPrompt) =>
+      this.#choose(request, prompt, settings, signal);
+    return { timeLimitMs: settings.timeLimitMs, choose };
+  }
+
+  async #choose(
+    request: ProbedRequest,
+    prompt: UncomposedPrompt,
+    settings: DepthSettings,
+    signal: AbortSignal,
+  ): Promise<ChosenDepth> {
+    const whole = await prompt.draft(null);
+    const { body } = request;
+    const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
+      const { probes = [], after = null, warnings = [] } = more;
+      return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
     };
+    const depths = probeDepths(whole.blocks, whole.due, settings);
+    if (depths.length === 0) return all("few");
+    if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
+    if (fixesStart(body)) return all("fixed_start");
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), settings.timeLimitMs);
+    const either = linkedSignal(limit.signal, signal);
+    const probes: DepthProbe[] = [];
+    let after: Depth["after"] = null;
+    try {
+      for (const blocks of depths) {
+        if (this.#support.topFor(modelOf(body)) === null) return all("unavailable", { probes, after });
+        const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
+        const said = await this.#try(request, draft, blocks, either.signal, signal);
+        if (said.kind !== "entropy") {
+          if (said.kind === "unclear") {
+            probes.push(said.probe);
+            after = draft.ordering;
+          }
+          return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
+        }
+        probes.push(said.probe);
+        after = draft.ordering;
+        if (said.nats <= settings.entropyNats) {
+          return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
+        }
+      }
+      return all("unsure", { probes, after });
+    } finally {
+      clearTimeout(timer);
+      either.release();
+    }
   }
 
   /** Sends a prompt for its answer's first token. Never rejects. */

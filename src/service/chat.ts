@@ -1,6 +1,6 @@
 import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.js";
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
-import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
+import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import type { HeaderPair } from "../engines/upstream-headers.js";
@@ -9,6 +9,7 @@ import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
+import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { NotFoundError } from "./errors.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
@@ -28,22 +29,28 @@ export interface ChatEngine {
   readonly warmUp?: boolean;
   /** By what it is chosen how many memories a prompt gets. Default: all, where a request does not say. */
   readonly adaptiveDepth?: DepthSettings | null;
+  /** Milliseconds that composing may take, waiting included, before a chat goes on as it came. Default 5,000. */
+  readonly composeTimeoutMs?: number;
 }
 
 export interface ChatParts extends ChatEngine {
-  /** Called with what went wrong after the client had its answer. */
+  /** Called with what went wrong and is nobody's mistake but ours: the client has its answer all the same. */
   readonly onFault: (error: unknown) => void;
+  /** Called with why a chat goes on as it came. */
+  readonly onNotComposed?: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
 /** What a chat asks of the tenant's state. */
-export type ChatMemory = Pick<Memstem, "compose" | "feedback" | "evict" | "addMemories">;
+export type ChatMemory = Pick<Memstem, "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "addMemories">;
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
+  /** Whose fields go with messages that are not composed; null or absent: the configured one's. */
+  readonly engine?: EngineName | null;
   /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
   readonly compose: ComposeRequest | null;
   /** The client's body, less what is meant for memstem. */
@@ -55,18 +62,23 @@ export interface ChatRequest {
   readonly writeBack: boolean | null;
   /** Default: as configured. */
   readonly adaptiveDepth?: DepthWish;
+  /** There is too much to do to compose it: it goes on as it came. Default: no. */
+  readonly isShed?: boolean;
 }
 
 /** The engine's answer on its way to the client. */
 export interface ChatAnswer extends UpstreamAnswer {
   /** Null where the messages went on as they came. */
   readonly composed: ComposeAnswer | null;
+  /** Why they did; null where they did not. */
+  readonly notComposed: NotComposedReason | null;
   /** Null where it is not known before the body is: in a stream, or in an error. */
   readonly usage: EngineUsage | null;
 }
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
+const COMPOSE_TIMEOUT_MS = 5_000;
 
 /**
  * Stands between a chat client and its engine: composes the prompt with the user's memories, sends it on, hands the answer through as it
@@ -91,34 +103,29 @@ export class Chat {
   }
 
   /**
-   * Rejects with {@link UpstreamError} where the engine does not answer, and like `Memstem.compose`.
+   * Rejects with {@link UpstreamError} where the engine does not answer, and with what the request itself did wrong. Where it cannot be
+   * composed for any other reason, it goes on as it came.
    *
    * @param memstem the caller's tenant
    * @param signal the client is gone
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
-    const warmUp = this.#warmUp;
-    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
-    const chooseDepth = this.#depth.chooserFor(request, request.adaptiveDepth ?? null, signal);
-    const marksElsewhere = anthropicMarksElsewhere(request.body);
-    const composed =
-      request.compose === null
-        ? null
-        : await memstem.compose({ ...request.compose, marksElsewhere }, signal, whileSearching, chooseDepth);
+    const { composed, notComposed } = await this.#compose(memstem, request, signal);
+    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     const started = this.parts.clock();
     if (signal.aborted) this.#neverServed(memstem, request, composed);
     try {
-      const { answer, asksUsage } = await this.#send(request, composed, signal);
+      const { answer, asksUsage } = await this.#send(memstem, request, composed, signal);
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
-        return { ...answer, composed, usage: null };
+        return { ...answer, composed, notComposed, usage: null };
       }
       const exchange = { memstem, request, composed, started, observed: new ObservedAnswer() };
-      if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, usage: null };
+      if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
-        return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, usage: null };
+        return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, notComposed, usage: null };
       }
-      return { ...(await this.#whole(answer, exchange)), composed };
+      return { ...(await this.#whole(answer, exchange)), composed, notComposed };
     } catch (error) {
       // Where the client went away meanwhile, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
@@ -127,10 +134,29 @@ export class Chat {
     }
   }
 
-  async #send(request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
-    const { body: own, query } = request;
+  async #compose(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatPrompt> {
+    const { compose, body, isShed = false } = request;
+    if (compose === null) return { composed: null, notComposed: "messages" };
+    if (isShed) return { composed: null, notComposed: "lag" };
+    const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
+    const warmUp = this.#warmUp;
+    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
+    const depth = this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
+    const asked = { ...compose, marksElsewhere: anthropicMarksElsewhere(body) };
+    const composed = (stop: AbortSignal) =>
+      memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop) });
+    return composeInTime(composed, signal, {
+      // What tries may take has a limit of its own, and was asked for.
+      timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
+      onFault,
+      onLate: (answer) => this.#neverServed(memstem, request, answer),
+    });
+  }
+
+  async #send(memstem: ChatMemory, request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
+    const { body: own, query, userId, agentId, engine } = request;
     const body = {
-      ...composed?.engine.fields,
+      ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
       ...own,
       ...(composed === null ? {} : { messages: composed.messages }),
     };
@@ -192,11 +218,22 @@ export class Chat {
 
   /**
    * Takes what an answer said to the user's state. It is in the user's queue before the client has the answer's end, so that the client's
-   * next request finds it done.
+   * next request finds it done. Whatever fails here, the answer goes on.
    */
-  #learn({ memstem, request, composed, started, observed }: Exchange): EngineUsage | null {
-    const { readUsage, onFault } = this.parts;
-    const usage = observed.reported === null ? null : readUsage(observed.reported);
+  #learn(exchange: Exchange): EngineUsage | null {
+    const { observed } = exchange;
+    try {
+      const usage = observed.reported === null ? null : this.parts.readUsage(observed.reported);
+      this.#keep(exchange, usage);
+      return usage;
+    } catch (error) {
+      this.parts.onFault(error);
+      return null;
+    }
+  }
+
+  #keep({ memstem, request, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
+    const { onFault } = this.parts;
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
       cachedTokens: usage?.cachedTokens,
@@ -212,7 +249,6 @@ export class Chat {
     const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
     const memory = answer === null ? null : exchangeMemory(messages, answer);
     if (memory !== null) memstem.addMemories(request.userId, request.agentId, [memory]).catch(onFault);
-    return usage;
   }
 
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */

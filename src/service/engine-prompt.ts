@@ -25,12 +25,26 @@ export function enginePrompt(served: ServedPrompt): EnginePrompt {
   const ends = [goesOnAfter(served, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
-    tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
-    scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),
+    ...cacheKeys(scope, cacheSecret),
     messages,
     reusableMessages: [...new Set(ends)],
     ...(section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {}),
     ...(cachedMessage < 0 ? {} : { cachedMessage }),
+  };
+}
+
+/**
+ * What an adapter is told of messages that were not composed: whose they are, so that tenants' caches stay apart. Nothing of them is
+ * foreseen.
+ */
+export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): EnginePrompt {
+  return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
+}
+
+function cacheKeys(scope: Scope, cacheSecret: string): Pick<EnginePrompt, "tenantKey" | "scopeKey"> {
+  return {
+    tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
+    scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),
   };
 }
 

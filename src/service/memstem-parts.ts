@@ -44,6 +44,8 @@ export interface MemstemParts {
   /** Bytes that all working scopes together may take, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
+  /** Turns that leave in one transaction where nobody used them for long. Default 20. */
+  readonly maxExpiredAtOnce?: number;
   /** Requests of one user that may be under way or wait at once. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

@@ -16,6 +16,7 @@ import {
   type TokenCounter,
   type UserId,
 } from "../core/index.js";
+import type { EngineEmission, EngineName } from "../engines/engine-adapter.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation } from "../store/store.js";
@@ -28,6 +29,7 @@ import type { ComposeRequest } from "./compose-request.js";
 import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
 import { draftIn } from "./depth-drafts.js";
 import { EngineLaw } from "./engine-law.js";
+import { plainPrompt } from "./engine-prompt.js";
 import { AbandonedRequestError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
@@ -74,6 +76,17 @@ export interface Load {
   /** Users with something to be done, and how much that is. */
   readonly busyUsers: number;
   readonly jobs: number;
+}
+
+/** Who takes part in composing a prompt, in its user's turn. */
+export interface ComposeHooks {
+  /**
+   * Called before memories are searched for, where much of what the prompt begins with should be cold; what it returns, when the search
+   * has ended, and is waited for.
+   */
+  readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
+  /** Asked, once memories are found, how many of them the prompt is to have. */
+  readonly chooseDepth?: ChooseDepth | undefined;
 }
 
 /** What can be had without being a tenant. */
@@ -144,15 +157,12 @@ export class Memstem {
   /**
    * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
    * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
-   * would stand in the conversation): {@link AbandonedRequestError}. `whileSearching` is called before memories are searched for, where
-   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for. `chooseDepth` is
-   * asked, once they are found, how many of them the prompt is to have.
+   * would stand in the conversation): {@link AbandonedRequestError}.
    */
   async compose(
     request: ComposeRequest,
     signal?: AbortSignal,
-    whileSearching?: (head: ColdHead) => () => Promise<void>,
-    chooseDepth?: ChooseDepth,
+    { whileSearching, chooseDepth }: ComposeHooks = {},
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
     const { tenant } = this;
@@ -169,10 +179,10 @@ export class Memstem {
       const ended = head === null ? undefined : whileSearching?.(head);
       const lookup = await this.#lookUp(scope, request, signal);
       await ended?.();
-      if (signal?.aborted) throw new AbandonedRequestError();
       const found = { request, lookup, order: null, tenant };
-      if (chooseDepth === undefined) return this.#composeIn(scope, found);
-      return this.#composeIn(scope, { ...found, depth: await this.#depthOf(scope, found, chooseDepth, signal) });
+      if (chooseDepth === undefined || signal?.aborted) return this.#composeIn(scope, found, signal);
+      const depth = await this.#depthOf(scope, found, chooseDepth, signal);
+      return this.#composeIn(scope, { ...found, depth }, signal);
     };
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -186,6 +196,16 @@ export class Memstem {
       });
       return answer;
     });
+  }
+
+  /**
+   * Fields for an engine's request whose messages are not composed: what keeps this tenant's cache apart from others' (vLLM's `cache_salt`).
+   * Reads nothing. `engine` null: the configured one.
+   */
+  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+    const { engines, defaults, newRequestId } = this.parts;
+    const prompt = plainPrompt(newRequestId(), this.#turns.scopeOf(userId, agentId), this.tenant.cacheSecret);
+    return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
   }
 
   /** How much it has to do with now. */
@@ -242,8 +262,7 @@ export class Memstem {
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
     return this.#stored(request.userId, () => {
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant });
+      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant }, signal);
     });
   }
 
@@ -266,6 +285,7 @@ export class Memstem {
    * requests knows no users, so by default all the tenant's of that name.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const { residency = KEEPS_ALL } = this.parts;
     const named = this.parts.store
       .findLiveRequests(this.tenant.name, [...new Set(ids)])
       .filter(({ scope }) => of === undefined || scope.userId === of);
@@ -277,7 +297,7 @@ export class Memstem {
           const names = ofScope.map(({ requestId }) => requestId);
           const scope = this.#turns.scopeOf(userId, agentId);
           const gone = await whileBusy(() =>
-            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names)),
+            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
           );
           for (const name of gone) evicted.add(name);
         }
@@ -401,12 +421,14 @@ export class Memstem {
     return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  async #composeIn(scope: Scope, asked: FoundCompose): Promise<Committed<ComposeAnswer>> {
-    const { result, settled } = await whileBusy(() =>
-      this.#committed(
+  async #composeIn(scope: Scope, asked: FoundCompose, signal?: AbortSignal): Promise<Committed<ComposeAnswer>> {
+    const { result, settled } = await whileBusy(() => {
+      // Looked at again and again: another process may hold the database for as long as a caller waits.
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.#committed(
         this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model)),
-      ),
-    );
+      );
+    });
     if (!result.isRepeated) this.#shared.observer?.composed(result.answer);
     return { result: result.answer, settled };
   }

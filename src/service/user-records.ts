@@ -1,8 +1,8 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type UserId } from "../core/index.js";
+import { KEEPS_ALL, type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../core/index.js";
 import type { ScopesFound } from "../store/store.js";
 import type { Forgetting } from "./answers.js";
-import { expireIn } from "./expiring.js";
+import { Expiring } from "./expiring.js";
 import { exportUser, type UserExport } from "./exporting.js";
 import { forgetIn } from "./forgetting.js";
 import { type MemoryEvent, updateIn } from "./memory-events.js";
@@ -11,8 +11,10 @@ import type { UserTurns } from "./user-turns.js";
 import { whileBusy } from "./while-busy.js";
 import type { WorkingScopes } from "./working-scopes.js";
 
-/** Milliseconds between two users while what nobody used is dropped. */
-const PAUSE_BETWEEN_USERS_MS = 2;
+/** Milliseconds between two pieces while what nobody used is dropped, of one user or of the next. */
+const PAUSE_BETWEEN_PIECES_MS = 2;
+/** Turns in a piece. */
+const MAX_EXPIRED_AT_ONCE = 20;
 
 /** What is held on a tenant's users beside what prompts need: given out, forgotten, brought up to date, dropped with age. */
 export class UserRecords {
@@ -114,22 +116,34 @@ export class UserRecords {
       const found: ScopesFound = store.scopesWithOldTurns(before, after);
       for (const scope of found.scopes) {
         if (signal.aborted) break;
-        dropped += await this.turns.runOf(scope, () =>
-          whileBusy(() => {
-            const gone = this.scopes.use(scope, (working) => expireIn(working, store, scope, before));
-            // The scope itself may have gone.
-            if (gone > 0) this.scopes.drop(scope);
-            return gone;
-          }),
-        );
-        // As long as a compose takes or two: others come first.
-        await setTimeoutAsync(PAUSE_BETWEEN_USERS_MS);
+        dropped += await this.#dropUnusedOf(scope, before, signal);
       }
       after = found.next;
       await setImmediateAsync();
     }
     if (dropped > 0) store.emptyLog();
     await store.erased();
+    return dropped;
+  }
+
+  /** Between two pieces others have their turn, those of the same user too. */
+  async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
+    const { store, residency = KEEPS_ALL, maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
+    const expiring = new Expiring(store, scope, before, residency);
+    while (this.scopes.use(scope, (working) => expiring.look(working))) await setImmediateAsync();
+    let dropped = 0;
+    while (expiring.left > 0 && !signal.aborted) {
+      dropped += await this.turns.runOf(scope, () =>
+        whileBusy(() => {
+          const settle = this.scopes.use(scope, (working) => expiring.expireIn(working, maxExpiredAtOnce));
+          // The scope itself may have gone.
+          if (expiring.left <= maxExpiredAtOnce) this.scopes.drop(scope);
+          return settle();
+        }),
+      );
+      // As long as a compose takes or two: others come first.
+      await setTimeoutAsync(PAUSE_BETWEEN_PIECES_MS);
+    }
     return dropped;
   }
 }

@@ -1,9 +1,9 @@
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
-import type { ConversationId, NodeId, Scope, TurnId } from "../core/index.js";
+import type { NodeId, Scope, Turn, TurnId } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readScope, readTurn } from "./rows.js";
 import { conversations, heads, requests, sections, turns, users } from "./schema.js";
-import type { ExpiredTurns, ExpiryRecord, ScopesFound } from "./store.js";
+import type { ExpiredTurns, ExpiryRecord, ScannedTurns, ScopesFound } from "./store.js";
 
 /** Rows that are read, or ids that one statement names, at once. */
 const AT_ONCE = 500;
@@ -38,40 +38,73 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
   return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
 }
 
-/** The turns of a scope that go: whole conversations whose last turn is from before a time, and single prompts from before it. */
-export function readExpired(orm: OpenDatabase["orm"], scopeId: number, before: number): ExpiredTurns {
-  const talks = orm.select().from(conversations).where(eq(conversations.scopeId, scopeId)).all();
-  const ended = new Set(talks.filter(({ lastTurnAt }) => lastTurnAt < before).map(({ id }) => id));
-  const { given: _texts, ...columns } = getTableColumns(turns);
-  const rows = orm
-    .select(columns)
-    .from(turns)
-    .where(eq(turns.scopeId, scopeId))
+/** See {@link Store.scanTurns}. */
+export function scanTurns(
+  orm: OpenDatabase["orm"],
+  scopeId: number,
+  before: number,
+  after: number,
+  most: number,
+): ScannedTurns {
+  const rows = withLastUse(orm)
+    .where(and(eq(turns.scopeId, scopeId), gt(turns.id, after)))
     .orderBy(asc(turns.id))
-    .all()
-    .map((row) => ({ ...row, given: null }));
-  const isOld = (row: (typeof rows)[number]) =>
-    row.conversationId === null ? row.createdAt < before : ended.has(row.conversationId);
-  const expired = rows.filter(isOld).map(readTurn);
-  const gone = new Set<number>(expired.map(({ id }) => id));
-  const live = orm
-    .select({ leaf: requests.leaf, turn: requests.turn })
-    .from(requests)
-    .where(and(eq(requests.scopeId, scopeId), eq(requests.evicted, false)))
+    .limit(most)
     .all();
+  const isOld = ({ lastUse }: (typeof rows)[number]) => lastUse < before;
   return {
-    expired,
-    remaining: rows.filter((row) => !isOld(row)).map(readTurn),
-    conversations: [...ended] as ConversationId[],
-    live: live
-      .filter(({ turn }) => gone.has(turn))
-      .map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })),
+    expired: rows.filter(isOld).map(readBareTurn),
+    remaining: rows.filter((row) => !isOld(row)).map(readBareTurn),
+    next: rows.length < most ? null : ((rows.at(-1)?.id ?? null) as TurnId | null),
   };
+}
+
+/** See {@link Store.findExpired}. */
+export function readExpired(
+  orm: OpenDatabase["orm"],
+  scopeId: number,
+  before: number,
+  among: readonly TurnId[],
+): ExpiredTurns {
+  const expired: Turn[] = [];
+  const live: { leaf: NodeId; turn: TurnId }[] = [];
+  inPieces(among, (ids) => {
+    const rows = withLastUse(orm)
+      .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
+      .all()
+      .filter(({ lastUse }) => lastUse < before);
+    expired.push(...rows.map(readBareTurn));
+    const ofTurns = inArray(
+      requests.turn,
+      rows.map(({ id }) => id),
+    );
+    const served = orm
+      .select({ leaf: requests.leaf, turn: requests.turn })
+      .from(requests)
+      .where(and(eq(requests.scopeId, scopeId), ofTurns, eq(requests.evicted, false)))
+      .all();
+    live.push(...served.map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })));
+  });
+  return { expired, live };
+}
+
+/** Turns without their messages, and when somebody used them last: a conversation is used as a whole. */
+function withLastUse(orm: OpenDatabase["orm"]) {
+  const { given: _texts, ...columns } = getTableColumns(turns);
+  return orm
+    .select({ ...columns, lastUse: sql<number>`coalesce(${conversations.lastTurnAt}, ${turns.createdAt})` })
+    .from(turns)
+    .leftJoin(conversations, and(eq(conversations.scopeId, turns.scopeId), eq(conversations.id, turns.conversationId)))
+    .$dynamic();
+}
+
+function readBareTurn(row: Omit<typeof turns.$inferSelect, "given">): Turn {
+  return readTurn({ ...row, given: null });
 }
 
 /** Deletes what expired. Runs inside the caller's transaction. */
 export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record: ExpiryRecord): void {
-  const { expired, remaining, conversations: talks } = record.turns;
+  const { expired } = record.turns;
   inPieces(expired, (piece) => {
     const ids = piece.map(({ id }) => id);
     orm
@@ -83,22 +116,21 @@ export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record:
       .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
       .run();
   });
-  inPieces(talks, (ids) => {
+  const talks = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
+  inPieces([...talks], (ids) => {
+    const isEmpty = sql`not exists (select 1 from ${turns} where ${turns.scopeId} = ${conversations.scopeId}
+      and ${turns.conversationId} = ${conversations.id})`;
     orm
       .delete(conversations)
-      .where(and(eq(conversations.scopeId, scopeId), inArray(conversations.id, ids)))
+      .where(and(eq(conversations.scopeId, scopeId), inArray(conversations.id, ids), isEmpty))
       .run();
   });
-  const headed = new Set(remaining.map(({ head }) => head));
-  inPieces(
-    [...new Set(expired.map(({ head }) => head))].filter((head) => !headed.has(head)),
-    (digests) => {
-      orm
-        .delete(heads)
-        .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, digests)))
-        .run();
-    },
-  );
+  inPieces(record.heads, (digests) => {
+    orm
+      .delete(heads)
+      .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, digests)))
+      .run();
+  });
   inPieces(record.sections, (digests) => {
     orm
       .delete(sections)

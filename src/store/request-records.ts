@@ -17,15 +17,29 @@ const REQUESTS_LOOKED_AT = 32;
 const LAST_REQUESTS =
   "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
 
+/** The newest first: what is asked about was served a short while ago, if it is held at all. */
+const SERVED_SINCE = `select count(*) from (select 1 from requests
+  where scope_id = @scopeId and turn > @turn and leaf = @leaf and not evicted order by turn desc limit @most)`;
+
+interface ServedSince {
+  readonly scopeId: number;
+  readonly leaf: NodeId;
+  readonly turn: TurnId;
+  readonly most: number;
+}
+
 /** What is stored of requests that were answered. A scope that is null was never stored: it has none. */
 export class RequestRecords {
   /** With every compose, and only as far as it is looked at: past the query builder. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
 
+  readonly #servedSince: Database.Statement<[ServedSince], number>;
+
   constructor(
     private readonly database: OpenDatabase,
     private readonly statements: Statements,
   ) {
+    this.#servedSince = database.sqlite.prepare<[ServedSince], number>(SERVED_SINCE).pluck();
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
   }
 
@@ -85,6 +99,11 @@ export class RequestRecords {
       .limit(limit)
       .all()
       .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));
+  }
+
+  /** See `Store.countServedSince`. */
+  servedSince(scopeId: number | null, leaf: NodeId, turn: TurnId, most: number): number {
+    return scopeId === null ? 0 : (this.#servedSince.get({ scopeId, leaf, turn, most }) ?? 0);
   }
 
   /** See `Store.findServed`. */

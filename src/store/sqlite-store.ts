@@ -5,6 +5,7 @@ import type {
   Digest,
   FirstTokenTime,
   MemoryId,
+  NodeId,
   RequestId,
   Scope,
   ScopeChanges,
@@ -14,7 +15,7 @@ import type {
 } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
 import { collectTexts, eraseFromTurns } from "./erasure.js";
-import { deleteExpired, readExpired, readScopesWithOldTurns } from "./expiry.js";
+import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
@@ -35,6 +36,7 @@ import {
   type LoadedScope,
   type Observation,
   type PromptHistory,
+  type ScannedTurns,
   type ScopeCounts,
   type ScopesFound,
   type ServedRequest,
@@ -177,8 +179,12 @@ export class SqliteStore implements Store {
     return readScopesWithOldTurns(this.database.orm, before, after);
   }
 
-  findExpired(scope: Scope, before: number): ExpiredTurns {
-    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before);
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
+    return scanTurns(this.database.orm, this.#idOf(scope) ?? -1, before, after, most);
+  }
+
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
+    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before, among);
   }
 
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
@@ -210,6 +216,10 @@ export class SqliteStore implements Store {
 
   findLiveRequests(tenant: string, ids: readonly RequestId[]) {
     return this.#requests.live(tenant, ids);
+  }
+
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number {
+    return this.#requests.servedSince(this.#idOf(scope), leaf, turn, most);
   }
 
   findServed(scope: Scope, id: RequestId): ServedRequest | null {

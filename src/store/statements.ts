@@ -111,10 +111,16 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           set: { current: excluded("current") },
         }),
     ),
+    // Versions are not found by label: one look through the scope's for all labels (a JSON array).
     removeVersionsOf: write(
       orm
         .delete(memoryVersions)
-        .where(and(eq(memoryVersions.scopeId, p("scopeId")), eq(memoryVersions.label, p("label")))),
+        .where(
+          and(
+            eq(memoryVersions.scopeId, p("scopeId")),
+            sql`${memoryVersions.label} in (select value from json_each(${p("labels")}))`,
+          ),
+        ),
     ),
     removeVersionsBy: write(
       orm

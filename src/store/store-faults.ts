@@ -1,5 +1,5 @@
 import Database from "better-sqlite3";
-import { type Store, type StoreFault, StoreUnavailableError } from "./store.js";
+import { type StoreFault, StoreUnavailableError } from "./store.js";
 
 /** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
 const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
@@ -21,8 +21,8 @@ export function faultOf(error: unknown): StoreFault | null {
   return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
 }
 
-/** The same store, whose calls throw {@link StoreUnavailableError} for what SQLite says of disks and locks. */
-export function namingFaults(store: Store): Store {
+/** The same store, or the same keys, whose calls throw {@link StoreUnavailableError} for what SQLite says of disks and locks. */
+export function namingFaults<T extends object>(store: T): T {
   return new Proxy(store, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name);

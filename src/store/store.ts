@@ -142,21 +142,29 @@ export interface ScopesFound {
   readonly next: number | null;
 }
 
-/** The turns of a scope that nobody used since a time, and the others. */
-export interface ExpiredTurns {
+/** Some of a scope's turns, in the order in which they were composed. */
+export interface ScannedTurns {
+  /** Those that nobody used since a time: of conversations whose last turn is older, and single prompts that are. */
   readonly expired: readonly Turn[];
   readonly remaining: readonly Turn[];
-  /** Conversations that go whole. */
-  readonly conversations: readonly ConversationId[];
-  /** Requests of expired turns that were not evicted. */
+  /** What the next call goes on after; null at the end. */
+  readonly next: TurnId | null;
+}
+
+/** Turns that nobody used since a time. */
+export interface ExpiredTurns {
+  readonly expired: readonly Turn[];
+  /** Requests of theirs that were not evicted. */
   readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
 }
 
-/** What goes with the turns that expired; `changes` has dropped their blocks already. */
+/** What goes with turns that expired; `changes` has dropped their blocks already. */
 export interface ExpiryRecord {
   readonly changes: ScopeChanges;
   readonly turns: ExpiredTurns;
-  /** Digests of sections that none of the remaining turns sent. */
+  /** Digests of instructions that no other turn begins with. */
+  readonly heads: readonly Digest[];
+  /** Digests of sections that no other turn sent. */
   readonly sections: readonly Digest[];
 }
 
@@ -236,8 +244,11 @@ export interface Store {
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
   /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
   scopesWithOldTurns(before: number, after: number): ScopesFound;
-  /** What nobody used in a scope since a time: whole conversations, and single prompts. */
-  findExpired(scope: Scope, before: number): ExpiredTurns;
+  /** A scope's turns after one, at most so many, told apart by whether anybody used them since a time. `after` 0 begins. */
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns;
+  /** Those of some turns that nobody used since a time. */
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns;
+  /** Turns go, and conversations of which nothing is left. What goes on from a turn has to go with it, or before. */
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;
   /** A scope goes with everything in it; what was forgotten of its user stays forgotten. */
   commitEnd(scope: Scope, version: StoredVersion): void;
@@ -250,6 +261,8 @@ export interface Store {
     tenant: string,
     ids: readonly RequestId[],
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
+  /** How many requests that were not evicted ended at this node and were composed after a turn; counts no further than `most`. */
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number;
   /** A request and what was reported of it; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
   /** Of the requests composed before a turn the last one whose engine said how much was cached; of the 32 before it, null for none. */

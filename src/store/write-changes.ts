@@ -15,10 +15,10 @@ export function keyOf(scope: Scope): ScopeKey {
 
 /** Writes what composes, evictions or forgetting changed in a scope. Runs inside the caller's transaction. */
 export function writeChanges(statements: Statements, user: ScopeKey, scopeId: number, changes: ScopeChanges): void {
-  for (const label of changes.register.removedBlocks) {
-    statements.removeBlock.run({ scopeId, label });
-    statements.removeVersionsOf.run({ scopeId, label });
-  }
+  const { removedBlocks } = changes.register;
+  for (const label of removedBlocks) statements.removeBlock.run({ scopeId, label });
+  if (removedBlocks.length > 0)
+    statements.removeVersionsOf.run({ scopeId, labels: JSON.stringify([...removedBlocks]) });
   for (const memoryId of changes.register.forgotten) {
     statements.removeVersionsBy.run({ scopeId, memoryId });
     statements.keepForgotten.run({ ...user, memoryId });

@@ -15,6 +15,7 @@ import { dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../src/store/check-database.js";
+import { openAiEngine } from "../http/openai-engine.js";
 import { type Launched, type LaunchOptions, launch, listening } from "./launch.js";
 import { commands } from "./memstem-process.js";
 
@@ -57,8 +58,8 @@ describe("a disk that does not play along", () => {
     MEMSTEM_SOURCE: "none",
     MEMSTEM_LOG_LEVEL: "error",
   });
-  async function serve(dataDir: string, options: LaunchOptions = {}) {
-    const service = launch(["serve"], environment(dataDir), options);
+  async function serve(dataDir: string, options: LaunchOptions = {}, more: Readonly<Record<string, string>> = {}) {
+    const service = launch(["serve"], { ...environment(dataDir), ...more }, options);
     started.push(service);
     return { address: await listening(service), pid: service.child.pid ?? 0, stderr: service.stderr };
   }
@@ -141,6 +142,51 @@ describe("a disk that does not play along", () => {
       expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: TURNS });
     },
   );
+
+  describe("with an engine behind the service", () => {
+    const engine = openAiEngine();
+
+    it.skipIf(!canMount)(
+      `that is full keeps no chat from its answer${canMount ? "" : " (skipped: a file system cannot be mounted here)"}`,
+      async () => {
+        const disk = join(memstem.root, "disk");
+        mkdirSync(disk);
+        const mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=8m none "$0" && exec "$@"', disk];
+        const own = { MEMSTEM_UPSTREAM_URL: engine.url };
+        const service = await serve(join(disk, "data"), { through: mount }, own);
+        const ballast = join(`/proc/${service.pid}/root`, disk, "ballast");
+        const chat = async (n: number) => {
+          const { messages, user_id, conversation_id, memories } = body(n);
+          const sent = { messages, memstem: { user_id, conversation_id, memories } };
+          const answer = await fetch(`${service.address}/v1/chat/completions`, {
+            method: "POST",
+            body: JSON.stringify(sent),
+            headers: { "content-type": "application/json" },
+          });
+          const notComposed = answer.headers.get("x-memstem-not-composed");
+          await answer.text();
+          return { status: answer.status, notComposed };
+        };
+        expect(await chat(0)).toEqual({ status: 200, notComposed: null });
+        fill(ballast);
+        const during = [];
+        for (let n = 1; n < TURNS; n++) during.push(await chat(n));
+        expect(during.map(({ status }) => status)).toEqual(during.map(() => 200));
+        // What room there was in the log's file is used first.
+        const plain = during.findIndex(({ notComposed }) => notComposed === "store_full");
+        expect(plain).toBeGreaterThanOrEqual(0);
+        expect(during.at(-1)?.notComposed).toBe("store_full");
+        expect(engine.requests.at(-1)?.body.messages).toEqual(body(TURNS - 1).messages);
+        expect(service.stderr()).toContain("the disk is full");
+        expect(service.stderr()).not.toMatch(/Fact|Question/);
+        rmSync(ballast);
+        expect(await chat(TURNS)).toEqual({ status: 200, notComposed: null });
+        const before = engine.requests.at(-1)?.body.messages ?? [];
+        expect(await chat(TURNS + 1)).toEqual({ status: 200, notComposed: null });
+        expect(engine.requests.at(-1)?.body.messages.slice(0, before.length)).toEqual(before);
+      },
+    );
+  });
 
   it.skipIf(!canLimit)(
     `on which a file cannot grow is a 503 that says so, and then goes on${canLimit ? "" : " (skipped: no prlimit here)"}`,

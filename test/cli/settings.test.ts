@@ -1,7 +1,14 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { engineFamilyOf, keyLimitsOf, readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
+import {
+  composeTimeoutOf,
+  engineFamilyOf,
+  keyLimitsOf,
+  readSettings,
+  residencyOf,
+  sourceOf,
+} from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
@@ -49,6 +56,12 @@ describe("the settings", () => {
       expect(wrongIn({ ...own, ...some })).toEqual(["MEMSTEM_ADAPTIVE_DEPTH"]);
       expect(wrongIn({ ...own, MEMSTEM_ADAPTIVE_DEPTH: "off" })).toEqual([]);
     }
+  });
+
+  it("let a chat be composed for as long as a search may take and some more, or as they say", () => {
+    expect(composeTimeoutOf(readSettings({}))).toBe(5_000);
+    expect(composeTimeoutOf(readSettings({ MEMSTEM_SEARCH_TIMEOUT_MS: "7000" }))).toBe(10_000);
+    expect(composeTimeoutOf(readSettings({ MEMSTEM_COMPOSE_TIMEOUT_MS: "50" }))).toBe(50);
   });
 
   it("take the engine that prompts go to, which is any at first", () => {
@@ -102,6 +115,7 @@ describe("the settings", () => {
     ["MEMSTEM_MEM0_THRESHOLD", "high"],
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "0"],
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "1.5"],
+    ["MEMSTEM_COMPOSE_TIMEOUT_MS", "0"],
     ["MEMSTEM_WRITE_TIMEOUT_MS", "1e3"],
     ["MEMSTEM_MAX_BODY_BYTES", "-1"],
     ["MEMSTEM_MAX_BATCH_BYTES", "0"],

@@ -108,6 +108,11 @@ export function describeEngineAdapter(
       );
     });
 
+    behaves("says the same of whose messages they are where it does not see them", () => {
+      const { fields } = adapter.emit(promptOf([system], { reusableMessages: [] }));
+      expect(adapter.emit(promptOf([], { reusableMessages: [] })).fields).toEqual(fields);
+    });
+
     behaves("keeps tenants apart wherever it tells them apart at all", () => {
       fc.assert(
         fc.property(fc.string({ minLength: 1 }), fc.string({ minLength: 1 }), (a, b) => {

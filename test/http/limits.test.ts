@@ -243,6 +243,54 @@ describe("more requests at once than can be served in time", () => {
   });
 });
 
+describe("more chats at once than can be composed in time", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    get environment() {
+      return { MEMSTEM_MAX_LAG_MS: "1", MEMSTEM_UPSTREAM_URL: engine.url };
+    },
+  });
+
+  it("are all answered: those that are not composed go to the engine as they came", async () => {
+    const { port } = new URL(app.base);
+    const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
+    const sockets = await Promise.all(
+      asked.map(async () => {
+        const socket = connect(Number(port), "127.0.0.1");
+        socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        await once(socket, "data");
+        return socket;
+      }),
+    );
+    const memories = [{ id: "m", memory: "Ada drinks green tea" }];
+    const answer = async (n: number) => {
+      const socket = sockets[n] as Socket;
+      const body = JSON.stringify({
+        messages: [{ role: "user", content: "Tea?" }],
+        memstem: { user_id: asked[n], memories },
+      });
+      socket.write(
+        `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n` +
+          `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+      return Buffer.concat(await socket.toArray()).toString();
+    };
+    const first = asked.slice(0, 100).map((_, n) => answer(n));
+    await Promise.race(first);
+    const answers = await Promise.all([...first, ...asked.slice(100).map((_, n) => answer(100 + n))]);
+    expect(new Set(answers.map((text) => text.slice(9, 12)))).toEqual(new Set(["200"]));
+    const plain = answers.filter((text) => /\r\nx-memstem-not-composed: lag\r\n/i.test(text)).length;
+    expect(plain).toBeGreaterThan(0);
+    const sent = engine.requests.filter(({ body }) => body.messages[0]?.content === "Tea?").length;
+    expect(sent).toBe(plain);
+    const stored = asked.map((user) => app.memstem.describeIndex(user as UserId, null, 1).counts.requests);
+    expect(stored.filter((requests) => requests === 0)).toHaveLength(plain);
+    const { text } = await app.send("GET", "/metrics");
+    expect(text).toContain(`memstem_not_composed_chats_total{reason="lag"} ${plain}`);
+    expect(text).not.toContain('memstem_refused_requests_total{reason="lag"}');
+  });
+});
+
 describe("a user with as many requests waiting as there may be", () => {
   const { app, source } = heldApp({ MEMSTEM_MAX_WAITING_PER_USER: "3" });
 

@@ -55,13 +55,13 @@ export interface StartedApp {
   close(): Promise<void>;
 }
 
-/** Serves the app. What it logs, and what goes wrong in it, is put where the last argument says. */
+/** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
 export async function startApp(
   settings: Settings,
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
+  { memstem, keys }: ReturnType<typeof assembleWithKeys> = assembleWithKeys(settings, source),
 ): Promise<StartedApp> {
-  const { memstem, keys } = assembleWithKeys(settings, source);
   const app = createApp({
     memstem,
     keys,

@@ -278,6 +278,24 @@ describe("two tenants with users of the same name", () => {
     expect(app.faults).toEqual([]);
   });
 
+  it("share no cache of the engine's either where their messages are none that can be composed", async () => {
+    const bodies = ["acme", "other", "acme"].map(async (tenant, at) => {
+      const prefilled = [
+        { role: "user", content: "Where is the key?" },
+        { role: "assistant", content: `Under, ${at}` },
+      ];
+      const messages = at === 2 ? prefilled.slice(0, 1) : prefilled;
+      const body = { messages, memstem: { user_id: "ada", engine: "vllm", memories: [] } };
+      const { headers } = await callerOf(app, tenant).send("POST", "/v1/chat/completions", body);
+      expect(headers.get("x-memstem-not-composed")).toBe(at === 2 ? null : "messages");
+    });
+    await Promise.all(bodies);
+    const salts = engine.requests.map(({ raw }) => (JSON.parse(raw) as Record<string, unknown>)["cache_salt"]);
+    expect(salts).toHaveLength(3);
+    expect(new Set(salts).size).toBe(2);
+    for (const salt of salts) expect(salt).toMatch(/^[\w-]{43}$/);
+  });
+
   it("are planned for by the times that each reported itself", async () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "default")];
     const cost = (uncached: number, cached: number) => 20 + uncached * 0.5 + (uncached * cached) / 10_000;

@@ -29,6 +29,8 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  /** Turns that expire in one transaction. */
+  readonly maxExpiredAtOnce?: number;
   /** How batches are planned. */
   readonly planning?: Planning;
   /** What prompts cost. */

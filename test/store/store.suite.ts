@@ -4,6 +4,7 @@ import {
   type Digest,
   EMPTY_SCOPE,
   type MemoryId,
+  type NodeId,
   ScopeState,
   type TurnId,
   type UserId,
@@ -165,6 +166,20 @@ export function describeStore(name: string, open: () => Store): void {
         null,
         null,
       ]);
+    });
+
+    it("counts what ended in the same place since a turn and was not evicted, as far as it is asked to", () => {
+      for (const name of ["r1", "r2", "r3"]) composeInto(store, ana, { ...TEA, requestId: name });
+      composeInto(store, scopeOf("bo"), TEA);
+      const leaf = store.findServed(ana, id("r1"))?.leaf as NodeId;
+      const since = (turn: number, most = 9) => store.countServedSince(ana, leaf, turn as TurnId, most);
+      expect([since(0), since(1), since(3), since(0, 2)]).toEqual([3, 2, 0, 2]);
+      expect(store.countServedSince(ana, (leaf + 100) as NodeId, 0 as TurnId, 9)).toBe(0);
+      expect(store.countServedSince(scopeOf("cy"), leaf, 0 as TurnId, 9)).toBe(0);
+      const { scope, version } = store.loadScope(ana);
+      const changes = new ScopeState(scope, () => 1).drain();
+      store.commitEviction(ana, version, changes, [id("r2")]);
+      expect([since(0), since(1), since(2)]).toEqual([2, 1, 1]);
     });
 
     it("finds a request's prompt among those composed before it, newest first", () => {
