@@ -157,7 +157,11 @@ program
       POLICY_NAMES,
     ),
   )
-  .option("--budget-ratio <number>", "memory budget, as a multiple of the tokens retrieved (default: none)", ratio)
+  .option(
+    "--budget-ratio <number>",
+    "memory budget of carry-over, as a multiple of the tokens retrieved (default: none, and it orders as prefix-exact)",
+    ratio,
+  )
   .addOption(
     new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
       .choices(["single", "conversation", "batch"])
