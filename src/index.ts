@@ -114,8 +114,23 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   };
 }
 
+/** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens"],
+  ...["source.kind", "source.url", "source.apiKey"],
+]);
+
+function refuseUnknown(given: MemstemOptions): void {
+  const names = [...Object.keys(given), ...Object.keys(given.source ?? {}).map((name) => `source.${name}`)];
+  const unknown = names.filter((name) => !KNOWN.has(name));
+  if (unknown.length === 0) return;
+  throw new InvalidRequestError(unknown.map((field) => ({ field, message: "is not a known option" })));
+}
+
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
-function settingsOf({ dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens }: MemstemOptions): Settings {
+function settingsOf(given: MemstemOptions): Settings {
+  refuseUnknown(given);
+  const { dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens } = given;
   const options = {
     MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
     MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },

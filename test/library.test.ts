@@ -67,6 +67,9 @@ describe("the library", () => {
     expect(fieldOf({ dataDir, cacheTokens: 0.5 })).toBe("cacheTokens");
     expect(fieldOf({ dataDir, source: { kind: "rest", url: "not an address" } })).toBe("source.url");
     expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
+    expect(fieldOf({ datadir: dataDir } as never)).toBe("datadir");
+    const misspelt = { kind: "rest", url: "http://127.0.0.1:1", apikey: "k" };
+    expect(fieldOf({ dataDir, source: misspelt as never })).toBe("source.apikey");
   });
 
   it("answers a client that sends nothing but memstem's own section back", async () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { Readable, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
+import { z } from "zod";
 import { writeBatchEvent } from "../http/batch-contract.js";
 import { batchLines } from "../http/batch-input.js";
 import { type BatchProgress, composeBatch } from "../service/batch.js";
@@ -19,13 +20,15 @@ export interface BatchOptions {
   readonly workers?: string;
 }
 
+const named = z.object({ workers: field.workers.default([]) });
+
 /**
  * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. A request that is none is an
  * error in its own line. Rejects where a file cannot be read or written; what was answered by then is stored.
  */
 export async function runBatch(file: string, { out, window, workers }: BatchOptions): Promise<BatchProgress> {
   const settings = readSettings(process.env);
-  const names = workers === undefined ? [] : readOptions(field.workers, workers.split(","));
+  const names = readOptions(named, { workers: workers?.split(",") }).workers;
   const total = await countLines(file);
   const output: Writable = out === undefined ? process.stdout : createWriteStream(out);
   await opened(output, out);

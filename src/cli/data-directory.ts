@@ -7,6 +7,7 @@ import { checkDatabase } from "../store/check-database.js";
 import { checkStructure } from "../store/check-structure.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
 import { faultOf } from "../store/store-faults.js";
+import { BackupError } from "./backup-error.js";
 
 /** memstem's own database, in the data directory. */
 export const DATABASE = "memstem.db";
@@ -38,7 +39,7 @@ export function runCheck(directory: string, print: (line: string) => void): bool
  */
 export async function runBackup(from: string, to: string, print: (line: string) => void): Promise<void> {
   const target = resolve(to);
-  if (existsSync(target)) throw new DatabaseOpenError(to, "it exists already");
+  if (existsSync(target)) throw new BackupError(to, "it exists already");
   if (!existsSync(join(from, DATABASE))) throw new DatabaseOpenError(join(from, DATABASE), "there is no such file");
   const partial = `${target}.partial`;
   rmSync(partial, { recursive: true, force: true });
@@ -57,7 +58,7 @@ export async function runBackup(from: string, to: string, print: (line: string) 
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
     if (faultOf(error) === null) throw error;
-    throw new DatabaseOpenError(to, `the copy failed: ${(error as Error).message}`, { cause: error });
+    throw new BackupError(to, (error as Error).message, { cause: error });
   }
   print(`${from} is copied to ${to}`);
 }

@@ -4,6 +4,7 @@ import * as field from "../service/fields.js";
 import { readOptions } from "../service/read-options.js";
 import { DEFAULT_TENANT } from "../service/tenant.js";
 import { assemble } from "./assemble.js";
+import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
 /** What `memstem export` was asked for. */
@@ -18,7 +19,7 @@ export async function runExport(
   print: (line: string) => void,
 ): Promise<void> {
   const { user_id } = readOptions(z.object({ user_id: field.userId }), { user_id: user });
-  const memstem = assemble(readSettings(process.env));
+  const memstem = assemble(withDatabase(readSettings(process.env)));
   try {
     const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
     print(JSON.stringify(writeExport(await own.exportUser(user_id)), null, 2));

@@ -3,7 +3,7 @@ import { newApiKey, newSecret } from "../service/api-key.js";
 import { NotFoundError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { StoredApiKeys } from "../store/api-keys.js";
-import { openDataDir } from "./open-data-dir.js";
+import { openDataDir, withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
 /** Goes into names at Mem0 and into files' rows, so it is plain. */
@@ -24,7 +24,7 @@ export function addKey(options: { tenant: string; label?: string }, print: (line
     const { tenant, label = null } = named;
     keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
     print(key);
-  });
+  }, readSettings(process.env));
 }
 
 /** Prints every key, oldest first, without its secret. */
@@ -44,8 +44,8 @@ export function revokeKey(id: string): void {
   });
 }
 
-function withKeys(work: (keys: StoredApiKeys) => void): void {
-  const database = openDataDir(readSettings(process.env));
+function withKeys(work: (keys: StoredApiKeys) => void, settings = withDatabase(readSettings(process.env))): void {
+  const database = openDataDir(settings);
   try {
     work(new StoredApiKeys(database));
   } finally {

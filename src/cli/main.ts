@@ -11,6 +11,7 @@ import { TraceError } from "../eval/recorded-trace.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
+import { BackupError } from "./backup-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
@@ -28,7 +29,9 @@ globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encod
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
   .version(VERSION)
-  .showHelpAfterError()
+  // All of a command's help would push the one line that says what is wrong off the screen.
+  .showHelpAfterError("--help says what it takes")
+  .configureOutput({ outputError: (message, write) => write(message.replace(/^error: /, "memstem: ")) })
   .exitOverride();
 
 program
@@ -73,7 +76,7 @@ program
   .argument("<file>", "where the requests are")
   .option("--out <file>", "where the answers go, one on each line (default: standard output)")
   .option("--workers <names>", "give each request to one of these, with commas between")
-  .option("--window <number>", "requests that are planned together; all of a window are in memory", tokens, 10_000)
+  .option("--window <number>", "requests that are planned together; all of a window are in memory", positive, 10_000)
   .addHelpText("after", settingsHelp)
   .action(async (file: string, options: BatchOptions) => {
     const { runBatch } = await import("./batch.js");
@@ -138,7 +141,7 @@ program
   .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
   .option("--conversation <id>", "which of its conversations (default: the first)")
   .option("--k <number>", "memories per question", wholeNumber, 20)
-  .option("--limit <number>", "first so many questions only", wholeNumber)
+  .option("--limit <number>", "first so many questions only", positive)
   .action(async (options: DemoOptions) => {
     const { runDemo } = await import("./demo.js");
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
@@ -154,15 +157,19 @@ program
       POLICY_NAMES,
     ),
   )
-  .option("--budget-ratio <number>", "memory budget, as a multiple of the tokens retrieved (default: none)", ratio)
+  .option(
+    "--budget-ratio <number>",
+    "memory budget of carry-over, as a multiple of the tokens retrieved (default: none, and it orders as prefix-exact)",
+    ratio,
+  )
   .addOption(
     new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
       .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
-  .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", tokens)
-  .option("--limit <number>", "first so many questions only", wholeNumber)
+  .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", positive)
+  .option("--limit <number>", "first so many questions only", positive)
   .option("--peer <file>", "orders that another system gave the same questions: one more row")
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
@@ -235,7 +242,7 @@ engine
   .option("--host <address>", "address to listen on", "127.0.0.1")
   .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
   .option("--slots <number>", "requests answered at once, and prompts kept for later ones", wholeNumber, 4)
-  .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", tokens)
+  .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", positive)
   .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
   .action(async (options: ServeEngineOptions) => {
     const { serveEngine } = await import("./engine.js");
@@ -258,7 +265,7 @@ function ratio(value: string): number {
   return number;
 }
 
-function tokens(value: string): number {
+function positive(value: string): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("must be a whole number above 0");
   return number;
@@ -292,6 +299,7 @@ function explain(error: unknown): string {
   }
   if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
   if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
+  if (error instanceof BackupError) return `memstem: ${error.message}\n`;
   if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
     return `memstem: ${error.message}\n`;
   if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;

@@ -1,8 +1,21 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseOpenError } from "../store/database-open-error.js";
 import { type OpenDatabase, openDatabase } from "../store/open-database.js";
 import type { Settings } from "./settings.js";
 
-/** The database in the data directory. Throws `DatabaseOpenError`. */
+/** The database in the data directory, made where there is none. Throws `DatabaseOpenError`. */
 export function openDataDir({ dataDir }: Pick<Settings, "dataDir">): OpenDatabase {
   return openDatabase(join(dataDir, "memstem.db"));
+}
+
+/**
+ * For commands that only say what is kept: a directory that was misspelt must not be made, and said to hold nothing. Gives the settings
+ * back. Throws `DatabaseOpenError` where the data directory has no database.
+ */
+export function withDatabase<S extends Pick<Settings, "dataDir">>(settings: S): S {
+  const file = join(settings.dataDir, "memstem.db");
+  if (!existsSync(file))
+    throw new DatabaseOpenError(file, "there is no such file; MEMSTEM_DATA_DIR says which directory");
+  return settings;
 }

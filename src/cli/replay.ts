@@ -31,16 +31,25 @@ export interface ReplayCommand {
   readonly peer?: string;
 }
 
+const NOT_FOR_A_BATCH = [
+  ["json", "--json"],
+  ["peer", "--peer"],
+  ["policy", "--policy"],
+  ["budgetRatio", "--budget-ratio"],
+] as const;
+
 /** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
 export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
   const trace = readTrace(await readJsonFile(command.trace));
   if (command.layout === "batch") {
-    for (const option of ["json", "peer", "policy", "budgetRatio"] as const) {
-      if (command[option] !== undefined) throw new TraceError(`${option}: means nothing for a batch`);
+    for (const [option, name] of NOT_FOR_A_BATCH) {
+      if (command[option] !== undefined) throw new TraceError(`${name}: means nothing for a batch`);
     }
     print(batchTable(limited(trace, command), command));
     return;
   }
+  if (command.peer !== undefined && command.layout !== "single")
+    throw new TraceError("--peer: its orders are of single requests");
   const replayWith = (policy: OrderingPolicy) => replay(trace, policy, command);
   if (command.json) {
     const policy = command.policy ?? DEFAULT_POLICY;
@@ -53,7 +62,6 @@ export async function runReplay(command: ReplayCommand, print: (line: string) =>
   }));
   if (command.peer !== undefined) {
     const peer = readPeerOrders(await readJsonFile(command.peer));
-    if (command.layout !== "single") throw new TraceError("peer: its orders are of single requests");
     rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recordedOrder(trace, peer, command.k)) });
   }
   print(table(rows));

@@ -122,7 +122,8 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
     const [first, ...others] = content;
     const rest = first?.type === "text" && typeof first.text === "string" ? afterSection(first.text, isOurs) : null;
     if (rest === null) return stripSplitSection(message, content, isOurs);
-    // Some clients make one text part of a message's whole text.
+    // Sections go before parts as a part of their own. So this was a plain text, of which a client or a cache mark made one part.
+    if (rest !== "" && others.length === 0) return { ...message, content: withoutGlue(rest) };
     const parts = rest === "" ? others : [{ ...first, text: withoutGlue(rest) }, ...others];
     return parts.length === 0 ? null : { ...message, content: parts };
   }

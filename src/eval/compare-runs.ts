@@ -12,8 +12,8 @@ export interface ComparedRun {
   readonly records: readonly QuestionRecord[];
 }
 
-/** Settings that differ between any two runs, or that are compared apart. */
-const NOT_COMPARED: ReadonlySet<string> = new Set(["startedAt", "finishedAt", "arms"]);
+/** What differs between any two runs (a salt is drawn for each), or is compared apart. */
+const NOT_COMPARED: ReadonlySet<string> = new Set(["startedAt", "finishedAt", "arms", "settings.salt"]);
 
 /**
  * Compares two runs, as Markdown: settings that differ; for each arm that both have, how B differs from A on the questions that both
@@ -50,7 +50,7 @@ function isSameArm(a: EvalArm, b: EvalArm): boolean {
 function settings(a: RunRecord, b: RunRecord): string {
   const [before, after] = [leavesOf(a), leavesOf(b)];
   const lines = [...new Set([...before.keys(), ...after.keys()])]
-    .filter((path) => !NOT_COMPARED.has(path.split(".")[0] ?? "") && before.get(path) !== after.get(path))
+    .filter((path) => !NOT_COMPARED.has(path) && before.get(path) !== after.get(path))
     .map((path) => `- ${path}: ${shown(before.get(path))} → ${shown(after.get(path))}`);
   return lines.length === 0 ? "None." : lines.join("\n");
 }

@@ -73,7 +73,9 @@ export function readLocomo(json: unknown): LocomoConversation[] {
   const parsed = z.array(sample).safeParse(json);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw new LocomoDataError(`not a LoCoMo file: ${issue?.path.join(".") ?? ""} ${issue?.message ?? ""}`);
+    throw new LocomoDataError(
+      `not a LoCoMo file: ${issue?.path.join(".") || "the whole"}: ${issue?.message ?? "is not valid"}`,
+    );
   }
   return parsed.data.map(({ sample_id, conversation, observation, qa }) => ({
     id: sample_id,
@@ -112,7 +114,7 @@ function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): D
       if (!read.success) {
         const [issue] = read.error.issues;
         const at = [id, "conversation", `session_${session}`, ...(issue?.path ?? [])].join(".");
-        throw new LocomoDataError(`not a LoCoMo file: ${at} ${issue?.message ?? ""}`);
+        throw new LocomoDataError(`not a LoCoMo file: ${at}: ${issue?.message ?? "is not valid"}`);
       }
       return read.data.map(({ dia_id, speaker, text, blip_caption }) => ({
         id: dia_id,

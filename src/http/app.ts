@@ -8,6 +8,7 @@ import { mem0Items, newMemories, observationOf } from "../service/companion-opti
 import { BusyUserError, InvalidRequestError } from "../service/errors.js";
 import { fieldIssues } from "../service/field-issues.js";
 import type { MemstemOfAll } from "../service/memstem.js";
+import { watchedUpstream } from "../service/watched-upstream.js";
 import { access } from "./access.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import { limitBody, requireJson } from "./body.js";
@@ -138,7 +139,11 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
     return c.json(wire.writeCompose(answer), 200);
   });
   addBatchRoute(app, parts);
-  addChatRoutes(app, { ...parts, onNotComposed: metrics.notComposed.bind(metrics) });
+  const chat = parts.chat && {
+    ...parts.chat,
+    upstream: watchedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
+  };
+  addChatRoutes(app, { ...parts, chat, onNotComposed: metrics.notComposed.bind(metrics) });
   if (webhookToken !== undefined) addWebhookRoute(app);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");

@@ -4,7 +4,7 @@ import type { Feedback } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { MemstemOfAll } from "../service/memstem.js";
-import type { MemstemObserver } from "../service/memstem-parts.js";
+import type { EngineCall, MemorySearch, MemstemObserver } from "../service/memstem-parts.js";
 import type { RefusalReason } from "./refusal.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
@@ -28,6 +28,10 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
+  readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
+    "layout",
+    "policy",
+  ]);
   readonly #prompts = this.#counter(
     "memstem_prompt_tokens_total",
     "Tokens of composed prompts, by what was expected of the cache.",
@@ -62,6 +66,26 @@ export class Metrics implements MemstemObserver {
     "Prompt tokens of tries for a depth, as the engine reported them.",
     ["cached"],
   );
+  readonly #firstTokens = new Histogram({
+    name: "memstem_first_token_seconds",
+    help: "Time to the first token of an answer, as measured behind /v1 or reported by its caller.",
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #searches = new Histogram({
+    name: "memstem_search_duration_seconds",
+    help: "Searches of the memory source, by how they ended.",
+    labelNames: ["outcome"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #engineCalls = new Histogram({
+    name: "memstem_engine_answer_seconds",
+    help: "Calls of the engine behind /v1 to the first byte of its answer, by how it began.",
+    labelNames: ["outcome"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
 
   readonly #refused = this.#counter(
     "memstem_refused_requests_total",
@@ -88,6 +112,7 @@ export class Metrics implements MemstemObserver {
       });
     gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
     gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
+    gauge("memstem_working_index_nodes", "Nodes of their context indexes.", () => memstem.load.nodes);
     gauge("memstem_busy_users", "Users with a request under way.", () => memstem.load.busyUsers);
     gauge("memstem_jobs", "Users' requests under way, or waiting for their turn.", () => memstem.load.jobs);
     new Gauge({
@@ -121,6 +146,7 @@ export class Metrics implements MemstemObserver {
   }
 
   composed({ plan, warnings }: ComposeAnswer): void {
+    this.#composes.inc({ layout: plan.layout, policy: plan.policy });
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
     for (const { code } of warnings) this.#warnings.inc({ code });
@@ -141,11 +167,20 @@ export class Metrics implements MemstemObserver {
     }
   }
 
-  reported({ expectedCachedTokens, observedCachedTokens }: Feedback): void {
+  reported({ expectedCachedTokens, observedCachedTokens }: Feedback, ttftMs: number | null): void {
+    if (ttftMs !== null) this.#firstTokens.observe(ttftMs / 1_000);
     if (observedCachedTokens === null) return;
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);
     this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
+  }
+
+  searched({ outcome, ms }: MemorySearch): void {
+    this.#searches.observe({ outcome }, ms / 1_000);
+  }
+
+  engineCalled({ outcome, ms }: EngineCall): void {
+    this.#engineCalls.observe({ outcome }, ms / 1_000);
   }
 
   get contentType(): string {

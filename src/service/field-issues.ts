@@ -16,7 +16,12 @@ function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldI
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, [...path, ...inner.path]));
   }
   const named = issue.code === "custom" ? issue.params?.["field"] : undefined;
-  return [{ field: typeof named === "string" ? named : fieldName(path), message: issue.message }];
+  return [{ field: typeof named === "string" ? named : fieldName(path), message: wordsOf(issue) }];
+}
+
+/** zod says of a field that is not there that it is of another type. */
+function wordsOf({ code, message }: z.core.$ZodIssue): string {
+  return code === "invalid_type" && message.endsWith("received undefined") ? "is missing" : message;
 }
 
 function fieldName(path: readonly PropertyKey[]): string {

@@ -8,7 +8,8 @@ import type {
   TokenCounter,
 } from "../core/index.js";
 import type { EngineAdapter, EngineName } from "../engines/engine-adapter.js";
-import type { MemorySource } from "../memory/memory-source.js";
+import type { UpstreamFailure } from "../engines/upstream.js";
+import type { MemorySource, MemorySourceFailure } from "../memory/memory-source.js";
 import type { Store } from "../store/store.js";
 import type { Feedback } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
@@ -50,10 +51,26 @@ export interface MemstemParts {
   readonly maxWaitingPerUser?: number;
 }
 
+/** One search of the memory source, by how it ended. */
+export interface MemorySearch {
+  readonly outcome: "ok" | MemorySourceFailure["kind"];
+  /** Milliseconds. */
+  readonly ms: number;
+}
+
+/** One call of the engine, by how its answer began: a status below 400 is `ok`. */
+export interface EngineCall {
+  readonly outcome: "ok" | "client_error" | "server_error" | UpstreamFailure["kind"];
+  /** Milliseconds to the answer's first byte, or to where the call failed. */
+  readonly ms: number;
+}
+
 /** Is told what a service did, whoever asked for it. */
 export interface MemstemObserver {
   /** A prompt was composed and stored; a repeated answer is not told again. */
   composed(answer: ComposeAnswer): void;
-  /** An engine's report was taken in. */
-  reported(feedback: Feedback): void;
+  /** An engine's report was taken in. `ttftMs`: the time to the first token, where this report is the first of its request to say it. */
+  reported(feedback: Feedback, ttftMs: number | null): void;
+  /** Memories were searched for. */
+  searched(search: MemorySearch): void;
 }

@@ -73,6 +73,8 @@ export interface Load {
   /** In memory, and the bytes they take, estimated. */
   readonly scopes: number;
   readonly bytes: number;
+  /** Nodes of their context indexes. */
+  readonly nodes: number;
   /** Users with something to be done, and how much that is. */
   readonly busyUsers: number;
   readonly jobs: number;
@@ -210,8 +212,8 @@ export class Memstem {
 
   /** How much it has to do with now. */
   get load(): Load {
-    const { size: scopes, weight: bytes } = this.#scopes;
-    return { scopes, bytes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+    const { size: scopes, weight: bytes, nodes } = this.#scopes;
+    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
   }
 
   /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
@@ -322,8 +324,9 @@ export class Memstem {
           this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
         ),
       );
-      this.#shared.observer?.reported(feedback.result);
-      if (before.observed?.ttftMs === undefined) {
+      const isFirst = before.observed?.ttftMs === undefined;
+      this.#shared.observer?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
+      if (isFirst) {
         await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
       }
       return feedback;
@@ -460,7 +463,10 @@ export class Memstem {
     const { source } = this.#lookup;
     if (source === null || request.memories !== null) return lookUp();
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
+      const start = this.parts.now();
       const lookup = await lookUp();
+      const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
+      this.#shared.observer?.searched({ outcome, ms: Math.max(0, this.parts.now() - start) });
       span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
       if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
       return lookup;

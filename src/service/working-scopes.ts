@@ -38,6 +38,13 @@ export class WorkingScopes {
     return this.#weight;
   }
 
+  /** Nodes of all their context indexes. */
+  get nodes(): number {
+    let sum = 0;
+    for (const { state } of this.#entries.values()) sum += state.index.size;
+    return sum;
+  }
+
   /**
    * Lets `work` change a scope and commit it; `work` sets the new version. If it throws, memory may hold what the database does not, so
    * the scope is dropped and loads again; if another process was faster, `work` is repeated on the reloaded scope.

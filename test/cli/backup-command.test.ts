@@ -85,7 +85,7 @@ describe("memstem backup", () => {
     expect(await memstem.run(["backup", taken])).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: `memstem: cannot open the database ${taken}: it exists already\n`,
+      stderr: `memstem: cannot copy to ${taken}: it exists already\n`,
     });
     expect(readFileSync(taken, "utf8")).toBe("somebody's");
     service.kill("SIGTERM");

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commands } from "./memstem-process.js";
 
@@ -84,6 +85,30 @@ describe("memstem --help", () => {
     expect(stdout).toMatch(/MEMSTEM_PORT .*\(4600\)/);
   });
 
+  it("says what is wrong with a command line first, and in two lines: help of sixty would push it off the screen", async () => {
+    const { code, stdout, stderr } = await memstem.run(["batch", "--nope", "requests.ndjson"]);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "memstem: unknown option '--nope'\n--help says what it takes\n",
+    });
+  });
+
+  it.each([
+    [["explain", "r-1", "--user", "ada"]],
+    [["export", "ada"]],
+    [["keys", "list"]],
+    [["keys", "revoke", "1f0c5b7a9d3e"]],
+  ])("%j neither makes a data directory that was misspelt nor says that it holds nothing", async (args) => {
+    const { code, stdout, stderr } = await memstem.run(args);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `memstem: cannot open the database ${memstem.dataDir}/memstem.db: there is no such file; MEMSTEM_DATA_DIR says which directory\n`,
+    });
+    expect(existsSync(memstem.dataDir)).toBe(false);
+  });
+
   it.each([
     [["nope"], /unknown command 'nope'/],
     [["serve", "--nope"], /unknown option '--nope'/],
@@ -92,7 +117,7 @@ describe("memstem --help", () => {
     [["explain", "--user", "ada"], /missing required argument 'id'/],
     [["explain", "r-1"], /required option '--user <id>' not specified/],
     [["demo", "--k", "0"], /must be 1 to 1000/],
-    [["demo", "--limit", "many"], /must be 1 to 1000/],
+    [["demo", "--limit", "many"], /must be a whole number above 0/],
     [["demo", "--data"], /argument missing/],
     [["replay"], /required option '--trace <file>' not specified/],
     [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
@@ -118,6 +143,8 @@ describe("memstem --help", () => {
     [["engine", "serve", "--model", "m.gguf", "--port", "many"], /must be 0 to 65535/],
     [["engine", "random-model"], /required option '--out <file>' not specified/],
     [["engine", "random-model", "--size", "7b", "--out", "m.gguf"], /Allowed choices are 23m, 135m/],
+    [["batch", "requests.ndjson", "--workers", "gpu-0,"], /^memstem: workers\[1\]: must be printable ASCII/],
+    [["batch", "requests.ndjson", "--workers", "gpu-0,gpu-0"], /^memstem: workers: must name each worker once\n$/],
     [["replay", "--trace", "nowhere.json"], /cannot read nowhere\.json/],
   ])("refuses memstem %j", async (args, says) => {
     const { code, stdout, stderr } = await memstem.run(args);

@@ -53,6 +53,7 @@ describe("memstem keys", () => {
     [["revoke", "nobody"], /^memstem: id: no such key/],
     [["revoke"], /missing required argument 'id'/],
   ])("refuses memstem keys %j", async (args, says) => {
+    await memstem.run(["keys", "add", "--tenant", "acme"]);
     const { code, stdout, stderr } = await memstem.run(["keys", ...args]);
     expect(code).toBe(1);
     expect(stdout).toBe("");

@@ -71,8 +71,8 @@ describe("memstem replay", () => {
   });
 
   it.each([
-    ["--json", "json: means nothing for a batch"],
-    ["--policy=sorted", "policy: means nothing for a batch"],
+    ["--json", "--json: means nothing for a batch"],
+    ["--policy=sorted", "--policy: means nothing for a batch"],
   ])("refuses a batch with %s", async (option, message) => {
     const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", "batch", option]);
     expect(code).toBe(1);

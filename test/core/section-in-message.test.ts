@@ -58,6 +58,7 @@ describe("a section in a message", () => {
       content: texts.map((text) => ({ type: "text", text })),
     });
     expect(stripSection(parts(`${SECTION}\n\nWhat tea?`, "And why?"), ours)).toEqual(parts("What tea?", "And why?"));
+    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`), ours)).toEqual(user("What tea?"));
     expect(stripSection(parts(SECTION), ours)).toBeNull();
   });
 

@@ -27,6 +27,18 @@ describe.each(["anthropic", "openai-breakpoints"] as const)("a message as it wen
     );
   });
 
+  it("is the plain text again also where it was marked at its end, with memories in it or only a line", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), fc.integer({ min: 0, max: 3 }), (content, blocks) => {
+        const plain: ChatMessage = { role: "user", content };
+        const prompt = promptOf([injectInto(plain, section(blocks, true))], { reusableMessages: [0] });
+        const [sent] = ENGINES[name].emit(prompt).messages;
+        expect(JSON.stringify(sent)).toMatch(/cache_control|prompt_cache_breakpoint/);
+        expect(stripSection(sent ?? plain, ours)).toEqual(plain);
+      }),
+    );
+  });
+
   it("is nothing any more where it was nothing but memories", () => {
     const prompt = promptOf([{ role: "user", content: section(2, true) }], { reusableMemories: 0 });
     const [sent] = ENGINES[name].emit(prompt).messages;

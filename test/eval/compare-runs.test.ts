@@ -56,7 +56,8 @@ describe("two runs compared", () => {
   });
 
   it("are told to be the same, partial, or of different data", () => {
-    const same = compareRuns(a, a);
+    const drawn = (salt: string) => ({ ...a, run: runOf({ settings: { salt } }) });
+    const same = compareRuns(drawn("b1c2"), drawn("d3e4"));
     expect(same).toContain("## Settings that differ\n\nNone.");
     expect(same).toContain("0.0 (0.0 to 0.0)");
     expect(same).toContain("## In one only\n\nNothing.");

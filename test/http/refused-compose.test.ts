@@ -141,6 +141,11 @@ const unreadable: readonly (readonly [string, unknown, string | null, number, st
 describe("POST /compose refuses, names the field and writes nothing for", () => {
   const app = servedApp();
 
+  it("a field that is missing, and says so", async () => {
+    const { errors } = problemOf(await app.send("POST", "/compose", { query: "Whose?" }));
+    expect(errors).toEqual([{ field: "user_id", message: "is missing" }]);
+  });
+
   it.each(invalid)("%s", async (_what, body, ...fields) => {
     await app.compose({ ...good, memories: [], conversation_id: "before" });
     const before = rowCounts(app.database);

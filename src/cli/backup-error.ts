@@ -1,0 +1,11 @@
+/** A data directory could not be copied; what is there of the copy was taken away again. */
+export class BackupError extends Error {
+  override readonly name = "BackupError";
+  constructor(
+    readonly directory: string,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`cannot copy to ${directory}: ${reason}`, options);
+  }
+}
