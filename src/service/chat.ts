@@ -4,6 +4,7 @@ import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import type { HeaderPair } from "../engines/upstream-headers.js";
+import { CallAhead } from "./call-ahead.js";
 import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -92,14 +93,21 @@ export class Chat {
     const warmUp = this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
     const marksElsewhere = anthropicMarksElsewhere(request.body);
+    const ahead = new CallAhead<Sent>(signal);
     const composed =
       request.compose === null
         ? null
-        : await memstem.compose({ ...request.compose, marksElsewhere }, signal, whileSearching);
-    const started = this.parts.clock();
-    if (signal.aborted) this.#neverServed(memstem, request, composed);
+        : await memstem
+            .compose({ ...request.compose, marksElsewhere }, signal, whileSearching, (prompt) =>
+              ahead.begin((stop) => this.#send(request, prompt, stop)),
+            )
+            .catch((error: unknown) => {
+              ahead.giveUp();
+              throw error;
+            });
+    if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
-      const { answer, asksUsage } = await this.#send(request, composed, signal);
+      const { answer, asksUsage, started } = await (ahead.answer ?? this.#send(request, composed, signal));
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, usage: null };
@@ -118,7 +126,8 @@ export class Chat {
     }
   }
 
-  async #send(request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
+  async #send(request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal): Promise<Sent> {
+    const started = this.parts.clock();
     const { body: own, query } = request;
     const body = {
       ...composed?.engine.fields,
@@ -142,14 +151,15 @@ export class Chat {
         return answer;
       });
     const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refusesStreamOptions;
-    if (!asksUsage) return { answer: await send(body), asksUsage };
+    if (!asksUsage) return { answer: await send(body), asksUsage, started };
     const answer = await send({ ...body, stream_options: { include_usage: true } });
-    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage };
+    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage, started };
     // It may mind what the client did not ask for.
     const held = await hold(answer.body, MAX_HELD_BYTES);
-    if (held.whole?.includes("stream_options") !== true) return { answer: { ...answer, body: held.body }, asksUsage };
+    if (held.whole?.includes("stream_options") !== true)
+      return { answer: { ...answer, body: held.body }, asksUsage, started };
     this.#refusesStreamOptions = true;
-    return { answer: await send(body), asksUsage: false };
+    return { answer: await send(body), asksUsage: false, started };
   }
 
   async #whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
@@ -210,6 +220,15 @@ export class Chat {
   #neverServed(memstem: ChatMemory, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
     if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
+}
+
+/** A prompt that was sent, and what came of it. */
+interface Sent {
+  readonly answer: UpstreamAnswer;
+  /** Whether the usage was asked for where the client did not. */
+  readonly asksUsage: boolean;
+  /** When it was sent, in the clock's milliseconds. */
+  readonly started: number;
 }
 
 /** A request and its answer, as far as it has come. */

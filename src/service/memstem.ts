@@ -142,12 +142,14 @@ export class Memstem {
    * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
    * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
    * would stand in the conversation): {@link AbandonedRequestError}. `whileSearching` is called before memories are searched for, where
-   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for.
+   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for. `beforeStored` is
+   * called with the answer while it is being stored, which may yet fail: nobody is to be told of it before this promise says so.
    */
   async compose(
     request: ComposeRequest,
     signal?: AbortSignal,
     whileSearching?: (head: ColdHead) => () => Promise<void>,
+    beforeStored?: (answer: ComposeAnswer) => void,
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
     const { tenant } = this;
@@ -165,7 +167,9 @@ export class Memstem {
       const lookup = await this.#lookUp(scope, request, signal);
       await ended?.();
       if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#composeIn(scope, { request, lookup, order: null, tenant });
+      const committed = await this.#composeIn(scope, { request, lookup, order: null, tenant });
+      beforeStored?.(committed.result);
+      return committed;
     };
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -405,9 +409,11 @@ export class Memstem {
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     const { source } = this.#lookup;
-    if (source === null || request.memories !== null) return lookUp();
+    // Nothing is waited for, so nothing has to be given up.
+    if (source === null || request.memories !== null)
+      return lookUpMemories(this.#lookup, scope, request, this.#turns.closing);
+    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
       const lookup = await lookUp();
       span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
