@@ -8,12 +8,12 @@ export class CallAhead<T> {
   #answer: Promise<T> | null = null;
   readonly #stop = new AbortController();
 
-  /** @param client aborts when the client is gone; then nothing is begun any more */
+  /** @param client aborts when the client is gone: that ends the call, too */
   constructor(private readonly client: AbortSignal) {}
 
-  /** Begins the call, once. */
+  /** Begins the call, once; not after {@link giveUp}. */
   begin(send: (signal: AbortSignal) => Promise<T>): void {
-    if (this.#answer !== null || this.client.aborted) return;
+    if (this.#answer !== null || this.client.aborted || this.#stop.signal.aborted) return;
     this.#answer = send(linkedSignal(this.client, this.#stop.signal).signal);
     // Whoever asks for the answer is told; after `giveUp` nobody does.
     this.#answer.catch(() => {});
@@ -24,7 +24,7 @@ export class CallAhead<T> {
     return this.#answer;
   }
 
-  /** Ends the call where it was begun. */
+  /** Ends the call where it was begun, and lets none begin. */
   giveUp(): void {
     this.#stop.abort();
   }

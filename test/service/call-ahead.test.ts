@@ -119,10 +119,14 @@ describe("a prompt that is being stored", () => {
 });
 
 describe("a call ahead", () => {
-  it("is not begun for a client that has gone, nor twice", async () => {
+  it("is not begun for a client that has gone, nor once it was given up, nor twice", async () => {
     const gone = new CallAhead<number>(AbortSignal.abort());
     gone.begin(() => expect.fail("begun"));
     expect(gone.answer).toBeNull();
+    const late = new CallAhead<number>(new AbortController().signal);
+    late.giveUp();
+    late.begin(() => expect.fail("begun"));
+    expect(late.answer).toBeNull();
     const here = new CallAhead<number>(new AbortController().signal);
     here.begin(async () => 1);
     here.begin(() => expect.fail("begun twice"));
