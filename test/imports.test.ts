@@ -173,7 +173,7 @@ describe("imports", () => {
   const graph = graphOf(sources);
 
   it("are found", () => {
-    expect(graph.get("core/compose.ts")?.map(({ file }) => file)).toContain("core/conversation.ts");
+    expect(graph.get("core/compose.ts")?.map(({ file }) => file)).toContain("core/draft.ts");
   });
 
   it("go in one direction, from room to room", () => {

@@ -81,9 +81,9 @@ function assembleOn(
 export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
   const upstream = inside ?? openConfiguredUpstream(settings);
   if (upstream === null) return null;
-  const { writeBack, warmUp } = settings;
+  const { writeBack, warmUp, adaptiveDepth } = settings;
   const { readUsage } = ENGINES[engineFamilyOf(settings)];
-  return { upstream, readUsage, writeBack: writeBack === "on", warmUp: warmUp === "on" };
+  return { upstream, readUsage, writeBack: writeBack === "on", warmUp: warmUp === "on", adaptiveDepth };
 }
 
 function openConfiguredUpstream(settings: Settings): Upstream | null {

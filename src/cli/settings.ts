@@ -11,8 +11,10 @@ import {
   type ResidencyConfig,
 } from "../core/index.js";
 import { ENGINE_NAMES, type EngineName } from "../engines/engine-adapter.js";
+import { ENGINES } from "../engines/engines.js";
 import type { KeyLimits } from "../http/key-limits.js";
 import { InvalidRequestError } from "../service/errors.js";
+import { adaptiveDepth } from "./adaptive-depth-setting.js";
 import { engineModel } from "./engine-model-setting.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
@@ -242,6 +244,12 @@ const SETTINGS = {
     "on or off: while memories are searched for, have the engine compute what the prompt begins with, if that is long and cold",
     z.enum(["on", "off"]).default("off"),
   ),
+  adaptiveDepth: setting(
+    "MEMSTEM_ADAPTIVE_DEPTH",
+    "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of its answer's first token",
+    adaptiveDepth.default(null),
+    "off",
+  ),
   logLevel: setting(
     "MEMSTEM_LOG_LEVEL",
     "silent, error, warn, info or debug; logs go to standard error and hold no memory text",
@@ -289,6 +297,13 @@ export function readSettings(environment: Readonly<Record<string, string | undef
       issues.push({ field: upstreamApi.variable, message: `needs ${upstreamUrl.variable}` });
     if (engineFamilyOf(settings) !== "anthropic")
       issues.push({ field: engineFamily.variable, message: `is anthropic with ${upstreamApi.variable}=anthropic` });
+  }
+  // Undefined where it is not one of them.
+  const family: EngineName | undefined = engineFamilyOf(settings);
+  const noLogprobs = family && ENGINES[family].noLogprobs;
+  if (settings.adaptiveDepth && noLogprobs !== undefined) {
+    const { adaptiveDepth: depth } = SETTINGS;
+    issues.push({ field: depth.variable, message: `cannot be had with this engine: ${noLogprobs}` });
   }
   if (settings.rateBurst !== undefined && settings.ratePerSecond === undefined) {
     issues.push({ field: SETTINGS.rateBurst.variable, message: "needs MEMSTEM_RATE_PER_SECOND" });

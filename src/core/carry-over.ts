@@ -1,6 +1,7 @@
 import type { ContextIndex } from "./context-index.js";
 import type { Digest, Label } from "./ids.js";
 import type { PrefixMatch, ServedNode } from "./index-node.js";
+import { orderBehind } from "./order-behind.js";
 import { orderForReuse } from "./order-for-reuse.js";
 import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
 import { prefixExact } from "./prefix-exact.js";
@@ -45,6 +46,7 @@ export const carryOver: OrderingPolicy = {
       searchPath: match.searchPath,
     };
   },
+  orderBehind,
 };
 
 /** What a path is worth that saves and carries so many tokens: the more, the more it saves and the less it carries. */

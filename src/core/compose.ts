@@ -1,61 +1,28 @@
-import type { AnnotationSettings } from "./annotations.js";
 import type { BlockRegister, Resolution } from "./block-register.js";
-import { chooseRetention } from "./choose-retention.js";
-import { Conversation, recallHistory, type Standing, standingOf } from "./conversation.js";
 import { digestOf } from "./digest.js";
-import { type EngineModel, sparedBy } from "./engine-model.js";
+import { type ComposeInput, draftPrompt } from "./draft.js";
 import { groupBy } from "./group-by.js";
-import type { ConversationId, Digest, Label, MemoryId, NodeId } from "./ids.js";
-import { injectionTokens, planInjection } from "./injecting.js";
+import type { Digest, Label, MemoryId, NodeId } from "./ids.js";
 import type { Injection } from "./injection.js";
-import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
-import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "./ordering.js";
+import type { ChatMessage } from "./message.js";
+import type { Ordering } from "./ordering.js";
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
-import { messagesTokens } from "./prompt.js";
-import { renderAnnotation, renderSection, SECTION_OPENING } from "./rendering.js";
-import { beginningTokens, type PromptSection, replayTurns, splitAtAnchor } from "./replay.js";
-import type { ResidencyModel, SectionTokens } from "./residency.js";
-import { type RetentionName, retained } from "./retention.js";
-import type { RetrievedMemory } from "./retrieved-memory.js";
+import { renderAnnotation, SECTION_OPENING } from "./rendering.js";
+import { beginningTokens, type PromptSection } from "./replay.js";
+import type { SectionTokens } from "./residency.js";
 import type { ScopeState } from "./scope-state.js";
 import { serve } from "./serving.js";
-import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
-import { historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+import { heldBackWarnings, historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
 
 /** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
 const LABEL_OPENING_TOKENS = 1;
 
-/** One request, checked and with its memories at hand. */
-export interface ComposeInput {
-  /** The conversation and what is remembered of it; null for the `single` layout. */
-  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
-  /** Instructions, history and, last, the new question or tool result. Plain: no injected text, or text that `isOurs` knows. */
-  readonly messages: readonly ChatMessage[];
-  /** In relevance order, best first. */
-  readonly memories: readonly RetrievedMemory[];
-  readonly policy: OrderingPolicy;
-  /** What the engine should have let go of by `now`. */
-  readonly residency: ResidencyModel;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
-  readonly memoryBudgetTokens: number | null;
-  readonly annotations: AnnotationSettings;
-  /** What later prompts of the conversation keep of what this one injects. */
-  readonly retention: RetentionName;
-  /** What prompts cost the engine that this one goes to. */
-  readonly engine: EngineModel;
-  readonly countTokens: TokenCounter;
-  /** Whether memstem once sent a section with this digest to this scope. */
-  readonly isOurs: (section: Digest) => boolean;
-}
-
 /** A composed prompt, and what has to be stored so that it can be continued and repeated. */
 export interface Composition {
   readonly messages: readonly ChatMessage[];
-  /** Every distinct memory asked for: this turn's in prompt order, then those given earlier, by rank. */
+  /** Every distinct memory asked for and not held back: this turn's in prompt order, then those given earlier, by rank. */
   readonly memories: readonly PlacedMemory[];
   /** This turn's annotation lines, as they stand in the prompt. */
   readonly annotations: readonly string[];
@@ -81,74 +48,11 @@ export interface Composition {
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
-  const { countTokens, policy, conversation, messages } = input;
-  const head = messages.slice(0, instructionsAtHead(messages));
-  const turns = conversation?.turns ?? new Conversation([]);
-  const history = recallHistory(turns, messages.slice(head.length), input.isOurs);
+  const { countTokens, policy, conversation, depth } = input;
+  const draft = draftPrompt(state, input);
+  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, heldBack } = draft;
+  const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
   const { rest } = history;
-  const final = rest.messages.at(-1);
-  if (final === undefined) throw new Error("compose needs a message that is no instruction");
-  input.residency.expire(index, input.now);
-  const resolution = register.resolve(input.memories);
-  const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
-  const { answer, question } = splitAtAnchor(rest, placement);
-
-  const replayed = (freshStart: boolean) =>
-    replayTurns(
-      turns,
-      { messages: head, digests: head.map(messageDigest) },
-      history,
-      freshStart,
-      index,
-      register,
-      countTokens,
-    );
-  const going = replayed(false);
-  const choice =
-    input.retention === "auto"
-      ? chooseRetention(
-          {
-            ...input,
-            replay: going,
-            seen: turns.seenOn(history.turns.map(({ turn }) => turn)),
-            requested: resolution.blocks,
-            answer,
-            question,
-            placement,
-          },
-          register,
-        )
-      : { retention: input.retention, freshStart: false };
-  const replay = choice.freshStart ? replayed(true) : going;
-  const standing = standingOf(replay.turns.map(({ injection }) => injection));
-  const { prompt } = replay;
-  prompt.push(answer);
-  const anchor = prompt.digest;
-  const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
-
-  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
-  const questionTokens = messagesTokens(question.messages, countTokens);
-  const openingTokens = countTokens(SECTION_OPENING);
-  const request: OrderingRequest = {
-    anchor,
-    retrieved: fresh,
-    carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
-  };
-  const ordering = policy.order(request, state);
-  const injection = planInjection(register, {
-    requested: resolution.blocks,
-    standing,
-    placed: ordering.labels,
-    carried: ordering.carried,
-    placement,
-    settings: input.annotations,
-  });
-  const section = renderSection(injection, register.textOf);
-  const kept =
-    choice.retention === "keep" ? section : renderSection(retained(injection, choice.retention), register.textOf);
-  prompt.pushTurn(question, placement, section);
-
-  const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
   const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
   const { leaf, cachedBlocks, cachedTokens } = serve(
     index,
@@ -161,7 +65,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
-  const asked = resolution.blocks.map(({ label }) => label);
+  const asked = resolution.blocks.map(({ label }) => label).filter((label) => !heldBack.has(label));
   state.recent.take(asked, turnId);
 
   const turn: Turn = {
@@ -181,7 +85,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   turns.add(turn);
   return {
     messages: prompt.messages,
-    memories: placeMemories(register, resolution, ordering, cachedBlocks, injection),
+    memories: placeMemories(register, resolution, ordering, cachedBlocks, injection, heldBack),
     annotations: injection.annotations.map(renderAnnotation),
     plan: {
       layout: conversation === null ? "single" : "conversation",
@@ -192,11 +96,18 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       searchPath: ordering.searchPath,
       orderChanged: ordering.labels
         .filter((label) => !ordering.carried.has(label))
-        .some((label, rank) => fresh[rank]?.label !== label),
+        .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
       ...choice,
+      ...(depth === undefined
+        ? {}
+        : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
     },
-    warnings: [...resolutionWarnings(resolution), ...historyWarnings(history)],
+    warnings: [
+      ...resolutionWarnings(resolution),
+      ...historyWarnings(history),
+      ...heldBackWarnings(resolution, heldBack),
+    ],
     turn,
     head,
     given: rest.messages,
@@ -230,34 +141,6 @@ export function sectionTokens(
   };
 }
 
-/** How many messages at the front are instructions. */
-export function instructionsAtHead(messages: readonly ChatMessage[]): number {
-  const first = messages.findIndex((message) => !isInstruction(message));
-  return first < 0 ? messages.length : first;
-}
-
-/** What may stand in this turn beside the retrieved blocks; null for nothing. */
-function carryAllowance(
-  register: BlockRegister,
-  fresh: readonly StoredBlock[],
-  { given }: Standing,
-  { memoryBudgetTokens: budget, engine }: ComposeInput,
-  before: number,
-  after: number,
-): CarryAllowance | null {
-  const retrieved = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  if (budget === null || fresh.length === 0 || budget <= retrieved) return null;
-  return {
-    tokens: budget - retrieved,
-    knownTokens: register.currentTokens,
-    spared: sparedBy(engine, { before, retrieved, after }),
-    tokensOf: (label) => {
-      const block = register.get(label);
-      return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;
-    },
-  };
-}
-
 /** Tokens of the first `count` blocks of a sequence. */
 function tokensOf(register: BlockRegister, sequence: readonly Label[], count: number): number {
   return sequence.slice(0, count).reduce((sum, label) => sum + (register.get(label)?.tokens ?? 0), 0);
@@ -269,6 +152,7 @@ function placeMemories(
   ordering: Ordering,
   cachedBlocks: number,
   injection: Injection,
+  heldBack: ReadonlySet<Label>,
 ): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
@@ -289,6 +173,6 @@ function placeMemories(
       : (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < cachedBlocks ? "cached_prefix" : "new")),
   );
   const placed = new Set(ordering.labels);
-  const earlier = resolution.memories.filter(({ label }) => !placed.has(label));
+  const earlier = resolution.memories.filter(({ label }) => !placed.has(label) && !heldBack.has(label));
   return [...inThisTurn, ...earlier.map((memory) => placeAs(memory, "earlier_turn"))];
 }

@@ -61,6 +61,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   return { blocks, annotations };
 }
 
+/** Labels of blocks whose text takes the place of one that the prompt holds. */
+export function supersedesStanding(register: BlockRegister, standing: Standing): ReadonlySet<Label> {
+  return new Set(replacedBySuccessor(register, standing).keys());
+}
+
 /** Labels in the prompt whose text is superseded, by the label that took their place. */
 function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
   const superseded = [...standing.given].flatMap((old) => {

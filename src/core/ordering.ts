@@ -77,6 +77,11 @@ export interface OrderingPolicy {
   /** `batch`: the order was planned before (`planned-order.ts`). */
   readonly name: PolicyName | "batch";
   order(request: OrderingRequest, known: ScopeKnowledge): Ordering;
+  /**
+   * Orders what stands behind blocks that were sent already, those of `request` that are not in `front`. Absent: `order` does, as if they
+   * were all.
+   */
+  orderBehind?(front: readonly Label[], request: OrderingRequest, known: ScopeKnowledge): readonly Label[];
   /** Takes in what was ordered, after it was; absent: the policy needs nothing but what every request leaves behind. */
   learn?(request: OrderingRequest, ordering: Ordering, known: ScopeKnowledge, turn: TurnId): void;
 }

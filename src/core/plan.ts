@@ -1,3 +1,4 @@
+import type { PlanDepth } from "./depth.js";
 import type { Label, MemoryId } from "./ids.js";
 import type { OrderingPolicy } from "./ordering.js";
 import type { RetentionChoice } from "./retention.js";
@@ -39,4 +40,6 @@ export interface Plan extends RetentionChoice {
   readonly orderChanged: boolean;
   /** How many messages from the front are byte for byte those of an earlier prompt of this conversation. */
   readonly stableMessages: number;
+  /** How much of what was retrieved the prompt holds; absent where all of it, and nobody asked for less. */
+  readonly depth?: PlanDepth;
 }

@@ -1,3 +1,4 @@
+import { orderBehind } from "./order-behind.js";
 import { orderForReuse } from "./order-for-reuse.js";
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
@@ -18,4 +19,5 @@ export const prefixExact: OrderingPolicy = {
       searchPath: match.searchPath,
     };
   },
+  orderBehind,
 };

@@ -1,5 +1,6 @@
-import { type ComposeInput, instructionsAtHead, sectionTokens } from "./compose.js";
+import { sectionTokens } from "./compose.js";
 import { Conversation, recallHistory } from "./conversation.js";
+import { type ComposeInput, instructionsAtHead } from "./draft.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import { messagesTokens } from "./prompt.js";
 import { replayTurns, splitAtAnchor } from "./replay.js";

@@ -1,6 +1,6 @@
 import type { Resolution } from "./block-register.js";
 import type { RecalledHistory } from "./conversation.js";
-import type { MemoryId } from "./ids.js";
+import type { Label, MemoryId } from "./ids.js";
 
 /** Something the caller should know; the prompt is good all the same. Holds no memory text. */
 export interface Warning {
@@ -14,6 +14,8 @@ export interface Warning {
     | "memory_cut"
     | "memory_source_failed"
     | "memory_budget_unused"
+    | "memory_held_back"
+    | "depth_unavailable"
     | "request_id_reused";
   readonly message: string;
   readonly memoryIds?: readonly MemoryId[];
@@ -51,4 +53,13 @@ export function historyWarnings(history: RecalledHistory): Warning[] {
     warnings.push({ code: "injected_text_removed", message });
   }
   return warnings;
+}
+
+/** What an engine that was sure without some memories gives reason to say. */
+export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
+  const memoryIds = resolution.memories.filter(({ label }) => heldBack.has(label)).map(({ memoryId }) => memoryId);
+  if (memoryIds.length === 0) return [];
+  return [
+    { code: "memory_held_back", message: "was retrieved and not sent: the engine was sure without it", memoryIds },
+  ];
 }

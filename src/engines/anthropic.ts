@@ -26,6 +26,7 @@ const style: BreakpointStyle = {
  */
 export const anthropic: EngineAdapter = {
   name: "anthropic",
+  noLogprobs: "Anthropic's API gives no log probabilities",
   emit: (prompt) => ({
     messages: withBreakpoints(prompt, style),
     fields: {},

@@ -7,6 +7,7 @@ import { FairQueue } from "./fair-queue.js";
 import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { notGguf } from "./gguf-head.js";
 import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
+import { drawTokens, TokenLog } from "./llama-logprobs.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
 import { type LoadedLlama, loadLlama, messageOf } from "./load-llama.js";
 import { StopText } from "./stop-text.js";
@@ -224,12 +225,9 @@ class LlamaEngine implements EmbeddedEngine {
     let ttftMs: number | null = null;
     let completionTokens = 0;
     let ending: "length" | "token" | "text" = "length";
-    for await (const token of sequence.evaluate(await this.#prefill(sequence, tokens.slice(cachedTokens), signal), {
-      temperature: request.temperature ?? 0,
-      ...(request.topP === undefined ? {} : { topP: request.topP }),
-      ...(request.seed === undefined ? {} : { seed: request.seed }),
-      yieldEogToken: true,
-    })) {
+    const log = new TokenLog(model, request.topLogprobs);
+    const uncached = await this.#prefill(sequence, tokens.slice(cachedTokens), signal);
+    for await (const { token, probabilities } of drawTokens(sequence, uncached, request)) {
       signal.throwIfAborted();
       ttftMs ??= clock() - startedAt;
       if (model.isEogToken(token) || stopTokens.has(token)) {
@@ -237,8 +235,9 @@ class LlamaEngine implements EmbeddedEngine {
         break;
       }
       completionTokens++;
+      log.push(token, probabilities);
       const handed = stop.push(text.push(token));
-      if (handed.text !== "") yield { kind: "text", text: handed.text };
+      if (handed.text !== "") yield { kind: "text", text: handed.text, ...log.take() };
       if (handed.stopped) {
         ending = "text";
         break;
@@ -249,8 +248,9 @@ class LlamaEngine implements EmbeddedEngine {
       const last = stop.push(text.rest());
       if (last.stopped) ending = "text";
       const rest = last.stopped ? last.text : last.text + stop.rest();
-      if (rest !== "") yield { kind: "text", text: rest };
+      if (rest !== "") yield { kind: "text", text: rest, ...log.take() };
     }
+    if (!log.isEmpty) yield { kind: "text", text: "", ...log.take() };
     const totalMs = clock() - startedAt;
     const usage = { promptTokens: tokens.length, cachedTokens, completionTokens, queueMs, ttftMs, totalMs };
     return { kind: "end", finishReason: ending === "length" ? "length" : "stop", usage };

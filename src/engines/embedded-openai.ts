@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
-import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
+import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";
 import { readOpenAiChat } from "./openai-chat-request.js";
 
@@ -47,9 +47,14 @@ export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => v
 
 async function wholeAnswer(engine: ChatModel, generation: GenerationRequest, head: AnswerHead): Promise<Response> {
   let text = "";
+  const tokens: AnswerToken[] = [];
   for await (const event of engine.generate(generation)) {
-    if (event.kind === "end") return Response.json(chatCompletion(head, text, event));
+    if (event.kind === "end") {
+      const told = generation.topLogprobs === undefined ? undefined : tokens;
+      return Response.json(chatCompletion(head, text, event, told));
+    }
     text += event.text;
+    tokens.push(...(event.tokens ?? []));
   }
   throw new Error("the engine's answer has no end");
 }
@@ -89,7 +94,7 @@ async function streamedAnswer(
         started = true;
         if (next.done) return done();
         const event: GenerationEvent = next.value;
-        if (event.kind === "text") return send(chatChunk(head, { content: event.text }));
+        if (event.kind === "text") return send(chatChunk(head, { content: event.text }, null, event.tokens));
         send(chatChunk(head, {}, event.finishReason));
         if (includeUsage) send(usageChunk(head, event.usage));
         controller.enqueue(encoder.encode("data: [DONE]\n\n"));

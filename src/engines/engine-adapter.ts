@@ -57,6 +57,8 @@ export interface EngineUsage {
 /** One engine family: what it is sent, and how what it reports is read. Every adapter passes `test/engines/engine-adapter.suite.ts`. */
 export interface EngineAdapter {
   readonly name: EngineName;
+  /** Why it gives no log probabilities of its answers' tokens, in a few words. Absent: nothing is known against it. */
+  readonly noLogprobs?: string;
   emit(prompt: EnginePrompt): EngineEmission;
   /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
   readUsage(answer: unknown): EngineUsage;

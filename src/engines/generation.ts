@@ -10,6 +10,11 @@ export interface GenerationRequest {
   readonly topP?: number | undefined;
   /** Makes an answer with a temperature repeatable. */
   readonly seed?: number | undefined;
+  /**
+   * Has each token's log probability told, and those of so many of the likeliest in its place, as the model has them: so a temperature is
+   * 0 or 1 with it, and tokens are drawn from all. Absent: none.
+   */
+  readonly topLogprobs?: number | undefined;
   /** Texts that end the answer; they are not part of it. */
   readonly stop?: readonly string[] | undefined;
   /** Requests share cached tokens only with requests of the same salt; absent is a salt of its own. */
@@ -33,9 +38,22 @@ export interface GenerationUsage {
   readonly totalMs: number;
 }
 
+/** A token, and the natural logarithm of its probability. */
+export interface LikelyToken {
+  readonly text: string;
+  readonly logprob: number;
+}
+
+/** A token of an answer. */
+export interface AnswerToken extends LikelyToken {
+  /** The likeliest tokens in its place, likeliest first. */
+  readonly top: readonly LikelyToken[];
+}
+
 /** One step of an answer: some of its text, or that it has ended. */
 export type GenerationEvent =
-  | { readonly kind: "text"; readonly text: string }
+  /** `tokens`: those since the last event, where their log probabilities were asked for. */
+  | { readonly kind: "text"; readonly text: string; readonly tokens?: readonly AnswerToken[] }
   | { readonly kind: "end"; readonly finishReason: "stop" | "length"; readonly usage: GenerationUsage };
 
 /** Something that answers chats. */

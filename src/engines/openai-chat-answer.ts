@@ -1,4 +1,4 @@
-import type { GenerationEvent, GenerationUsage } from "./generation.js";
+import type { AnswerToken, GenerationEvent, GenerationUsage, LikelyToken } from "./generation.js";
 
 type End = Extract<GenerationEvent, { readonly kind: "end" }>;
 
@@ -11,11 +11,18 @@ export interface AnswerHead {
 }
 
 /** An answer in one piece, as OpenAI's chat API gives it. */
-export function chatCompletion(head: AnswerHead, content: string, { finishReason, usage }: End) {
+export function chatCompletion(
+  head: AnswerHead,
+  content: string,
+  { finishReason, usage }: End,
+  tokens?: readonly AnswerToken[],
+) {
   return {
     ...head,
     object: "chat.completion",
-    choices: [{ index: 0, message: { role: "assistant", content }, logprobs: null, finish_reason: finishReason }],
+    choices: [
+      { index: 0, message: { role: "assistant", content }, logprobs: logprobsOf(tokens), finish_reason: finishReason },
+    ],
     usage: openAiUsage(usage),
     timings: timingsOf(usage),
   };
@@ -26,11 +33,12 @@ export function chatChunk(
   head: AnswerHead,
   delta: { readonly role?: "assistant"; readonly content?: string },
   finishReason: End["finishReason"] | null = null,
+  tokens?: readonly AnswerToken[],
 ) {
   return {
     ...head,
     object: "chat.completion.chunk",
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
+    choices: [{ index: 0, delta, logprobs: logprobsOf(tokens), finish_reason: finishReason }],
   };
 }
 
@@ -43,6 +51,22 @@ export function usageChunk(head: AnswerHead, usage: GenerationUsage) {
     usage: openAiUsage(usage),
     timings: timingsOf(usage),
   };
+}
+
+function logprobsOf(tokens: readonly AnswerToken[] | undefined) {
+  if (tokens === undefined) return null;
+  return {
+    content: tokens.map((token) => ({ ...likelyToken(token), top_logprobs: token.top.map(likelyToken) })),
+    refusal: null,
+  };
+}
+
+/** What never comes has no logarithm that JSON could write; OpenAI's is −9999. */
+const NEVER = -9_999;
+
+function likelyToken({ text, logprob }: LikelyToken) {
+  const bytes = text.includes("\ufffd") ? null : [...Buffer.from(text)];
+  return { token: text, logprob: Math.max(NEVER, logprob), bytes };
 }
 
 function openAiUsage({ promptTokens, cachedTokens, completionTokens }: GenerationUsage) {

@@ -22,7 +22,8 @@ const chatBody = z.looseObject({
   seed: z.int().min(0).max(0xffff_ffff).nullish(),
   stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
   n: z.literal(1, "this engine gives one answer").nullish(),
-  logprobs: z.literal(false, "this engine gives no log probabilities").nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
   response_format: z.looseObject({ type: z.literal("text", "this engine answers in text") }).nullish(),
   tools: absent("this engine calls no tools"),
   functions: absent("this engine calls no functions"),
@@ -65,6 +66,23 @@ export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
     stop: typeof stop === "string" ? [stop] : (stop ?? undefined),
     cacheSalt: fields.cache_salt ?? undefined,
     caller: fields.prompt_cache_key ?? fields.user ?? fields.cache_salt ?? undefined,
+    topLogprobs: fields.logprobs ? (fields.top_logprobs ?? 0) : undefined,
   };
+  const issue = logprobsIssue(generation, fields.top_logprobs ?? null);
+  if (issue !== null) return issue;
   return { generation, stream: stream ?? false, includeUsage: stream_options?.include_usage ?? false };
+}
+
+/** llama.cpp tells the probabilities that it draws from; only at these settings they are the model's. */
+function logprobsIssue(
+  { topLogprobs, temperature, topP }: GenerationRequest,
+  askedFor: number | null,
+): OpenAiIssue | null {
+  if (topLogprobs === undefined) {
+    return askedFor === null ? null : { param: "top_logprobs", message: "needs logprobs" };
+  }
+  if (temperature !== 0 && (temperature !== 1 || (topP ?? 1) !== 1)) {
+    return { param: "logprobs", message: "are given at temperature 0, or at 1 with a top_p of 1" };
+  }
+  return null;
 }

@@ -28,3 +28,11 @@ export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   const dropped = new Set([...OF_THE_CONNECTION, ...named]);
   return pairs.filter(([name]) => !dropped.has(name) && !name.startsWith(OWN_PREFIX));
 }
+
+/** Headers by which a client names one request: a provider would answer another one of that name as it answered the first. */
+const NAMING_A_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
+
+/** The headers of a client's request for another one that is made on its behalf. */
+export function forAnotherRequest(headers: readonly HeaderPair[]): HeaderPair[] {
+  return headers.filter(([name]) => !NAMING_A_REQUEST.has(name.toLowerCase()));
+}

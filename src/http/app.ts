@@ -71,6 +71,7 @@ const EXPOSED_HEADERS = [
   "x-memstem-request-id",
   "x-memstem-expected-cached-tokens",
   "x-memstem-cached-tokens",
+  "x-memstem-depth",
   "x-memstem-warnings",
   "x-memstem-error-origin",
 ];

@@ -6,6 +6,7 @@ import { InvalidRequestError } from "../service/errors.js";
 import * as field from "../service/fields.js";
 import { readOptions } from "../service/read-options.js";
 import { composeBody, message, readCompose } from "./contracts.js";
+import { depthWanted, depthWish } from "./depth-contract.js";
 
 /*
  * `POST /v1/chat/completions` over the wire: OpenAI's body, of which only `messages`, `user` and `memstem` are looked at.
@@ -23,6 +24,7 @@ export const chatSettings = composeBody
     conversation_id: field.conversationId.nullish().meta({
       description: "Names the conversation. Or use the header `X-Memstem-Conversation`. Absent: every call by itself.",
     }),
+    adaptive_depth: depthWanted.nullish(),
     write_back: z
       .boolean()
       .nullish()
@@ -65,7 +67,7 @@ const userOnly = z.object({ user: field.userId });
 /** A chat completion's body and headers. Throws {@link InvalidRequestError} for what is wrong with what it says to memstem. */
 export function readChat(given: unknown, headers: Headers, query: string): ChatRequest {
   const { memstem, ...body } = readOptions(chatFields, given);
-  const { user_id, write_back, ...settings } = memstem ?? {};
+  const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
   const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
   const conversation_id = agreed(
     headerIn(headers, namedIn.conversation),
@@ -84,6 +86,7 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
     query,
     headers: [...headers],
     writeBack: write_back ?? null,
+    adaptiveDepth: depthWish(adaptive_depth),
   };
 }
 

@@ -5,6 +5,7 @@ import { UpstreamError } from "../service/errors.js";
 import { linkedSignal } from "../service/linked-signal.js";
 import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
+import { depthHeader } from "./depth-contract.js";
 import type { HttpEnvironment } from "./environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
@@ -108,6 +109,9 @@ function ownHeaders({ composed, usage }: ChatAnswer): [string, string][] {
     ...(usage === null || usage.cachedTokens === null
       ? []
       : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies [string, string]]),
+    ...(composed.plan.depth === undefined
+      ? []
+      : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies [string, string]]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies [string, string]]),
   ];
 }

@@ -3,6 +3,7 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "../servic
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../service/compose-request.js";
 import * as field from "../service/fields.js";
+import { planDepth, writeDepth } from "./depth-contract.js";
 
 /*
  * What goes over the wire: snake_case, strict in. The fields themselves are the service's; here they get their names, their words in
@@ -117,6 +118,7 @@ export const composeResult = z
         fresh_start: z.boolean().meta({
           description: "Nothing that earlier turns gave stands any more; what is still wanted is given again.",
         }),
+        depth: planDepth.optional(),
       })
       .meta({ id: "Plan", description: "What the prompt should cost; token figures are estimates." }),
     engine: z
@@ -282,6 +284,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       stable_messages: plan.stableMessages,
       retention: plan.retention,
       fresh_start: plan.freshStart,
+      ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },
     warnings: answer.warnings.map(({ code, message: text, memoryIds }) => ({

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { PlanDepth } from "../core/index.js";
 import type { Feedback } from "../service/answers.js";
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import type { MemstemOfAll } from "../service/memstem.js";
@@ -41,6 +42,24 @@ export class Metrics implements MemstemObserver {
     "memstem_reported_gap_tokens_total",
     "Difference between expected and observed cached tokens, summed whichever way it went.",
     [],
+  );
+
+  readonly #depthProbes = new Histogram({
+    name: "memstem_depth_probes",
+    help: "Tries for the depth of a chat's prompt, by what they came to.",
+    labelNames: ["outcome"],
+    buckets: [0, 1, 2, 3, 4, 6, 8],
+    registers: [this.#registry],
+  });
+  readonly #depthBlocks = this.#counter(
+    "memstem_depth_blocks_total",
+    "Memories retrieved for chats whose depth was chosen, by whether they were given.",
+    ["given"],
+  );
+  readonly #depthTokens = this.#counter(
+    "memstem_depth_probe_tokens_total",
+    "Prompt tokens of tries for a depth, as the engine reported them.",
+    ["cached"],
   );
 
   readonly #refused = this.#counter(
@@ -94,6 +113,21 @@ export class Metrics implements MemstemObserver {
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
     for (const { code } of warnings) this.#warnings.inc({ code });
+    if (plan.depth !== undefined) this.#depth(plan.depth);
+  }
+
+  #depth({ retrieved, given, outcome, probes }: PlanDepth): void {
+    this.#depthProbes.observe({ outcome }, probes.length);
+    this.#depthBlocks.inc({ given: "yes" }, given);
+    this.#depthBlocks.inc({ given: "no" }, retrieved - given);
+    for (const { promptTokens, cachedTokens } of probes) {
+      if (promptTokens === null) continue;
+      if (cachedTokens === null) this.#depthTokens.inc({ cached: "unknown" }, promptTokens);
+      else {
+        this.#depthTokens.inc({ cached: "yes" }, cachedTokens);
+        this.#depthTokens.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
+      }
+    }
   }
 
   reported({ expectedCachedTokens, observedCachedTokens }: Feedback): void {

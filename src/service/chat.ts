@@ -1,9 +1,10 @@
-import type { AgentId, ChatMessage, UserId } from "../core/index.js";
+import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.js";
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import type { HeaderPair } from "../engines/upstream-headers.js";
+import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
 import { CallAhead } from "./call-ahead.js";
 import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
@@ -26,6 +27,8 @@ export interface ChatEngine {
   readonly writeBack: boolean;
   /** Whether what prompts begin with is computed while memories are searched for. Default: no. */
   readonly warmUp?: boolean;
+  /** By what it is chosen how many memories a prompt gets. Default: all, where a request does not say. */
+  readonly adaptiveDepth?: DepthSettings | null;
 }
 
 export interface ChatParts extends ChatEngine {
@@ -51,6 +54,8 @@ export interface ChatRequest {
   readonly headers: readonly HeaderPair[];
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
+  /** Default: as configured. */
+  readonly adaptiveDepth?: DepthWish;
 }
 
 /** The engine's answer on its way to the client. */
@@ -74,8 +79,11 @@ export class Chat {
 
   readonly #warmUp: WarmUp | null;
 
+  readonly #depth: AdaptiveDepth;
+
   constructor(private readonly parts: ChatParts) {
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
+    this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
 
   /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
@@ -92,13 +100,14 @@ export class Chat {
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const warmUp = this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
+    const chooseDepth = this.#depth.chooserFor(request, request.adaptiveDepth ?? null, signal);
     const marksElsewhere = anthropicMarksElsewhere(request.body);
     const ahead = new CallAhead<Sent>(signal);
     const composed =
       request.compose === null
         ? null
         : await memstem
-            .compose({ ...request.compose, marksElsewhere }, signal, whileSearching, (prompt) =>
+            .compose({ ...request.compose, marksElsewhere }, signal, whileSearching, chooseDepth, (prompt) =>
               ahead.begin((stop) => this.#send(request, prompt, stop)),
             )
             .catch((error: unknown) => {

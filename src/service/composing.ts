@@ -1,8 +1,10 @@
 import {
   type ChatMessage,
+  type ComposeInput,
   type Composition,
   Conversation,
   compose,
+  type Depth,
   type Digest,
   type EngineModel,
   IN_FLIGHT_MS,
@@ -14,6 +16,7 @@ import {
   type Scope,
   type Warning,
 } from "../core/index.js";
+import type { ChosenDepth } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { enginePrompt } from "./engine-prompt.js";
@@ -31,6 +34,8 @@ export interface FoundCompose {
   readonly order: readonly Digest[] | null;
   /** Whose request it is. */
   readonly tenant: Tenant;
+  /** How much of what was found it gives, and what to tell the caller of that. Default: all of it. */
+  readonly depth?: ChosenDepth | null;
 }
 
 /** An answer, and whether it was stored before and only repeated now. */
@@ -48,11 +53,12 @@ export interface ComposeOutcome {
 export function composeIn(
   working: WorkingScope,
   scope: Scope,
-  { request, lookup, order, tenant }: FoundCompose,
+  found: FoundCompose,
   parts: MemstemParts,
   engine: EngineModel,
 ): ComposeOutcome {
-  const { store, defaults, countTokens } = parts;
+  const { request, tenant, depth = null } = found;
+  const { store, defaults } = parts;
   const { state } = working;
   const form = {
     prompt: request.prompt,
@@ -69,32 +75,24 @@ export function composeIn(
       return { answer, isRepeated: true };
     }
   }
-  const { memories, warnings } = settleLookup(lookup, state.register, request.topK);
   const at = parts.now();
   // What came at the same time may not have been written when the engine gets this one.
   const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
   const settledAt = underWay === null ? at : underWay - 1;
-  const policy = policyFor(request, order, working, parts);
-  const composition = compose(state, {
-    conversation: conversationOf(working, scope, request, parts),
-    messages: request.messages,
-    memories,
-    policy,
-    residency: parts.residency ?? KEEPS_ALL,
-    now: at,
-    memoryBudgetTokens: request.memoryBudgetTokens,
-    annotations: request.annotations,
-    retention: request.retention ?? defaults.retention,
-    engine,
-    countTokens,
-    isOurs: (section) => store.knowsSection(scope, section),
-  });
+  const { input, warnings } = composeInput(working, scope, found, parts, engine, at);
+  const { policy } = input;
+  const composition = compose(state, input);
   const requestId = request.requestId ?? parts.newRequestId();
   const isBudgetUnused = request.memoryBudgetTokens !== null && policy.name !== "carry-over";
   const answer = {
     memories: composition.memories,
     plan: composition.plan,
-    warnings: [...warnings, ...composition.warnings, ...(isBudgetUnused ? [BUDGET_UNUSED] : [])],
+    warnings: [
+      ...warnings,
+      ...composition.warnings,
+      ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
+      ...(depth?.warnings ?? []),
+    ],
     grounds: { settledAt, headTokens: composition.headTokens },
   };
   working.version = store.commitCompose(scope, working.version, {
@@ -104,6 +102,35 @@ export function composeIn(
     at,
   });
   return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false };
+}
+
+/** A request as the core takes it, and what its lookup gives reason to say. */
+export function composeInput(
+  working: WorkingScope,
+  scope: Scope,
+  { request, lookup, order, depth }: Omit<FoundCompose, "depth"> & { readonly depth?: Depth | null },
+  parts: MemstemParts,
+  engine: EngineModel,
+  now: number,
+): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
+  const { store, defaults, countTokens } = parts;
+  const { memories, warnings } = settleLookup(lookup, working.state.register, request.topK);
+  const input = {
+    conversation: conversationOf(working, scope, request, parts),
+    messages: request.messages,
+    memories,
+    policy: policyFor(request, order, working, parts),
+    residency: parts.residency ?? KEEPS_ALL,
+    now,
+    memoryBudgetTokens: request.memoryBudgetTokens,
+    annotations: request.annotations,
+    retention: request.retention ?? defaults.retention,
+    engine,
+    depth: depth ?? undefined,
+    countTokens,
+    isOurs: (section: Digest) => store.knowsSection(scope, section),
+  };
+  return { input, warnings };
 }
 
 /** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */

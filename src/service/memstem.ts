@@ -2,6 +2,7 @@ import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
+  type Depth,
   type Digest,
   groupBy,
   KEEPS_ALL,
@@ -21,9 +22,11 @@ import type { Observation } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
+import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
+import { draftIn } from "./depth-drafts.js";
 import { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
@@ -142,13 +145,15 @@ export class Memstem {
    * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
    * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
    * would stand in the conversation): {@link AbandonedRequestError}. `whileSearching` is called before memories are searched for, where
-   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for. `beforeStored` is
-   * called with the answer while it is being stored, which may yet fail: nobody is to be told of it before this promise says so.
+   * much of what the prompt begins with should be cold; what it returns, when the search has ended, and is waited for. `chooseDepth` is
+   * asked, once they are found, how many of them the prompt is to have. `beforeStored` is called with the answer while it is being stored,
+   * which may yet fail: nobody is to be told of it before this promise says so.
    */
   async compose(
     request: ComposeRequest,
     signal?: AbortSignal,
     whileSearching?: (head: ColdHead) => () => Promise<void>,
+    chooseDepth?: ChooseDepth,
     beforeStored?: (answer: ComposeAnswer) => void,
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
@@ -167,7 +172,9 @@ export class Memstem {
       const lookup = await this.#lookUp(scope, request, signal);
       await ended?.();
       if (signal?.aborted) throw new AbandonedRequestError();
-      const committed = await this.#composeIn(scope, { request, lookup, order: null, tenant });
+      const found = { request, lookup, order: null, tenant };
+      const depth = chooseDepth && (await this.#depthOf(scope, found, chooseDepth, signal));
+      const committed = await this.#composeIn(scope, depth === undefined ? found : { ...found, depth });
       beforeStored?.(committed.result);
       return committed;
     };
@@ -406,6 +413,28 @@ export class Memstem {
     );
     if (!result.isRepeated) this.#shared.observer?.composed(result.answer);
     return { result: result.answer, settled };
+  }
+
+  /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
+  async #depthOf(
+    scope: Scope,
+    found: FoundCompose,
+    chooseDepth: ChooseDepth,
+    signal: AbortSignal | undefined,
+  ): Promise<ChosenDepth> {
+    const draft = (depth: Depth | null) =>
+      whileBusy(() =>
+        this.#scopes.use(scope, (working) => draftIn(working, scope, found, depth, this.parts, this.#law.model)),
+      );
+    try {
+      const depth = await chooseDepth({ draft });
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return depth;
+    } catch (error) {
+      // Its drafts gave labels to memories, and nothing stores them now.
+      this.#scopes.drop(scope);
+      throw error;
+    }
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { engineFamilyOf, keyLimitsOf, readSettings, residencyOf, sourceOf } from "../../src/cli/settings.js";
-import { ENGINE_MODELS } from "../../src/core/index.js";
+import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/errors.js";
 import { commands } from "./memstem-process.js";
 
@@ -34,6 +34,21 @@ describe("the settings", () => {
     expect(readSettings({}).engineModel).toEqual(ENGINE_MODELS.gpu);
     expect(readSettings({ MEMSTEM_COST: "hosted" }).engineModel).toEqual(ENGINE_MODELS.hosted);
     expect(readSettings({ MEMSTEM_COST: JSON.stringify(own) }).engineModel).toEqual(own);
+  });
+
+  it("choose how many memories a prompt gets only where they say so, and not with Anthropic's models", () => {
+    expect(readSettings({}).adaptiveDepth).toBeNull();
+    expect(readSettings({ MEMSTEM_ADAPTIVE_DEPTH: "off" }).adaptiveDepth).toBeNull();
+    expect(readSettings({ MEMSTEM_ADAPTIVE_DEPTH: "on" }).adaptiveDepth).toEqual(DEFAULT_DEPTH);
+    const some = { MEMSTEM_ADAPTIVE_DEPTH: '{"firstBlocks":3,"entropyNats":0.5}' };
+    expect(readSettings(some).adaptiveDepth).toEqual({ ...DEFAULT_DEPTH, firstBlocks: 3, entropyNats: 0.5 });
+    for (const own of [
+      { MEMSTEM_ENGINE_FAMILY: "anthropic" },
+      { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: "https://api.anthropic.com/v1" },
+    ]) {
+      expect(wrongIn({ ...own, ...some })).toEqual(["MEMSTEM_ADAPTIVE_DEPTH"]);
+      expect(wrongIn({ ...own, MEMSTEM_ADAPTIVE_DEPTH: "off" })).toEqual([]);
+    }
   });
 
   it("take the engine that prompts go to, which is any at first", () => {
@@ -123,6 +138,11 @@ describe("the settings", () => {
     ["MEMSTEM_ENGINE_SLOTS", "0"],
     ["MEMSTEM_CONTEXT_TOKENS", "8k"],
     ["MEMSTEM_BLOCK_SEPARATOR", " "],
+    ["MEMSTEM_ADAPTIVE_DEPTH", "yes"],
+    ["MEMSTEM_ADAPTIVE_DEPTH", "{"],
+    ["MEMSTEM_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
+    ["MEMSTEM_ADAPTIVE_DEPTH", '{"growth":1}'],
+    ["MEMSTEM_ADAPTIVE_DEPTH", '{"first_blocks":3}'],
     ["MEMSTEM_UNKNOWN", "1"],
     ["MEMSTEM_", ""],
   ])("refuse %s=%j by name", (variable, value) => {

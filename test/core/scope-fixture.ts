@@ -2,6 +2,8 @@ import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../src/core/ann
 import { type CacheReport, type Correction, takeReport } from "../../src/core/cache-report.js";
 import { type Composition, compose } from "../../src/core/compose.js";
 import { Conversation } from "../../src/core/conversation.js";
+import type { Depth } from "../../src/core/depth.js";
+import { type ComposeInput, type Draft, draftPrompt } from "../../src/core/draft.js";
 import { ENGINE_MODELS, type EngineModel } from "../../src/core/engine-model.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../src/core/ids.js";
 import { withoutLabels } from "../../src/core/injection.js";
@@ -58,6 +60,7 @@ export interface ComposeOptions {
   readonly memoryBudgetTokens?: number;
   readonly retention?: RetentionName;
   readonly engine?: EngineModel;
+  readonly depth?: Depth;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -87,9 +90,28 @@ export class UserScope {
     retrieved: readonly RetrievedMemory[],
     options: ComposeOptions = {},
   ): Composition {
+    const stored = this.#turnsOf((options.conversation ?? null) as ConversationId | null);
+    const composition = compose(this.#state, this.#input(messages, retrieved, options));
+    stored.push(structuredClone(composition.turn));
+    this.#composedAt.set(composition.turn.id, this.now);
+    for (const section of composition.sections) this.#sections.add(section);
+    this.#rows.apply(this.#state.drain());
+    return composition;
+  }
+
+  /** The prompt that would be composed, with nothing served. */
+  draft(messages: readonly ChatMessage[], retrieved: readonly RetrievedMemory[], options: ComposeOptions = {}): Draft {
+    return draftPrompt(this.#state, this.#input(messages, retrieved, options));
+  }
+
+  #input(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[],
+    options: ComposeOptions,
+  ): ComposeInput {
     const id = (options.conversation ?? null) as ConversationId | null;
     const stored = this.#turnsOf(id);
-    const composition = compose(this.#state, {
+    return {
       conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
       messages,
       memories: retrieved,
@@ -100,14 +122,10 @@ export class UserScope {
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
       retention: options.retention ?? "keep",
       engine: options.engine ?? ENGINE_MODELS.gpu,
+      depth: options.depth,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
-    });
-    stored.push(structuredClone(composition.turn));
-    this.#composedAt.set(composition.turn.id, this.now);
-    for (const section of composition.sections) this.#sections.add(section);
-    this.#rows.apply(this.#state.drain());
-    return composition;
+    };
   }
 
   /** Forgets a memory everywhere, as a service does: register, index, and the stored turns of every conversation. */

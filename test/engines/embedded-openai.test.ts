@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { entropyBounds } from "../../src/core/index.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../../src/engines/embedded-engine.js";
 import { EmbeddedEngineError, QueueFullError } from "../../src/engines/embedded-engine-error.js";
 import { openAiUpstream } from "../../src/engines/embedded-openai.js";
@@ -32,6 +33,13 @@ const answerShape = z.object({
   }),
 });
 const usageOf = async (response: Response) => answerShape.parse(await response.json()).usage;
+
+const likely = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+const choice = z.object({
+  message: z.object({ content: z.string() }).optional(),
+  logprobs: z.object({ content: z.array(likely.extend({ top_logprobs: z.array(likely) })) }).nullable(),
+});
+const answered = z.object({ choices: z.tuple([choice]) });
 
 /** The chunks of a streamed answer; the last one is a text. */
 async function chunksOf(response: Response) {
@@ -125,13 +133,17 @@ describe("an engine behind OpenAI's API", () => {
     ["no messages", { messages: [] }, "messages"],
     ["an image", { messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages.0.content"],
     ["tools", { messages: HELLO, tools: [{ type: "function" }] }, "tools"],
-    ["log probabilities", { messages: HELLO, logprobs: true }, "logprobs"],
+    ["log probabilities of a distribution that is not the model's", { logprobs: true, temperature: 0.5 }, "logprobs"],
+    ["log probabilities of a part of it", { logprobs: true, top_p: 0.9 }, "logprobs"],
+    ["a number of log probabilities without them", { top_logprobs: 5 }, "top_logprobs"],
+    ["too many log probabilities", { logprobs: true, top_logprobs: 21 }, "top_logprobs"],
     ["JSON", { messages: HELLO, response_format: { type: "json_object" } }, "response_format.type"],
     ["two choices", { messages: HELLO, n: 2 }, "n"],
     ["no tokens", { messages: HELLO, max_tokens: 0 }, "max_tokens"],
   ])("refuses %s by name", async (_, body, param) => {
     const { engine, asked } = scripted();
-    const response = await openAiUpstream(engine)(post(body));
+    const whole = typeof body === "string" ? body : { messages: HELLO, ...body };
+    const response = await openAiUpstream(engine)(post(whole));
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { type: "invalid_request_error", param } });
     expect(asked).toEqual([]);
@@ -215,6 +227,45 @@ describe.skipIf(missing !== null)(
         error: { type: "invalid_request_error", code: "context_length_exceeded", param: "messages" },
       });
       expect(error).toHaveProperty("error.message", expect.stringMatching(/has \d+ tokens, .* holds 512/));
+    });
+
+    it("tells the log probabilities of its tokens, whole and streamed, and answers the same", async () => {
+      const fetchEngine = openAiUpstream(engine);
+      const body = { messages: HELLO, max_tokens: 4, temperature: 0 };
+      const plain = answered.parse(await (await fetchEngine(post(body))).json()).choices[0];
+      expect(plain.logprobs).toBeNull();
+      const told = { ...body, logprobs: true, top_logprobs: 20 };
+      const { message, logprobs } = answered.parse(await (await fetchEngine(post(told))).json()).choices[0];
+      expect(message).toEqual(plain.message);
+      const tokens = logprobs?.content ?? [];
+      expect(tokens).toHaveLength(4);
+      expect(tokens.map(({ token }) => token).join("")).toBe(message?.content);
+      for (const { token, logprob, top_logprobs: top } of tokens) {
+        expect(top).toHaveLength(20);
+        // The likeliest is taken at temperature 0.
+        expect(top[0]).toMatchObject({ token, logprob });
+        expect(top.map((likely) => likely.logprob).toSorted((a, b) => b - a)).toEqual(top.map((t) => t.logprob));
+        // Random weights prefer next to nothing: nearly as uncertain as a token of 1,027 can be.
+        const { least, most } = entropyBounds(
+          top.map((likely) => likely.logprob),
+          1_027,
+        ) ?? { least: 0, most: 0 };
+        expect(least).toBeGreaterThan(6);
+        expect(most).toBeLessThanOrEqual(Math.log(1_027));
+      }
+      const chunks = await chunksOf(await fetchEngine(post({ ...told, stream: true })));
+      const streamed = chunks.flatMap((chunk) => answered.safeParse(chunk).data?.choices[0].logprobs?.content ?? []);
+      expect(streamed).toEqual(tokens);
+    });
+
+    it("tells them for what it draws, too", async () => {
+      const body = { messages: HELLO, max_tokens: 3, temperature: 1, seed: 7, logprobs: true };
+      const { message, logprobs } = answered.parse(await (await openAiUpstream(engine)(post(body))).json()).choices[0];
+      expect(logprobs?.content.map(({ token }) => token).join("")).toBe(message?.content);
+      for (const { logprob, top_logprobs } of logprobs?.content ?? []) {
+        expect(logprob).toBeLessThan(0);
+        expect(top_logprobs).toEqual([]);
+      }
     });
 
     it("gives its slot back when a stream is left", async () => {

@@ -19,6 +19,7 @@ const asked = z.looseObject({
   model: z.string().optional().catch(undefined),
   messages: z.array(z.custom<ChatMessage>(isMessage)).catch([]),
   stream: z.boolean().nullish().catch(null),
+  logprobs: z.boolean().nullish().catch(null),
   stream_options: z.object({ include_usage: z.boolean() }).nullish().catch(null),
 });
 
@@ -49,6 +50,8 @@ export interface OpenAiEngine {
   readonly requests: Received[];
   /** What it answers to the next questions, in turn; else "Indeed." */
   readonly answers: string[];
+  /** Log probabilities of the likeliest first tokens, for the next requests that ask for them, in turn; else it gives none. */
+  readonly firstTokens: (readonly number[])[];
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
@@ -56,6 +59,7 @@ export interface OpenAiEngine {
 export function openAiEngine(): OpenAiEngine {
   const requests: Received[] = [];
   const answers: string[] = [];
+  const firstTokens: (readonly number[])[] = [];
   let behaviour: Behaviour | null = null;
   let server: Server;
   let cache: PrefixCache;
@@ -92,7 +96,8 @@ export function openAiEngine(): OpenAiEngine {
       if (behaviour !== null) return behaviour(request, response, usage);
       if (body.stream)
         return sendEvents(response, streamedAnswer(text, body.stream_options?.include_usage ? usage : null));
-      return sendJson(response, 200, wholeAnswer(text, usage));
+      const logprobs = body.logprobs ? firstTokens.shift() : undefined;
+      return sendJson(response, 200, wholeAnswer(text, usage, {}, logprobs && { logprobs: likeliest(logprobs) }));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
   });
@@ -100,6 +105,7 @@ export function openAiEngine(): OpenAiEngine {
     await close();
     requests.length = 0;
     answers.length = 0;
+    firstTokens.length = 0;
     behaviour = null;
   });
 
@@ -109,11 +115,18 @@ export function openAiEngine(): OpenAiEngine {
     },
     requests,
     answers,
+    firstTokens,
     behave: (wanted) => {
       behaviour = wanted;
     },
     close,
   };
+}
+
+/** OpenAI's log probabilities of an answer of one token. */
+export function likeliest(logProbabilities: readonly number[], token = "Indeed") {
+  const listed = logProbabilities.map((logprob, at) => ({ token: at === 0 ? token : `t${at}`, logprob, bytes: null }));
+  return { content: [{ ...listed[0], top_logprobs: listed }], refusal: null };
 }
 
 /** OpenAI's list of models, as its reference has it. */

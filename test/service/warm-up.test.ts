@@ -12,7 +12,11 @@ const HEAD = {
 const asked = (body: Readonly<Record<string, unknown>> = {}) => ({
   body,
   query: "?a=b",
-  headers: [["x-session", "7"]] as const,
+  headers: [
+    ["x-session", "7"],
+    ["x-request-id", "the prompt's"],
+    ["Idempotency-Key", "the prompt's"],
+  ] as const,
 });
 
 /** An upstream that answers with these statuses in turn, and tells what it was sent. */

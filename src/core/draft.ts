@@ -1,0 +1,219 @@
+import type { AnnotationSettings } from "./annotations.js";
+import type { BlockRegister, Resolution } from "./block-register.js";
+import { chooseRetention } from "./choose-retention.js";
+import { Conversation, type RecalledHistory, recallHistory, type Standing, standingOf } from "./conversation.js";
+import type { Depth } from "./depth.js";
+import { type EngineModel, sparedBy } from "./engine-model.js";
+import type { ConversationId, Digest, Label } from "./ids.js";
+import { injectionTokens, planInjection, supersedesStanding } from "./injecting.js";
+import type { Injection } from "./injection.js";
+import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
+import { orderAfter } from "./order-after.js";
+import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "./ordering.js";
+import { messagesTokens, type Prompt } from "./prompt.js";
+import { renderSection, SECTION_OPENING } from "./rendering.js";
+import { type Replay, replayTurns, splitAtAnchor } from "./replay.js";
+import type { ResidencyModel } from "./residency.js";
+import { type RetentionChoice, type RetentionName, retained } from "./retention.js";
+import type { RetrievedMemory } from "./retrieved-memory.js";
+import type { ScopeState } from "./scope-state.js";
+import type { StoredBlock } from "./stored-block.js";
+import type { TokenCounter } from "./token-counter.js";
+import type { Turn } from "./turn.js";
+
+/** One request, checked and with its memories at hand. */
+export interface ComposeInput {
+  /** The conversation and what is remembered of it; null for the `single` layout. */
+  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
+  /** Instructions, history and, last, the new question or tool result. Plain: no injected text, or text that `isOurs` knows. */
+  readonly messages: readonly ChatMessage[];
+  /** In relevance order, best first. */
+  readonly memories: readonly RetrievedMemory[];
+  readonly policy: OrderingPolicy;
+  /** What the engine should have let go of by `now`. */
+  readonly residency: ResidencyModel;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
+  readonly memoryBudgetTokens: number | null;
+  readonly annotations: AnnotationSettings;
+  /** What later prompts of the conversation keep of what this one injects. */
+  readonly retention: RetentionName;
+  /** What prompts cost the engine that this one goes to. */
+  readonly engine: EngineModel;
+  /** How much of what was retrieved the turn gives. Default: all of it. */
+  readonly depth?: Depth | undefined;
+  readonly countTokens: TokenCounter;
+  /** Whether memstem once sent a section with this digest to this scope. */
+  readonly isOurs: (section: Digest) => boolean;
+}
+
+/** A prompt as it would be sent, before it is served. */
+export interface Draft {
+  readonly prompt: Prompt;
+  /** The instructions at its head. */
+  readonly head: readonly ChatMessage[];
+  readonly turns: Conversation;
+  readonly history: RecalledHistory;
+  readonly placement: Turn["placement"];
+  readonly replay: Replay;
+  readonly choice: RetentionChoice;
+  readonly resolution: Resolution;
+  /** Distinct blocks that were retrieved and that no earlier turn of this prompt gave, by relevance … */
+  readonly fresh: readonly StoredBlock[];
+  /** … how many of them have to be given, because this prompt holds what they take the place of … */
+  readonly due: number;
+  /** … and those that this turn does not give. */
+  readonly heldBack: ReadonlySet<Label>;
+  readonly request: OrderingRequest;
+  readonly ordering: Ordering;
+  readonly injection: Injection;
+  /** The section as this prompt has it, and as later ones replay it. */
+  readonly section: string;
+  readonly kept: string;
+  /** Digest of what stands before the blocks. */
+  readonly anchor: Digest;
+  /** Tokens of what stands before the section. */
+  readonly tokensBefore: number;
+  readonly totalTokens: number;
+}
+
+/**
+ * Builds a prompt and serves nothing: replays what earlier turns injected, gives blocks that are not in the prompt yet, in the order that
+ * reuses most of what is cached, and refers to the rest. What was retrieved has its labels from then on, so that drafts of one request at
+ * different depths give the same blocks the same bytes. Expects at least one message that is no instruction.
+ */
+export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
+  const { register, index } = state;
+  const { countTokens, policy, conversation, messages } = input;
+  const head = messages.slice(0, instructionsAtHead(messages));
+  const turns = conversation?.turns ?? new Conversation([]);
+  const history = recallHistory(turns, messages.slice(head.length), input.isOurs);
+  const { rest } = history;
+  const final = rest.messages.at(-1);
+  if (final === undefined) throw new Error("compose needs a message that is no instruction");
+  input.residency.expire(index, input.now);
+  const resolution = register.resolve(input.memories);
+  const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
+  const { answer, question } = splitAtAnchor(rest, placement);
+
+  const replayed = (freshStart: boolean) =>
+    replayTurns(
+      turns,
+      { messages: head, digests: head.map(messageDigest) },
+      history,
+      freshStart,
+      index,
+      register,
+      countTokens,
+    );
+  const going = replayed(false);
+  const choice =
+    input.retention === "auto"
+      ? chooseRetention(
+          {
+            ...input,
+            replay: going,
+            seen: turns.seenOn(history.turns.map(({ turn }) => turn)),
+            requested: resolution.blocks,
+            answer,
+            question,
+            placement,
+          },
+          register,
+        )
+      : { retention: input.retention, freshStart: false };
+  const replay = choice.freshStart ? replayed(true) : going;
+  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const { prompt } = replay;
+  prompt.push(answer);
+  const anchor = prompt.digest;
+  const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
+
+  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const superseding = supersedesStanding(register, standing);
+  const given = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
+  const questionTokens = messagesTokens(question.messages, countTokens);
+  const openingTokens = countTokens(SECTION_OPENING);
+  const request: OrderingRequest = {
+    anchor,
+    retrieved: given,
+    // For all of them, so that steps which give more stay within the budget.
+    carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
+  };
+  const before = input.depth?.after ?? null;
+  const ordering = before === null ? policy.order(request, state) : orderAfter(before, policy, request, state);
+  const placed = new Set(ordering.labels);
+  const heldBack = new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label)));
+  const injection = planInjection(register, {
+    requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
+    standing,
+    placed: ordering.labels,
+    carried: ordering.carried,
+    placement,
+    settings: input.annotations,
+  });
+  const section = renderSection(injection, register.textOf);
+  const kept =
+    choice.retention === "keep" ? section : renderSection(retained(injection, choice.retention), register.textOf);
+  prompt.pushTurn(question, placement, section);
+
+  const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
+  return {
+    prompt,
+    head,
+    turns,
+    history,
+    placement,
+    replay,
+    choice,
+    resolution,
+    fresh,
+    due: fresh.filter(({ label }) => superseding.has(label)).length,
+    heldBack,
+    request,
+    ordering,
+    injection,
+    section,
+    kept,
+    anchor,
+    tokensBefore,
+    totalTokens,
+  };
+}
+
+/** How many messages at the front are instructions. */
+export function instructionsAtHead(messages: readonly ChatMessage[]): number {
+  const first = messages.findIndex((message) => !isInstruction(message));
+  return first < 0 ? messages.length : first;
+}
+
+/** The most relevant blocks; those whose older text stands in the prompt come first, as it would be taken for the current one. */
+function firstGiven(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, count: number): readonly StoredBlock[] {
+  if (count >= fresh.length) return fresh;
+  const others = fresh.filter(({ label }) => !due.has(label));
+  const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
+  return fresh.filter(({ label }) => !left.has(label));
+}
+
+/** What may stand in this turn beside the retrieved blocks; null for nothing. */
+function carryAllowance(
+  register: BlockRegister,
+  fresh: readonly StoredBlock[],
+  { given }: Standing,
+  { memoryBudgetTokens: budget, engine }: ComposeInput,
+  before: number,
+  after: number,
+): CarryAllowance | null {
+  const retrieved = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
+  if (budget === null || fresh.length === 0 || budget <= retrieved) return null;
+  return {
+    tokens: budget - retrieved,
+    knownTokens: register.currentTokens,
+    spared: sparedBy(engine, { before, retrieved, after }),
+    tokensOf: (label) => {
+      const block = register.get(label);
+      return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;
+    },
+  };
+}
