@@ -1,12 +1,13 @@
 /**
- * `npm run bench:proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer. Engine, built
- * service and client are processes of their own on the loopback; the engine streams at an engine's pace (`bench/paced-engine.ts`). Every
- * stream takes the ways in turn, in an order that changes from round to round, so that whatever else the machine does meets all of them;
+ * `npm run bench:proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer; and what a hop
+ * adds that does nothing (`bench/bare-hop.ts`), below which no proxy comes. Engine, built service, hop and client are processes of their
+ * own on the loopback; the engine streams at an engine's pace (`bench/paced-engine.ts`). Every stream takes the ways in turn, in an order that changes from round to round, so that whatever else the machine does meets all of them;
  * each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the request (the direct call has
  * them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
  *
- * The added time is the difference between the two ways' percentiles. Floor: one more hop over the loopback, about 0.5 ms here.
- * `ROUNDS=n` of each way in each stream. `CPU_PROF=folder` writes the service's profile there. Needs `../shared/data` for the memories.
+ * The added time is the difference between the two ways' percentiles.
+ * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
+ * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder` writes the service's profile there. Needs `../shared/data` for the memories.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -17,7 +18,7 @@ import { readRecording } from "../test/eval/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
 import { seeded } from "./seeded.js";
 
-const WAYS = ["direct", "proxied", "direct with memories", "proxied with memories"] as const;
+const WAYS = ["direct", "hop", "proxied", "direct with memories", "proxied with memories"] as const;
 type Way = (typeof WAYS)[number];
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
@@ -90,6 +91,7 @@ const quantile = (sorted: readonly number[], share: number) =>
 
 const dataDir = mkdtempSync(join(tmpdir(), "memstem-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
+const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
 const service = await listeningChild(
   [...(profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`]), path("../dist/cli/main.js"), "serve"],
@@ -102,7 +104,10 @@ const service = await listeningChild(
   },
 );
 const random = seeded(11);
-const baseOf = (way: Way) => (way.startsWith("direct") ? engine.address : `${service.address}/v1`);
+function baseOf(way: Way): string {
+  if (way.startsWith("direct")) return engine.address;
+  return way === "hop" ? `${hop.address}/v1` : `${service.address}/v1`;
+}
 
 async function measure(streams: number, rounds: number, tokens: number, inStep: boolean): Promise<void> {
   const seen = new Map<Way, Timing[]>(WAYS.map((way) => [way, []]));
@@ -135,18 +140,31 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
   for (const memories of ["", " with memories"] as const) {
     const sorted = (way: Way, field: keyof Timing) =>
       (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
-    for (const field of ["first", "total"] as const) {
-      const [direct, proxied] = [sorted(`direct${memories}`, field), sorted(`proxied${memories}`, field)];
+    const compared: [Way, keyof Timing][] = [
+      ...(memories === "" ? [["hop", "first"] satisfies [Way, keyof Timing]] : []),
+      [`proxied${memories}`, "first"],
+      [`proxied${memories}`, "total"],
+    ];
+    for (const [way, field] of compared) {
+      const [direct, proxied] = [sorted(`direct${memories}`, field), sorted(way, field)];
       const cells = [0.5, 0.99].flatMap((share) => {
         const [a, b] = [quantile(direct, share), quantile(proxied, share)];
         return [a.toFixed(1), b.toFixed(1), (b - a).toFixed(1)];
       });
-      const what = field === "first" ? "first byte" : "whole answer";
+      const what = `${field === "first" ? "first byte" : "whole answer"}${way === "hop" ? ", bare hop" : ""}`;
       console.log(`| ${name} | ${memories === "" ? "none" : K} | ${what} | ${direct.length} | ${cells.join(" | ")} |`);
     }
   }
 }
 
+const warmUp = Number(process.env["WARM_UP"] ?? 500);
+const SIDE_BY_SIDE = 8;
+await Promise.all(
+  Array.from({ length: SIDE_BY_SIDE }, async (_, stream) => {
+    for (let round = stream; round < warmUp; round += SIDE_BY_SIDE)
+      for (const way of WAYS) await call(baseOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
+  }),
+);
 console.log(
   "| streams | memories | to | calls | direct p50, ms | proxied | added | direct p99 | proxied | added |\n| --- | --: | --- | --: | --: | --: | --: | --: | --: | --: |",
 );
@@ -157,5 +175,6 @@ await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
 await service.stop();
+await hop.stop();
 await engine.stop();
 rmSync(dataDir, { recursive: true });

@@ -1,5 +1,6 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { urlToHttpOptions } from "node:url";
 import { type HeaderPair, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or only the beginning of one. */
@@ -84,12 +85,20 @@ export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstr
     const target = new URL(base);
     target.pathname = `${base.pathname.replace(/\/+$/, "")}/${path}`;
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
+    return urlToHttpOptions(target);
+  };
+  /** Of calls without a query, by path, of which there are two. */
+  const known = new Map<string, RequestOptions>();
+  const knownTargetOf = (call: UpstreamCall) => {
+    if (call.query !== "") return targetOf(call);
+    const target = known.get(call.path) ?? targetOf(call);
+    known.set(call.path, target);
     return target;
   };
   const send: Upstream["send"] = async (call, signal) => {
     if (signal.aborted) throw new UpstreamError(name, { kind: "aborted" });
     let failure: UpstreamFailure | null = null;
-    const attempt = openRequest(targetOf(call), call, apiKey);
+    const attempt = openRequest(knownTargetOf(call), call, apiKey);
     const stop = (why: UpstreamFailure) => {
       failure ??= why;
       attempt.destroy();
@@ -122,7 +131,11 @@ export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstr
   return { name, send };
 }
 
-function openRequest(target: URL, { method, headers, body }: UpstreamCall, apiKey: string | undefined): ClientRequest {
+function openRequest(
+  target: RequestOptions,
+  { method, headers, body }: UpstreamCall,
+  apiKey: string | undefined,
+): ClientRequest {
   const sent: Record<string, string | string[]> = {};
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
   // Bytes go through as they come and are read on the way, so they come plain.
@@ -133,7 +146,7 @@ function openRequest(target: URL, { method, headers, body }: UpstreamCall, apiKe
     sent["content-type"] ??= "application/json";
     sent["content-length"] = String(Buffer.byteLength(body));
   }
-  return (target.protocol === "https:" ? httpsRequest : httpRequest)(target, { method, headers: sent });
+  return (target.protocol === "https:" ? httpsRequest : httpRequest)({ ...target, method, headers: sent });
 }
 
 function responseTo(request: ClientRequest, body: string | null): Promise<IncomingMessage> {

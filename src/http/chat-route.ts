@@ -83,10 +83,13 @@ function responseOf(
   return new Response(BODILESS.has(status) ? null : streamOf(answer, stop, onFault), { status, headers });
 }
 
+/** Refuses bytes that are no UTF-8, which would else be replaced. */
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
 /** A body's JSON; undefined where it is none. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await request.arrayBuffer()));
+    return JSON.parse(UTF_8.decode(await request.arrayBuffer()));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;

@@ -5,6 +5,7 @@ import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import type { HeaderPair } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
+import { CallAhead } from "./call-ahead.js";
 import { observationOf } from "./companion-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -110,12 +111,13 @@ export class Chat {
    * @param signal the client is gone
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
-    const { composed, notComposed } = await this.#compose(memstem, request, signal);
+    const ahead = new CallAhead<Sent>(signal);
+    const { composed, notComposed } = await this.#compose(memstem, request, signal, ahead);
     if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
-    const started = this.parts.clock();
-    if (signal.aborted) this.#neverServed(memstem, request, composed);
+    if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
-      const { answer, asksUsage } = await this.#send(memstem, request, composed, signal);
+      const early = composed === null ? null : ahead.answer;
+      const { answer, asksUsage, started } = await (early ?? this.#send(memstem, request, composed, signal));
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
@@ -134,7 +136,13 @@ export class Chat {
     }
   }
 
-  async #compose(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatPrompt> {
+  /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */
+  async #compose(
+    memstem: ChatMemory,
+    request: ChatRequest,
+    signal: AbortSignal,
+    ahead: CallAhead<Sent>,
+  ): Promise<ChatPrompt> {
     const { compose, body, isShed = false } = request;
     if (compose === null) return { composed: null, notComposed: "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
@@ -143,17 +151,30 @@ export class Chat {
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
     const depth = this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
     const asked = { ...compose, marksElsewhere: anthropicMarksElsewhere(body) };
-    const composed = (stop: AbortSignal) =>
-      memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop) });
-    return composeInTime(composed, signal, {
-      // What tries may take has a limit of its own, and was asked for.
-      timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
-      onFault,
-      onLate: (answer) => this.#neverServed(memstem, request, answer),
-    });
+    const beforeStored = (prompt: ComposeAnswer) => ahead.begin((stop) => this.#send(memstem, request, prompt, stop));
+    const composing = (stop: AbortSignal) =>
+      memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop), beforeStored });
+    let prompt: ChatPrompt | null = null;
+    try {
+      prompt = await composeInTime(composing, signal, {
+        // What tries may take has a limit of its own, and was asked for.
+        timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
+        onFault,
+        onLate: (answer) => this.#neverServed(memstem, request, answer),
+      });
+      return prompt;
+    } finally {
+      if (prompt?.composed == null) ahead.giveUp();
+    }
   }
 
-  async #send(memstem: ChatMemory, request: ChatRequest, composed: ComposeAnswer | null, signal: AbortSignal) {
+  async #send(
+    memstem: ChatMemory,
+    request: ChatRequest,
+    composed: ComposeAnswer | null,
+    signal: AbortSignal,
+  ): Promise<Sent> {
+    const started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
     const body = {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
@@ -177,14 +198,15 @@ export class Chat {
         return answer;
       });
     const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refusesStreamOptions;
-    if (!asksUsage) return { answer: await send(body), asksUsage };
+    if (!asksUsage) return { answer: await send(body), asksUsage, started };
     const answer = await send({ ...body, stream_options: { include_usage: true } });
-    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage };
+    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage, started };
     // It may mind what the client did not ask for.
     const held = await hold(answer.body, MAX_HELD_BYTES);
-    if (held.whole?.includes("stream_options") !== true) return { answer: { ...answer, body: held.body }, asksUsage };
+    if (held.whole?.includes("stream_options") !== true)
+      return { answer: { ...answer, body: held.body }, asksUsage, started };
     this.#refusesStreamOptions = true;
-    return { answer: await send(body), asksUsage: false };
+    return { answer: await send(body), asksUsage: false, started };
   }
 
   async #whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
@@ -255,6 +277,15 @@ export class Chat {
   #neverServed(memstem: ChatMemory, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
     if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
+}
+
+/** A prompt that was sent, and what came of it. */
+interface Sent {
+  readonly answer: UpstreamAnswer;
+  /** Whether the usage was asked for where the client did not. */
+  readonly asksUsage: boolean;
+  /** When it was sent, in the clock's milliseconds. */
+  readonly started: number;
 }
 
 /** A request and its answer, as far as it has come. */

@@ -89,6 +89,8 @@ export interface ComposeHooks {
   readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
   /** Asked, once memories are found, how many of them the prompt is to have. */
   readonly chooseDepth?: ChooseDepth | undefined;
+  /** Called with the answer while it is being stored, which may yet fail: nobody is to be told of it before `compose` says so. */
+  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
 }
 
 /** What can be had without being a tenant. */
@@ -164,7 +166,7 @@ export class Memstem {
   async compose(
     request: ComposeRequest,
     signal?: AbortSignal,
-    { whileSearching, chooseDepth }: ComposeHooks = {},
+    { whileSearching, chooseDepth, beforeStored }: ComposeHooks = {},
   ): Promise<ComposeAnswer> {
     const scope = this.#turns.scopeOf(request.userId, request.agentId);
     const { tenant } = this;
@@ -182,9 +184,11 @@ export class Memstem {
       const lookup = await this.#lookUp(scope, request, signal);
       await ended?.();
       const found = { request, lookup, order: null, tenant };
-      if (chooseDepth === undefined || signal?.aborted) return this.#composeIn(scope, found, signal);
-      const depth = await this.#depthOf(scope, found, chooseDepth, signal);
-      return this.#composeIn(scope, { ...found, depth }, signal);
+      const isLeft = chooseDepth === undefined || signal?.aborted;
+      const depth = isLeft ? undefined : await this.#depthOf(scope, found, chooseDepth, signal);
+      const committed = await this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal);
+      beforeStored?.(committed.result);
+      return committed;
     };
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -459,9 +463,11 @@ export class Memstem {
   }
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     const { source } = this.#lookup;
-    if (source === null || request.memories !== null) return lookUp();
+    // Nothing is waited for, so nothing has to be given up.
+    if (source === null || request.memories !== null)
+      return lookUpMemories(this.#lookup, scope, request, this.#turns.closing);
+    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
       const start = this.parts.now();
       const lookup = await lookUp();
