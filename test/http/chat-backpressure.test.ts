@@ -71,6 +71,10 @@ describe("a client that reads slowly", () => {
 function drained(response: ServerResponse, text: string): Promise<void> {
   return new Promise((go) => {
     if (response.write(text)) return go();
-    response.once("drain", go).once("close", go);
+    const done = () => {
+      response.off("drain", done).off("close", done);
+      go();
+    };
+    response.once("drain", done).once("close", done);
   });
 }
