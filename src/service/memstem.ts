@@ -1,17 +1,13 @@
-import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
-  type Depth,
   type Digest,
   groupBy,
   KEEPS_ALL,
-  MAX_MEMORY_CHARACTERS,
   type MemoryId,
   planBatch,
   type RequestId,
   type RetrievedMemory,
-  type Scope,
   type TimeLaw,
   type TokenCounter,
   type UserId,
@@ -23,22 +19,20 @@ import type { Observation } from "../store/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
-import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
-import { draftIn } from "./depth-drafts.js";
 import { EngineLaw } from "./engine-law.js";
 import { plainPrompt } from "./engine-prompt.js";
-import { AbandonedRequestError, NotFoundError } from "./errors.js";
+import { NotFoundError } from "./errors.js";
 import { evictIn } from "./evicting.js";
 import { type ExplainedRequest, explainIn } from "./explain.js";
 import type { UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
 import type { MemoryEvent } from "./memory-events.js";
-import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
+import type { MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
-import { inSpan } from "./spans.js";
+import { type ComposeHooks, PromptComposer } from "./prompt-composer.js";
+import { StoredTurns } from "./stored-turns.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
 import { UserRecords } from "./user-records.js";
@@ -48,12 +42,6 @@ import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
-
-/** A job's result, and when what it committed is stored. */
-interface Committed<T> {
-  readonly result: T;
-  readonly settled: Promise<void>;
-}
 
 /** Requests of one user that may wait for each other where nothing else is configured. */
 const MAX_WAITING_PER_USER = 256;
@@ -80,19 +68,6 @@ export interface Load {
   readonly jobs: number;
 }
 
-/** Who takes part in composing a prompt, in its user's turn. */
-export interface ComposeHooks {
-  /**
-   * Called before memories are searched for, where much of what the prompt begins with should be cold; what it returns, when the search
-   * has ended, and is waited for.
-   */
-  readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
-  /** Asked, once memories are found, how many of them the prompt is to have. */
-  readonly chooseDepth?: ChooseDepth | undefined;
-  /** Called with the answer while it is being stored, which may yet fail: nobody is to be told of it before `compose` says so. */
-  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
-}
-
 /** What can be had without being a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
@@ -100,8 +75,8 @@ export type MemstemOfAll = Pick<
 >;
 
 /**
- * Composes prompts for the users of one tenant: search, plan, commit, answer. What one user asks for is done in the order it came; users
- * do not wait for each other. Everything that was answered is in the store.
+ * What one tenant's users have and ask for. What one user asks for is done in the order it came; users do not wait for each other.
+ * Everything that was answered is in the store.
  */
 export class Memstem {
   readonly #shared: SharedWork;
@@ -110,7 +85,8 @@ export class Memstem {
   readonly #turns: UserTurns;
   readonly #records: UserRecords;
   readonly #law: EngineLaw;
-  readonly #lookup: LookupParts;
+  readonly #stored: StoredTurns;
+  readonly #composer: PromptComposer;
 
   /** @param shared another tenant's, to be one service with it */
   constructor(
@@ -119,7 +95,6 @@ export class Memstem {
     shared?: SharedWork,
   ) {
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
-    this.#lookup = { source: parts.source, maxMemoryCharacters: parts.maxMemoryCharacters ?? MAX_MEMORY_CHARACTERS };
     this.#shared = shared ?? {
       scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
       queues: new UserQueues(),
@@ -136,6 +111,16 @@ export class Memstem {
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine);
+    this.#stored = new StoredTurns(this.#turns, this.#scopes, store);
+    this.#composer = new PromptComposer({
+      parts,
+      tenant,
+      scopes: this.#scopes,
+      turns: this.#turns,
+      stored: this.#stored,
+      law: this.#law,
+      observer: () => this.#shared.observer,
+    });
   }
 
   /** The same service for another tenant: what it does is that tenant's alone. */
@@ -158,50 +143,24 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /**
-   * Composes a prompt. Rejects with {@link BusyUserError} where too many of the user's requests wait already, and where the store does; a
-   * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
-   * would stand in the conversation): {@link AbandonedRequestError}.
-   */
-  async compose(
+  /** See {@link PromptComposer.compose}. */
+  compose(request: ComposeRequest, signal?: AbortSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
+    return this.#composer.compose(request, signal, hooks);
+  }
+
+  /** See {@link PromptComposer.lookUp}. */
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    return this.#composer.lookUp(request, signal);
+  }
+
+  /** See {@link PromptComposer.composeFound}. */
+  composeFound(
     request: ComposeRequest,
+    lookup: MemoryLookup,
+    order: readonly Digest[],
     signal?: AbortSignal,
-    { whileSearching, chooseDepth, beforeStored }: ComposeHooks = {},
   ): Promise<ComposeAnswer> {
-    const scope = this.#turns.scopeOf(request.userId, request.agentId);
-    const { tenant } = this;
-    this.#turns.refuseIfBusy(request.userId);
-    const compose = async () => {
-      if (signal?.aborted) throw new AbandonedRequestError();
-      if (this.#isAnswered(scope, request))
-        return this.#composeIn(scope, { request, lookup: { found: [] }, order: null, tenant });
-      const isSearched = request.memories === null && this.parts.source !== null;
-      const head =
-        isSearched && whileSearching !== undefined
-          ? this.#scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, this.parts))
-          : null;
-      const ended = head === null ? undefined : whileSearching?.(head);
-      const lookup = await this.#lookUp(scope, request, signal);
-      await ended?.();
-      const found = { request, lookup, order: null, tenant };
-      const isLeft = chooseDepth === undefined || signal?.aborted;
-      const depth = isLeft ? undefined : await this.#depthOf(scope, found, chooseDepth, signal);
-      const committed = await this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal);
-      beforeStored?.(committed.result);
-      return committed;
-    };
-    const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
-    return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.#stored(request.userId, compose);
-      const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
-      span.setAttributes({
-        "memstem.policy": policy,
-        "memstem.retention": retention,
-        "memstem.prompt_tokens": totalTokens,
-        "memstem.expected_cached_tokens": expectedCachedTokens,
-      });
-      return answer;
-    });
+    return this.#composer.composeFound(request, lookup, order, signal);
   }
 
   /**
@@ -252,26 +211,6 @@ export class Memstem {
     },
   };
 
-  /** The memories for a request of a batch. Never rejects for a source that fails. */
-  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const scope = this.#turns.scopeOf(request.userId, request.agentId);
-    if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
-    return this.#lookUp(scope, request, signal);
-  }
-
-  /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
-  composeFound(
-    request: ComposeRequest,
-    lookup: MemoryLookup,
-    order: readonly Digest[],
-    signal?: AbortSignal,
-  ): Promise<ComposeAnswer> {
-    const scope = this.#turns.scopeOf(request.userId, request.agentId);
-    return this.#stored(request.userId, () => {
-      return this.#composeIn(scope, { request, lookup, order, tenant: this.tenant }, signal);
-    });
-  }
-
   /** Adds memories to the source. Rejects with {@link MemorySourceError}, or {@link BusyUserError} like `compose`. */
   async addMemories(
     userId: UserId,
@@ -320,11 +259,11 @@ export class Memstem {
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
     const scope = this.#turns.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#stored(userId, async () => {
+    return this.#stored.run(userId, async () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
       const feedback = await whileBusy(() =>
-        this.#committed(
+        this.#stored.committed(
           this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
         ),
       );
@@ -399,83 +338,5 @@ export class Memstem {
     clearTimeout(cut);
     await this.parts.source?.close();
     this.parts.store.close();
-  }
-
-  /** Does a user's job in its turn. It is done, and the next one's turn comes, when all that it committed is stored. */
-  #stored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
-    return this.#turns.run(userId, async () => {
-      const { result, settled } = await job();
-      try {
-        await inSpan("memstem.commit", {}, () => settled);
-      } catch (error) {
-        // Memory holds what the database does not.
-        this.#scopes.clear();
-        throw error;
-      }
-      return result;
-    });
-  }
-
-  /** To be called in one go with the commit, so that it is that commit's end which is waited for. */
-  #committed<T>(result: T): Committed<T> {
-    const { settled } = this.parts.store;
-    // Who waits for it is told, be it later or, because something else failed, never.
-    settled.catch(() => {});
-    return { result, settled };
-  }
-
-  #isAnswered(scope: Scope, request: ComposeRequest): boolean {
-    return request.requestId !== null && this.parts.store.findRequest(scope, request.requestId) !== null;
-  }
-
-  async #composeIn(scope: Scope, asked: FoundCompose, signal?: AbortSignal): Promise<Committed<ComposeAnswer>> {
-    const { result, settled } = await whileBusy(() => {
-      // Looked at again and again: another process may hold the database for as long as a caller waits.
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return this.#committed(
-        this.#scopes.use(scope, (working) => composeIn(working, scope, asked, this.parts, this.#law.model)),
-      );
-    });
-    if (!result.isRepeated) this.#shared.observer?.composed(result.answer);
-    return { result: result.answer, settled };
-  }
-
-  /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
-  async #depthOf(
-    scope: Scope,
-    found: FoundCompose,
-    chooseDepth: ChooseDepth,
-    signal: AbortSignal | undefined,
-  ): Promise<ChosenDepth> {
-    const draft = (depth: Depth | null) =>
-      whileBusy(() =>
-        this.#scopes.use(scope, (working) => draftIn(working, scope, found, depth, this.parts, this.#law.model)),
-      );
-    try {
-      const depth = await chooseDepth({ draft });
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return depth;
-    } catch (error) {
-      // Its drafts gave labels to memories, and nothing stores them now.
-      this.#scopes.drop(scope);
-      throw error;
-    }
-  }
-
-  #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
-    const { source } = this.#lookup;
-    // Nothing is waited for, so nothing has to be given up.
-    if (source === null || request.memories !== null)
-      return lookUpMemories(this.#lookup, scope, request, this.#turns.closing);
-    const lookUp = () => this.#turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
-    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
-      const start = this.parts.now();
-      const lookup = await lookUp();
-      const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
-      this.#shared.observer?.searched({ outcome, ms: Math.max(0, this.parts.now() - start) });
-      span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
-      if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
-      return lookup;
-    });
   }
 }

@@ -1,0 +1,264 @@
+import { z } from "zod";
+import {
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODEL_NAMES,
+  ENGINE_MODELS,
+  MAX_MEMORY_CHARACTERS,
+  POLICY_NAMES,
+  RETENTION_NAMES,
+} from "../core/index.js";
+import { ENGINE_NAMES } from "../engines/engine-adapter.js";
+import { adaptiveDepth } from "./adaptive-depth-setting.js";
+import { engineModel } from "./engine-model-setting.js";
+
+/** One setting: its environment variable, what it means, how it is read. */
+interface Setting<S extends z.ZodType> {
+  readonly variable: string;
+  readonly help: string;
+  readonly schema: S;
+  /** The default as it would be given, where what is read of it is no text. */
+  readonly standard?: string | undefined;
+}
+
+function setting<S extends z.ZodType>(variable: string, help: string, schema: S, standard?: string): Setting<S> {
+  return { variable, help, schema, standard };
+}
+
+const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
+/** As browsers write it: `https://app.example.org`. */
+const origin = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
+    "must be origins as https://app.example.org, with commas between",
+  );
+
+/** Every setting there is; `memstem serve --help` lists them. */
+export const SETTINGS = {
+  host: setting(
+    "MEMSTEM_HOST",
+    "address to listen on; without API keys the loopback only (see memstem keys --help)",
+    z.string().min(1).default("127.0.0.1"),
+  ),
+  port: setting("MEMSTEM_PORT", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535).default(4600)),
+  dataDir: setting(
+    "MEMSTEM_DATA_DIR",
+    "directory of all files that memstem keeps",
+    z.string().min(1).default("memstem-data"),
+  ),
+  source: setting(
+    "MEMSTEM_SOURCE",
+    "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded",
+    z.enum(["embedded", "hosted", "rest", "none"]).optional(),
+  ),
+  mem0Url: setting("MEMSTEM_MEM0_URL", "address of Mem0's REST server, or of another Mem0 platform", url.optional()),
+  mem0ApiKey: setting("MEMSTEM_MEM0_API_KEY", "its API key", z.string().min(1).optional()),
+  mem0Threshold: setting(
+    "MEMSTEM_MEM0_THRESHOLD",
+    "least similarity of a memory to the query, 0 to 1; default: Mem0's own",
+    z.coerce.number("must be a number").min(0).max(1).optional(),
+  ),
+  policy: setting(
+    "MEMSTEM_POLICY",
+    `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
+    z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
+  ),
+  retention: setting(
+    "MEMSTEM_RETENTION",
+    `what a conversation keeps of injected memories where a request does not say: ${RETENTION_NAMES.join(", ")}`,
+    z.enum(RETENTION_NAMES).default(DEFAULT_RETENTION),
+  ),
+  engineModel: setting(
+    "MEMSTEM_COST",
+    `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
+    engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
+    DEFAULT_ENGINE_MODEL,
+  ),
+  engineFamily: setting(
+    "MEMSTEM_ENGINE_FAMILY",
+    `engine that prompts go to where a request names none: ${ENGINE_NAMES.join(", ")}`,
+    z.enum(ENGINE_NAMES).default("generic"),
+  ),
+  blockSeparator: setting(
+    "MEMSTEM_BLOCK_SEPARATOR",
+    "text between memories for vllm and sglang with LMCache, whose blend_special_str it is; default: none",
+    z.string().max(100).regex(/\S/, "must contain something other than white space").optional(),
+  ),
+  cacheTtlSeconds: setting(
+    "MEMSTEM_CACHE_TTL_SECONDS",
+    "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
+    wholeNumber(1, 31_536_000).optional(),
+  ),
+  cacheTokens: setting(
+    "MEMSTEM_CACHE_TOKENS",
+    "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
+    wholeNumber(1, 1_000_000_000_000).optional(),
+  ),
+  cacheSlots: setting(
+    "MEMSTEM_CACHE_SLOTS",
+    "how many prompts its cache keeps, the last of each slot, as llama.cpp's does; default: the slots of the engine inside, else no limit",
+    wholeNumber(1, 256).optional(),
+  ),
+  searchTimeoutMs: setting(
+    "MEMSTEM_SEARCH_TIMEOUT_MS",
+    "how long a memory search may take before the prompt is composed without it",
+    wholeNumber(1, 600_000).default(2_000),
+  ),
+  composeTimeoutMs: setting(
+    "MEMSTEM_COMPOSE_TIMEOUT_MS",
+    "how long a chat may wait to be composed before it goes on as it came; default: 3000 more than MEMSTEM_SEARCH_TIMEOUT_MS",
+    wholeNumber(1, 3_600_000).optional(),
+  ),
+  writeTimeoutMs: setting(
+    "MEMSTEM_WRITE_TIMEOUT_MS",
+    "how long adding or deleting memories may take",
+    wholeNumber(1, 3_600_000).default(60_000),
+  ),
+  maxMemoryCharacters: setting(
+    "MEMSTEM_MAX_MEMORY_CHARACTERS",
+    "most characters of one memory in a prompt; a longer one is cut, and a mark says so",
+    wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
+  ),
+  maxBodyBytes: setting(
+    "MEMSTEM_MAX_BODY_BYTES",
+    "most bytes of a request body",
+    wholeNumber(1_024, 1_073_741_824).default(4 * 1024 * 1024),
+  ),
+  maxBatchBytes: setting(
+    "MEMSTEM_MAX_BATCH_BYTES",
+    "most bytes of a batch in one JSON document; one that comes line by line has no limit",
+    wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
+  ),
+  ratePerSecond: setting(
+    "MEMSTEM_RATE_PER_SECOND",
+    "requests that one API key may send in a second, on average; default: no limit",
+    wholeNumber(1, 1_000_000).optional(),
+  ),
+  rateBurst: setting(
+    "MEMSTEM_RATE_BURST",
+    "requests that it may send at once after a pause; default: those of two seconds",
+    wholeNumber(1, 10_000_000).optional(),
+  ),
+  maxConcurrent: setting(
+    "MEMSTEM_MAX_CONCURRENT",
+    "requests of one API key that may be under way, streams included; default: no limit",
+    wholeNumber(1, 1_000_000).optional(),
+  ),
+  maxWaitingPerUser: setting(
+    "MEMSTEM_MAX_WAITING_PER_USER",
+    "requests of one user that may be under way or wait for each other",
+    wholeNumber(1, 1_000_000).default(256),
+  ),
+  maxPending: setting(
+    "MEMSTEM_MAX_PENDING",
+    "requests in work at once, of everybody; more are turned away",
+    wholeNumber(1, 1_000_000).default(1_024),
+  ),
+  maxLagMs: setting(
+    "MEMSTEM_MAX_LAG_MS",
+    "milliseconds that requests which came together may take before the rest of them is turned away",
+    wholeNumber(1, 600_000).default(150),
+  ),
+  webhookToken: setting(
+    "MEMSTEM_WEBHOOK_TOKEN",
+    "what Mem0 shows at POST /webhooks/mem0, 16 characters or more; default: there is no such route",
+    z.string().min(16, "must have at least 16 characters").optional(),
+  ),
+  corsOrigins: setting(
+    "MEMSTEM_CORS_ORIGINS",
+    "other sites whose pages may call, as https://app.example.org, with commas between; default: none",
+    origins.pipe(z.array(origin)).optional(),
+  ),
+  keepDays: setting(
+    "MEMSTEM_KEEP_DAYS",
+    "days after which conversations, prompts and memories' texts that nobody used are dropped; default: no limit",
+    wholeNumber(1, 36_500).optional(),
+  ),
+  shutdownMs: setting(
+    "MEMSTEM_SHUTDOWN_MS",
+    "how long requests under way, streams included, may take to end after SIGTERM",
+    wholeNumber(0, 3_600_000).default(10_000),
+  ),
+  maxWorkingMegabytes: setting(
+    "MEMSTEM_MAX_WORKING_MB",
+    "most megabytes of users' working state in memory, estimated; the process takes some five times as much",
+    wholeNumber(1, 1_048_576).default(128),
+  ),
+  maxIndexNodes: setting(
+    "MEMSTEM_MAX_INDEX_NODES",
+    "most nodes of one user's context index; the least recently used paths go",
+    wholeNumber(10, 10_000_000).default(20_000),
+  ),
+  engine: setting(
+    "MEMSTEM_ENGINE",
+    "none or embedded: llama.cpp in this process, behind /v1; needs the package node-llama-cpp",
+    z.enum(["none", "embedded"]).default("none"),
+  ),
+  model: setting("MEMSTEM_MODEL", "its model: a GGUF file", z.string().min(1).optional()),
+  engineSlots: setting(
+    "MEMSTEM_ENGINE_SLOTS",
+    "requests that it answers at once, and prompts that it keeps for later ones to go on from",
+    wholeNumber(1, 256).default(4),
+  ),
+  contextTokens: setting(
+    "MEMSTEM_CONTEXT_TOKENS",
+    "tokens of a prompt with its answer, in each slot; default: the model's, at most 8192",
+    wholeNumber(16, 16_777_216).optional(),
+  ),
+  upstreamUrl: setting(
+    "MEMSTEM_UPSTREAM_URL",
+    "base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none",
+    url.optional(),
+  ),
+  upstreamApi: setting(
+    "MEMSTEM_UPSTREAM_API",
+    "what it speaks: openai, or anthropic for Anthropic's own API, which chats are then converted for",
+    z.enum(["openai", "anthropic"]).default("openai"),
+  ),
+  upstreamApiKey: setting(
+    "MEMSTEM_UPSTREAM_API_KEY",
+    "its API key; default: the client's own goes there",
+    z.string().min(1).optional(),
+  ),
+  upstreamTimeoutMs: setting(
+    "MEMSTEM_UPSTREAM_TIMEOUT_MS",
+    "how long the first byte of its answer may take",
+    wholeNumber(1, 3_600_000).default(600_000),
+  ),
+  writeBack: setting(
+    "MEMSTEM_WRITE_BACK",
+    "on or off: keep the questions and answers of /v1/chat/completions as memories where a request does not say",
+    z.enum(["on", "off"]).default("off"),
+  ),
+  warmUp: setting(
+    "MEMSTEM_WARM_UP",
+    "on or off: while memories are searched for, have the engine compute what the prompt begins with, if that is long and cold",
+    z.enum(["on", "off"]).default("off"),
+  ),
+  adaptiveDepth: setting(
+    "MEMSTEM_ADAPTIVE_DEPTH",
+    "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of its answer's first token",
+    adaptiveDepth.default(null),
+    "off",
+  ),
+  logLevel: setting(
+    "MEMSTEM_LOG_LEVEL",
+    "silent, error, warn, info or debug; logs go to standard error and hold no memory text",
+    z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
+  ),
+} as const;
+
+/** The settings, read. */
+export type Settings = {
+  readonly [K in keyof typeof SETTINGS]: z.output<(typeof SETTINGS)[K]["schema"]>;
+};

@@ -1,0 +1,174 @@
+import { SpanStatusCode } from "@opentelemetry/api";
+import { type Depth, type Digest, MAX_MEMORY_CHARACTERS, type Scope } from "../core/index.js";
+import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
+import type { ComposeAnswer } from "./compose-answer.js";
+import type { ComposeRequest } from "./compose-request.js";
+import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
+import { draftIn } from "./depth-drafts.js";
+import type { EngineLaw } from "./engine-law.js";
+import { AbandonedRequestError } from "./errors.js";
+import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
+import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
+import { inSpan } from "./spans.js";
+import type { Committed, StoredTurns } from "./stored-turns.js";
+import type { Tenant } from "./tenant.js";
+import type { UserTurns } from "./user-turns.js";
+import { whileBusy } from "./while-busy.js";
+import type { WorkingScopes } from "./working-scopes.js";
+
+/** Who takes part in composing a prompt, in its user's turn. */
+export interface ComposeHooks {
+  /**
+   * Called before memories are searched for, where much of what the prompt begins with should be cold; what it returns, when the search
+   * has ended, and is waited for.
+   */
+  readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
+  /** Asked, once memories are found, how many of them the prompt is to have. */
+  readonly chooseDepth?: ChooseDepth | undefined;
+  /** Called with the answer while it is being stored, which may yet fail: nobody is to be told of it before `compose` says so. */
+  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
+}
+
+/** What a tenant's composer works with. */
+export interface ComposerParts {
+  readonly parts: MemstemParts;
+  readonly tenant: Tenant;
+  readonly scopes: WorkingScopes;
+  readonly turns: UserTurns;
+  readonly stored: StoredTurns;
+  readonly law: EngineLaw;
+  /** Who is told of it now. */
+  readonly observer: () => MemstemObserver | null;
+}
+
+/** Composes prompts of one tenant's users, each in its user's turn: memories are looked for, a prompt is planned, committed and stored. */
+export class PromptComposer {
+  readonly #lookup: LookupParts;
+
+  constructor(private readonly on: ComposerParts) {
+    const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = on.parts;
+    this.#lookup = { source, maxMemoryCharacters };
+  }
+
+  /**
+   * Composes a prompt. Rejects with `BusyUserError` where too many of the user's requests wait already, and where the store does; a
+   * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
+   * would stand in the conversation): {@link AbandonedRequestError}.
+   */
+  async compose(
+    request: ComposeRequest,
+    signal?: AbortSignal,
+    { whileSearching, chooseDepth, beforeStored }: ComposeHooks = {},
+  ): Promise<ComposeAnswer> {
+    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    const { tenant } = this.on;
+    this.on.turns.refuseIfBusy(request.userId);
+    const compose = async () => {
+      if (signal?.aborted) throw new AbandonedRequestError();
+      if (this.#isAnswered(scope, request))
+        return this.#composeIn(scope, { request, lookup: { found: [] }, order: null, tenant });
+      const isSearched = request.memories === null && this.on.parts.source !== null;
+      const head =
+        isSearched && whileSearching !== undefined
+          ? this.on.scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, this.on.parts))
+          : null;
+      const ended = head === null ? undefined : whileSearching?.(head);
+      const lookup = await this.#lookUp(scope, request, signal);
+      await ended?.();
+      const found = { request, lookup, order: null, tenant };
+      const isLeft = chooseDepth === undefined || signal?.aborted;
+      const depth = isLeft ? undefined : await this.#depthOf(scope, found, chooseDepth, signal);
+      const committed = await this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal);
+      beforeStored?.(committed.result);
+      return committed;
+    };
+    const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
+    return inSpan("memstem.compose", attributes, async (span) => {
+      const answer = await this.on.stored.run(request.userId, compose);
+      const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
+      span.setAttributes({
+        "memstem.policy": policy,
+        "memstem.retention": retention,
+        "memstem.prompt_tokens": totalTokens,
+        "memstem.expected_cached_tokens": expectedCachedTokens,
+      });
+      return answer;
+    });
+  }
+
+  /** The memories for a request of a batch. Never rejects for a source that fails. */
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
+    return this.#lookUp(scope, request, signal);
+  }
+
+  /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
+  composeFound(
+    request: ComposeRequest,
+    lookup: MemoryLookup,
+    order: readonly Digest[],
+    signal?: AbortSignal,
+  ): Promise<ComposeAnswer> {
+    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    return this.on.stored.run(request.userId, () => {
+      return this.#composeIn(scope, { request, lookup, order, tenant: this.on.tenant }, signal);
+    });
+  }
+
+  #isAnswered(scope: Scope, request: ComposeRequest): boolean {
+    return request.requestId !== null && this.on.parts.store.findRequest(scope, request.requestId) !== null;
+  }
+
+  async #composeIn(scope: Scope, asked: FoundCompose, signal?: AbortSignal): Promise<Committed<ComposeAnswer>> {
+    const { result, settled } = await whileBusy(() => {
+      // Looked at again and again: another process may hold the database for as long as a caller waits.
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return this.on.stored.committed(
+        this.on.scopes.use(scope, (working) => composeIn(working, scope, asked, this.on.parts, this.on.law.model)),
+      );
+    });
+    if (!result.isRepeated) this.on.observer()?.composed(result.answer);
+    return { result: result.answer, settled };
+  }
+
+  /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
+  async #depthOf(
+    scope: Scope,
+    found: FoundCompose,
+    chooseDepth: ChooseDepth,
+    signal: AbortSignal | undefined,
+  ): Promise<ChosenDepth> {
+    const draft = (depth: Depth | null) =>
+      whileBusy(() =>
+        this.on.scopes.use(scope, (working) => draftIn(working, scope, found, depth, this.on.parts, this.on.law.model)),
+      );
+    try {
+      const depth = await chooseDepth({ draft });
+      if (signal?.aborted) throw new AbandonedRequestError();
+      return depth;
+    } catch (error) {
+      // Its drafts gave labels to memories, and nothing stores them now.
+      this.on.scopes.drop(scope);
+      throw error;
+    }
+  }
+
+  #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+    const { source } = this.#lookup;
+    // Nothing is waited for, so nothing has to be given up.
+    if (source === null || request.memories !== null)
+      return lookUpMemories(this.#lookup, scope, request, this.on.turns.closing);
+    const lookUp = () =>
+      this.on.turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
+      const start = this.on.parts.now();
+      const lookup = await lookUp();
+      const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
+      this.on.observer()?.searched({ outcome, ms: Math.max(0, this.on.parts.now() - start) });
+      span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
+      if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
+      return lookup;
+    });
+  }
+}
