@@ -21,6 +21,8 @@ import {
 import { median } from "./median.js";
 
 const LIMIT = 150;
+/** Most memory tokens of each prompt, as a multiple of those retrieved; what is sent on average is less. */
+const BUDGETS = [1.25, 1.5, 1.7, 2, 3, 4.5] as const;
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
 if (!existsSync(shared)) {
   console.error("needs the recorded searches, which are not here");
@@ -52,10 +54,7 @@ for (const k of [20, 100]) {
   const recorded = recordedHits(k);
   const arms: [PolicyName, number | null][] = [
     ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [PolicyName, null] => [name, null]),
-    ["carry-over", 1.25],
-    ["carry-over", 1.5],
-    ["carry-over", 2],
-    ["carry-over", 3],
+    ...BUDGETS.map((ratio): [PolicyName, number] => ["carry-over", ratio]),
   ];
   for (const [policy, ratio] of arms) {
     const totals = totalsOf(policy, k, ratio);

@@ -3,9 +3,9 @@
  * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
  * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Needs `../shared/data`.
  *
- * `SIZE=23m|135m` (23m), `K=20,100`, `QUESTIONS=40`, `SLOTS=8` of the single prompts: an engine like llama.cpp's holds as many prompts;
- * `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed| cached tokens, on average and at most;
- * right: the share of requests where it is within 16.
+ * `SIZE=23m|135m` (23m), `K=20,100`, `LAYOUT=single,conversation`, `QUESTIONS=40`; `SLOTS=8` of the single prompts: an engine like
+ * llama.cpp's holds as many prompts; `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed|
+ * cached tokens, on average and at most; right: the share of requests where it is within 16.
  * `RESTART=on`: halfway every engine is replaced by a new one. Wrong after it: how many of the next requests were predicted wrongly, up to
  * the last such one of ten.
  *
@@ -37,6 +37,7 @@ import { openService } from "../test/service/service-fixture.js";
 
 const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
+const layouts = (process.env["LAYOUT"] ?? "single,conversation").split(",");
 const questions = Number(process.env["QUESTIONS"] ?? 40);
 const slots = Number(process.env["SLOTS"] ?? 8);
 const restarts = process.env["RESTART"] === "on";
@@ -198,30 +199,35 @@ try {
   for (const k of ks) {
     const single = (name: string, policy: PolicyName, ratio: number | null) =>
       arm(name, model, slots, 8_192, (width) => composed(policy, ratio, null, countTokens, width));
-    await measure(
-      [
-        await single("retrieval order", "retrieval", null),
-        await single("prefix-exact", "prefix-exact", null),
-        await single("carry-over ≤ 1.5×", "carry-over", 1.5),
-        await single("carry-over ≤ 2×", "carry-over", 2),
-      ],
-      k,
-      false,
-    );
-    const inSystem: Prompting = async ({ memories, messages }) => ({ messages: readmeMessages(memories, messages) });
-    await measure(
-      [
-        await arm("system prompt", model, 1, 16_384, () => inSystem),
-        await arm("last user message", model, 1, 16_384, (width) =>
-          composed("retrieval", null, "ephemeral", countTokens, width),
-        ),
-        await arm("memstem, keep", model, 1, 16_384, (width) =>
-          composed("prefix-exact", null, "keep", countTokens, width),
-        ),
-      ],
-      k,
-      true,
-    );
+    if (layouts.includes("single")) {
+      await measure(
+        [
+          await single("retrieval order", "retrieval", null),
+          await single("prefix-exact", "prefix-exact", null),
+          await single("carry-over ≤ 1.5×", "carry-over", 1.5),
+          await single("carry-over ≤ 2×", "carry-over", 2),
+          await single("carry-over ≤ 3×", "carry-over", 3),
+        ],
+        k,
+        false,
+      );
+    }
+    if (layouts.includes("conversation")) {
+      const inSystem: Prompting = async ({ memories, messages }) => ({ messages: readmeMessages(memories, messages) });
+      await measure(
+        [
+          await arm("system prompt", model, 1, 16_384, () => inSystem),
+          await arm("last user message", model, 1, 16_384, (width) =>
+            composed("retrieval", null, "ephemeral", countTokens, width),
+          ),
+          await arm("memstem, keep", model, 1, 16_384, (width) =>
+            composed("prefix-exact", null, "keep", countTokens, width),
+          ),
+        ],
+        k,
+        true,
+      );
+    }
   }
   await counting.close();
 } finally {
