@@ -113,6 +113,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
   let cut = 0;
   let hasRetryAfter = true;
   const start = performance.now();
+  const cpuBefore = service.cpuMs();
   for (let n = 0; n < perSecond * seconds; n++) {
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -151,6 +152,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
   return [
     perSecond.toFixed(0),
     rate.toFixed(0),
+    ((service.cpuMs() - cpuBefore) / all).toFixed(2),
     `${((100 * refused) / all).toFixed(1)} %`,
     quantile(accepted, 0.5).toFixed(1),
     quantile(accepted, 0.99).toFixed(1),
@@ -161,9 +163,9 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
 
 const sustained = composes / seconds;
 console.log(
-  "\n| sent per s | served per s | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
+  "\n| sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
 );
-console.log("| --: | --: | --: | --: | --: | --: | --: |");
+console.log("| --: | --: | --: | --: | --: | --: | --: | --: |");
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
   const many = loadRequests(traces, { users, composes: sustained * share * 20 + 1, k, active });
   console.log(`| ${(await steadily(sustained * share, 20, many)).join(" | ")} |`);
