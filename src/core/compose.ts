@@ -7,17 +7,12 @@ import type { Injection } from "./injection.js";
 import type { ChatMessage } from "./message.js";
 import type { Ordering } from "./ordering.js";
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
-import { renderAnnotation, SECTION_OPENING } from "./rendering.js";
-import { beginningTokens, type PromptSection } from "./replay.js";
-import type { SectionTokens } from "./residency.js";
+import { renderAnnotation } from "./rendering.js";
 import type { ScopeState } from "./scope-state.js";
+import { promptSections } from "./section-tokens.js";
 import { serve } from "./serving.js";
-import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 import { heldBackWarnings, historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
-
-/** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
-const LABEL_OPENING_TOKENS = 1;
 
 /** A composed prompt, and what has to be stored so that it can be continued and repeated. */
 export interface Composition {
@@ -54,14 +49,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
   const { rest } = history;
   const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
-  const { leaf, cachedBlocks, cachedTokens } = serve(
-    index,
-    input.residency,
-    [...replay.sections, ownSection].map((section) => sectionTokens(section, register, countTokens)),
-    { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
-    state.tick(),
-    input.now,
-  );
+  const { sections, known } = promptSections(replay, ownSection, input.residency, register, countTokens);
+  const { leaf, cachedBlocks, cachedTokens } = serve(index, input.residency, sections, known, state.tick(), input.now);
   const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
@@ -115,35 +104,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     leaf,
     headTokens: replay.headTokens,
   };
-}
-
-/** A section as residency models read it. */
-export function sectionTokens(
-  { anchor, blocks, before, end, sentBy }: PromptSection,
-  register: BlockRegister,
-  countTokens: TokenCounter,
-): SectionTokens {
-  const labels = blocks.map(({ label }) => label);
-  const opening = countTokens(SECTION_OPENING);
-  const opened = before + (countTokens.template?.beforeText ?? 0);
-  return {
-    anchor,
-    labels,
-    before: before + opening,
-    behind: Math.max(0, end - before - opening - tokensOf(register, labels, labels.length)),
-    end,
-    sentBy,
-    upTo: (count, goesOn) => {
-      if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
-      const begun = beginningTokens(blocks.slice(0, count), register, countTokens);
-      return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
-    },
-  };
-}
-
-/** Tokens of the first `count` blocks of a sequence. */
-function tokensOf(register: BlockRegister, sequence: readonly Label[], count: number): number {
-  return sequence.slice(0, count).reduce((sum, label) => sum + (register.get(label)?.tokens ?? 0), 0);
 }
 
 function placeMemories(

@@ -1,10 +1,10 @@
-import { sectionTokens } from "./compose.js";
 import { Conversation, recallHistory } from "./conversation.js";
 import { type ComposeInput, instructionsAtHead } from "./draft.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import { messagesTokens } from "./prompt.js";
 import { replayTurns, splitAtAnchor } from "./replay.js";
 import type { ScopeState } from "./scope-state.js";
+import { promptSections } from "./section-tokens.js";
 import { heldTokens } from "./serving.js";
 
 /** What of a prompt is known before its memories are. */
@@ -39,8 +39,7 @@ export function promptHead(
   prompt.push(answer);
   const tokens = replay.tokens + messagesTokens(answer.messages, countTokens);
   const own = { anchor: prompt.digest, blocks: [], before: tokens, end: tokens, sentBy: null };
-  const sections = [...replay.sections, own].map((section) => sectionTokens(section, register, countTokens));
-  const known = { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens };
+  const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
   return { messages: prompt.messages, instructions: head.length, coldTokens: Math.max(0, tokens - cachedTokens) };
 }
