@@ -8,6 +8,7 @@ import { batchLines } from "./batch-input.js";
 import type { HttpEnvironment } from "./environment.js";
 import { REFUSALS } from "./openapi-access.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
+import { utf8Text } from "./utf8.js";
 
 /** What the route needs. */
 export interface BatchParts {
@@ -100,7 +101,7 @@ async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: numbe
     parts.push(chunk);
   }
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts)));
+    return JSON.parse(utf8Text(Buffer.concat(parts)));
   } catch {
     return problemResponse(notJson());
   }

@@ -3,6 +3,7 @@ import { bodyLimit } from "hono/body-limit";
 import type { HttpEnvironment } from "./environment.js";
 import { answerProblem } from "./openai-problem.js";
 import { notJson, problem, problemResponse } from "./problem.js";
+import { utf8Text } from "./utf8.js";
 
 /**
  * Refuses bodies of more than `maxBytes`. One that says its length is judged by that (the server takes no more than was said): asking for
@@ -23,9 +24,6 @@ export function limitBody(maxBytes: number, onRefused: () => void): MiddlewareHa
   };
 }
 
-/** Refuses bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
 /** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
 export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
   const type = c.req.header("content-type") ?? "";
@@ -34,7 +32,7 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
   try {
-    const text = UTF_8.decode(await c.req.arrayBuffer());
+    const text = utf8Text(await c.req.arrayBuffer());
     // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   } catch {

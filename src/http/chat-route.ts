@@ -11,6 +11,7 @@ import type { HttpEnvironment } from "./environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
 import { notJson, problem, problemOf } from "./problem.js";
+import { utf8Text } from "./utf8.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -83,13 +84,10 @@ function responseOf(
   return new Response(BODILESS.has(status) ? null : streamOf(answer, stop, onFault), { status, headers });
 }
 
-/** Refuses bytes that are no UTF-8, which would else be replaced. */
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
 /** A body's JSON; undefined where it is none. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    return JSON.parse(UTF_8.decode(await request.arrayBuffer()));
+    return JSON.parse(utf8Text(await request.arrayBuffer()));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;

@@ -1,3 +1,5 @@
+import { utf8Text } from "./utf8.js";
+
 /** One line of a stream: its text, or that it was longer than a line may be (the rest of it was skipped). */
 export type Line = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
 
@@ -44,7 +46,7 @@ function readLine(parts: readonly Uint8Array[], length: number): Line {
     at += part.length;
   }
   try {
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+    return { text: utf8Text(bytes) };
   } catch {
     return { notText: true };
   }
