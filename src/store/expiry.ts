@@ -1,11 +1,12 @@
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
 import type { NodeId, Scope, Turn, TurnId } from "../core/index.js";
+import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readScope, readTurn } from "./rows.js";
 import { conversations, heads, requests, sections, turns, users } from "./schema.js";
 import type { ExpiredTurns, ExpiryRecord, ScannedTurns, ScopesFound } from "./store.js";
 
-/** Rows that are read, or ids that one statement names, at once. */
+/** Rows that are read at once. */
 const AT_ONCE = 500;
 
 /**
@@ -137,8 +138,4 @@ export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record:
       .where(and(eq(sections.scopeId, scopeId), inArray(sections.digest, digests)))
       .run();
   });
-}
-
-function inPieces<T>(all: readonly T[], work: (piece: T[]) => void): void {
-  for (let at = 0; at < all.length; at += AT_ONCE) work(all.slice(at, at + AT_ONCE));
 }

@@ -1,15 +1,13 @@
 import type Database from "better-sqlite3";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type { Digest, NodeId, RequestId, Scope, Turn, TurnId } from "../core/index.js";
+import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
 import { readAnswer, readMessages, readScope, readServed, readTurn } from "./rows.js";
 import { requests, users } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { AnsweredRequest, PromptHistory, ServedRequest } from "./store.js";
-
-/** SQLite allows 32,766 parameters in one statement; well below it. */
-const IDS_PER_STATEMENT = 500;
 
 /** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
 const REQUESTS_LOOKED_AT = 32;
@@ -32,7 +30,6 @@ interface ServedSince {
 export class RequestRecords {
   /** With every compose, and only as far as it is looked at: past the query builder. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
-
   readonly #servedSince: Database.Statement<[ServedSince], number>;
 
   constructor(
@@ -69,13 +66,12 @@ export class RequestRecords {
   /** See `Store.findLiveRequests`. */
   live(tenant: string, ids: readonly RequestId[]) {
     const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
-    for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) {
-      const isNamed = inArray(requests.requestId, ids.slice(at, at + IDS_PER_STATEMENT));
+    inPieces(ids, (piece) => {
       const rows = this.database.orm
         .select()
         .from(requests)
         .innerJoin(users, eq(requests.scopeId, users.scopeId))
-        .where(and(isNamed, eq(requests.evicted, false), eq(users.tenant, tenant)))
+        .where(and(inArray(requests.requestId, piece), eq(requests.evicted, false), eq(users.tenant, tenant)))
         .all();
       for (const row of rows) {
         found.push({
@@ -85,7 +81,7 @@ export class RequestRecords {
           turn: row.requests.turn as TurnId,
         });
       }
-    }
+    });
     return found;
   }
 
