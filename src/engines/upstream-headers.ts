@@ -36,3 +36,9 @@ const NAMING_A_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "idempote
 export function forAnotherRequest(headers: readonly HeaderPair[]): HeaderPair[] {
   return headers.filter(([name]) => !NAMING_A_REQUEST.has(name.toLowerCase()));
 }
+
+/** A client's headers, and of those that memstem has for the engine the ones that the client did not set itself. */
+export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<string, string>>): HeaderPair[] {
+  const named = new Set(own.map(([name]) => name.toLowerCase()));
+  return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];
+}

@@ -12,7 +12,7 @@ import {
 import type { EngineAdapter } from "../engines/engine-adapter.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../engines/first-token.js";
 import type { Upstream } from "../engines/upstream.js";
-import { forAnotherRequest, type HeaderPair } from "../engines/upstream-headers.js";
+import { forAnotherRequest, type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "./chosen-depth.js";
 import { linkedSignal } from "./linked-signal.js";
 import { LogprobSupport } from "./logprob-support.js";
@@ -181,10 +181,8 @@ export class AdaptiveDepth {
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
-    const named = forAnotherRequest(headers);
-    const given = new Set(named.map(([name]) => name.toLowerCase()));
-    const added = Object.entries(draft.headers).filter(([name]) => !given.has(name.toLowerCase()));
-    const call = { method: "POST", path: "chat/completions", query, headers: [...named, ...added], body } as const;
+    const sent = withAdded(forAnotherRequest(headers), draft.headers);
+    const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
     return inCallSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);

@@ -3,7 +3,7 @@ import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
-import type { HeaderPair } from "../engines/upstream-headers.js";
+import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
 import { CallAhead } from "./call-ahead.js";
 import { observationOf } from "./companion-options.js";
@@ -181,9 +181,7 @@ export class Chat {
       ...own,
       ...(composed === null ? {} : { messages: composed.messages }),
     };
-    const named = new Set(request.headers.map(([name]) => name.toLowerCase()));
-    const added = Object.entries(composed?.engine.headers ?? {}).filter(([name]) => !named.has(name.toLowerCase()));
-    const headers: readonly HeaderPair[] = [...request.headers, ...added];
+    const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const send = (sent: object) =>
       inCallSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
         const upstream = {

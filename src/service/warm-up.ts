@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../engines/upstream.js";
-import { forAnotherRequest, type HeaderPair } from "../engines/upstream-headers.js";
+import { forAnotherRequest, type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import type { ColdHead } from "./composing.js";
 
 /** Longest wait, in milliseconds, for what was given up. The engine inside stops between two batches of tokens, others at once. */
@@ -35,7 +35,7 @@ export class WarmUp {
       const { stream: _stream, stream_options: _options, n: _n, max_tokens: _most, ...same } = own;
       const most = "max_completion_tokens" in own ? "max_completion_tokens" : "max_tokens";
       const body = JSON.stringify({ ...head.fields, ...same, messages: head.messages, [most]: 1 });
-      const sent = [...forAnotherRequest(headers), ...Object.entries(head.headers)];
+      const sent = withAdded(forAnotherRequest(headers), head.headers);
       sending = this.#send({ method: "POST", path: "chat/completions", query, headers: sent, body }, giveUp.signal);
     }
     return async () => {
