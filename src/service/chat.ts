@@ -12,6 +12,7 @@ import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { NotFoundError } from "./errors.js";
+import { hold } from "./held-body.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
 import { inCallSpan } from "./spans.js";
@@ -294,34 +295,6 @@ interface Exchange {
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
   readonly observed: ObservedAnswer;
-}
-
-/** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
-async function hold(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
-  const iterator = body[Symbol.asyncIterator]();
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
-    held.push(read.value);
-    length += read.value.length;
-    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
-  }
-  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
-}
-
-async function* rejoined(
-  held: readonly Uint8Array[],
-  rest: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* held;
-    for (let read = await rest.next(); !read.done; read = await rest.next()) yield read.value;
-  } finally {
-    await rest.return?.();
-  }
 }
 
 function jsonIn(text: string | null): unknown {

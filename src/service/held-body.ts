@@ -1,0 +1,27 @@
+/** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
+export async function hold(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
+  const iterator = body[Symbol.asyncIterator]();
+  const held: Uint8Array[] = [];
+  let length = 0;
+  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
+    held.push(read.value);
+    length += read.value.length;
+    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
+  }
+  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
+}
+
+async function* rejoined(
+  held: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* held;
+    for (let read = await rest.next(); !read.done; read = await rest.next()) yield read.value;
+  } finally {
+    await rest.return?.();
+  }
+}
