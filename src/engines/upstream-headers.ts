@@ -1,6 +1,11 @@
 /** A header; names in lower case, a name may occur more than once. */
 export type HeaderPair = readonly [name: string, value: string];
 
+/** Node's flat list of headers as pairs. */
+export function headerPairs(raw: readonly string[]): HeaderPair[] {
+  return Array.from({ length: raw.length / 2 }, (_, at) => [(raw[2 * at] ?? "").toLowerCase(), raw[2 * at + 1] ?? ""]);
+}
+
 /** Headers of one connection (RFC 9110, 7.6.1, and those that say how long the body is): each side has its own. */
 const OF_THE_CONNECTION = new Set([
   "connection",

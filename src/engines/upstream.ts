@@ -1,7 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
-import { type HeaderPair, passedOn } from "./upstream-headers.js";
+import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or only the beginning of one. */
 export type UpstreamFailure =
@@ -113,7 +113,7 @@ export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstr
       clearTimeout(timer);
       return {
         status: response.statusCode ?? 502,
-        headers: passedOn(pairsOf(response.rawHeaders)),
+        headers: passedOn(headerPairs(response.rawHeaders)),
         body: bodyOf(first, bytes, {
           errorFor: (error) => new UpstreamError(name, failure ?? { kind: "broken", cause: causeOf(error) }),
           end: () => signal.removeEventListener("abort", abandon),
@@ -171,10 +171,6 @@ async function* bodyOf(
     end();
     await rest.return?.();
   }
-}
-
-function pairsOf(raw: readonly string[]): HeaderPair[] {
-  return Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? "", raw[2 * at + 1] ?? ""]);
 }
 
 /** A system error's code, which holds nothing of what was sent. */

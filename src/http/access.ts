@@ -1,5 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import { type ApiKeys, admit, looksLikeApiKey } from "../service/api-key.js";
+import type { HeaderPair } from "../service/chat.js";
 import { StoreUnavailableError } from "../service/errors.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import { DEFAULT_TENANT } from "../service/tenant.js";
@@ -12,7 +13,7 @@ import { showsWebhookToken, WEBHOOK_PATH } from "./webhook-route.js";
 
 /** What is open to everybody: whether the service works, and how it is spoken to. */
 const OPEN_PATHS = new Set(["/healthz", "/openapi.json"]);
-const CREDENTIAL_HEADERS = ["authorization", "x-api-key"] as const;
+const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(["authorization", "x-api-key"]);
 
 /** What deciding who may come in needs. */
 export interface AccessParts {
@@ -101,13 +102,12 @@ export function access({
 }
 
 /** A request's headers as the engine may see them: without what opens memstem. */
-export function withoutCredentials(headers: Headers, keyId: string | null): Headers {
-  const kept = new Headers(headers);
-  for (const name of CREDENTIAL_HEADERS) {
+export function withoutCredentials(headers: readonly HeaderPair[], keyId: string | null): HeaderPair[] {
+  return headers.filter(([name, value]) => {
+    if (!CREDENTIAL_HEADERS.has(name.toLowerCase())) return true;
     // Without keys the client's credentials are the engine's; a key of memstem's is nobody else's even then.
-    if (keyId !== null || looksLikeApiKey(kept.get(name) ?? "")) kept.delete(name);
-  }
-  return kept;
+    return keyId === null && !looksLikeApiKey(value);
+  });
 }
 
 function givenKey(apiKey: string | undefined, authorization: string | undefined): string | null {

@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
-import { linkedSignal } from "../service/linked-signal.js";
+import { type LinkedSignal, linkedSignal } from "../service/linked-signal.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
 import { batchLines } from "./batch-input.js";
@@ -67,8 +67,8 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const message = `must be application/json or ${NDJSON}`;
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  const stop = new AbortController();
-  const signal = linkedSignal(stop.signal, c.req.raw.signal).signal;
+  const client = linkedSignal(c.req.raw.signal);
+  const { signal } = client;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
@@ -83,7 +83,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const events = composeBatch(c.get("memstem"), inputs, { window: isLines ? window : MAX_BATCH, workers, signal });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
   const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
-  return new Response(streamOf(texts, stop, signal, parts.onFault), {
+  return new Response(streamOf(texts, client, parts.onFault), {
     headers: { "content-type": asLines ? NDJSON : "application/json" },
   });
 }
@@ -135,8 +135,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<strin
 /** Sends texts as they come; stops what makes them when nobody reads any more. */
 function streamOf(
   texts: AsyncGenerator<string, void, undefined>,
-  stop: AbortController,
-  gone: AbortSignal,
+  client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -147,12 +146,12 @@ function streamOf(
         if (done) controller.close();
         else controller.enqueue(encoder.encode(value));
       } catch (error) {
-        if (!gone.aborted && !isConnectionLost(error)) onFault(error);
+        if (!client.signal.aborted && !isConnectionLost(error)) onFault(error);
         controller.error(error);
       }
     },
     async cancel() {
-      stop.abort();
+      client.abort();
       await texts.return();
     },
   });

@@ -68,7 +68,7 @@ const namedIn = {
 const userOnly = z.object({ user: field.userId });
 
 /** A chat completion's body and headers. Throws {@link InvalidRequestError} for what is wrong with what it says to memstem. */
-export function readChat(given: unknown, headers: Headers, query: string): ChatRequest {
+export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
   const { memstem, ...body } = readOptions(chatFields, given);
   const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
   const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
@@ -87,8 +87,6 @@ export function readChat(given: unknown, headers: Headers, query: string): ChatR
       ? readCompose({ ...settings, user_id: userId, conversation_id, messages: messages.data })
       : null,
     body,
-    query,
-    headers: [...headers],
     writeBack: write_back ?? null,
     adaptiveDepth: depthWish(adaptive_depth),
   };
@@ -100,7 +98,7 @@ interface NamedValue<T> {
 }
 
 function headerIn<T>(
-  headers: Headers,
+  headers: Pick<Headers, "get">,
   { name, schema }: { readonly name: string; readonly schema: z.ZodType<Record<string, T>> },
 ): NamedValue<T> | null {
   const given = headers.get(name);

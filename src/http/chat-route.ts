@@ -1,9 +1,16 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { Chat, type ChatAnswer, type ChatEngine, type EngineAnswer } from "../service/chat.js";
+import {
+  Chat,
+  type ChatAnswer,
+  type ChatEngine,
+  type EngineAnswer,
+  type HeaderPair,
+  headerPairs,
+} from "../service/chat.js";
 import type { NotComposedReason } from "../service/composing-in-time.js";
 import { UpstreamError } from "../service/errors.js";
-import { linkedSignal } from "../service/linked-signal.js";
+import { type LinkedSignal, linkedSignal } from "../service/linked-signal.js";
 import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
 import { depthHeader } from "./depth-contract.js";
@@ -39,19 +46,24 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, onFault)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
-    const stop = new AbortController();
-    const { signal } = linkedSignal(stop.signal, c.req.raw.signal);
-    const answer = await chat.models(queryOf(c), [...headersToEngine(c)], signal);
-    return responseOf(answer, headersOf(answer), stop, onFault);
+    const client = linkedSignal(c.req.raw.signal);
+    const answer = await chat.models(queryOf(c), headersToEngine(c), client.signal);
+    return responseOf(answer, headersOf(answer), client, onFault);
   });
 }
 
 async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const request = { ...wire.readChat(given, headersToEngine(c), queryOf(c)), isShed: c.get("isShed") ?? false };
-  const stop = new AbortController();
-  const answer = await chat.complete(c.get("memstem"), request, linkedSignal(stop.signal, c.req.raw.signal).signal);
+  const read = wire.readChat(given, c.req.raw.headers);
+  const request = {
+    ...read,
+    headers: headersToEngine(c),
+    query: queryOf(c),
+    isShed: c.get("isShed") ?? false,
+  };
+  const client = linkedSignal(c.req.raw.signal);
+  const answer = await chat.complete(c.get("memstem"), request, client.signal);
   const { composed, notComposed } = answer;
   if (notComposed !== null) c.set("composed", { warnings: [NOT_COMPOSED], notComposed });
   if (composed !== null) {
@@ -62,13 +74,14 @@ async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error
       warnings: composed.warnings.map(({ code }) => code),
     });
   }
-  const headers = headersOf(answer);
-  for (const [name, value] of ownHeaders(answer)) headers.set(name, value);
-  return responseOf(answer, headers, stop, onFault);
+  return responseOf(answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
-function headersToEngine(c: Context<HttpEnvironment>): Headers {
-  return withoutCredentials(c.req.raw.headers, c.get("keyId"));
+/** The client's headers as the engine may see them. */
+function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
+  // Node's own list is at hand; a `Headers` would be built first.
+  const raw = c.env?.incoming?.rawHeaders;
+  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), c.get("keyId"));
 }
 
 /** Statuses that a `Response` must have no body for. */
@@ -76,12 +89,12 @@ const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
   answer: EngineAnswer,
-  headers: Headers,
-  stop: AbortController,
+  headers: SentHeaders,
+  client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): Response {
   const { status } = answer;
-  return new Response(BODILESS.has(status) ? null : streamOf(answer, stop, onFault), { status, headers });
+  return new Response(BODILESS.has(status) ? null : streamOf(answer, client, onFault), { status, headers });
 }
 
 /** A body's JSON; undefined where it is none. */
@@ -94,15 +107,21 @@ async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-function headersOf({ headers, status }: EngineAnswer): Headers {
-  const sent = new Headers();
-  for (const [name, value] of headers) sent.append(name, value);
-  if (status >= 400) sent.set("x-memstem-error-origin", "upstream");
-  return sent;
+type SentHeaders = Record<string, string> | [string, string][];
+
+/** An engine's headers and our own, which have names of their own. */
+function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[] = []): SentHeaders {
+  const origin: HeaderPair[] = status >= 400 ? [["x-memstem-error-origin", "upstream"]] : [];
+  const sent = [...headers, ...own, ...origin];
+  const record = Object.fromEntries(sent);
+  // A record goes to Node's server as it is. It holds a name once only.
+  return Object.keys(record).length === sent.length
+    ? record
+    : sent.map(([name, value]): [string, string] => [name, value]);
 }
 
 /** What memstem says beside the engine's answer. */
-function ownHeaders({ composed, notComposed, usage }: ChatAnswer): [string, string][] {
+function ownHeaders({ composed, notComposed, usage }: ChatAnswer): HeaderPair[] {
   if (composed === null) {
     return [
       ["x-memstem-warnings", NOT_COMPOSED],
@@ -115,11 +134,11 @@ function ownHeaders({ composed, notComposed, usage }: ChatAnswer): [string, stri
     ["x-memstem-expected-cached-tokens", String(composed.plan.expectedCachedTokens)],
     ...(usage === null || usage.cachedTokens === null
       ? []
-      : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies [string, string]]),
+      : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
     ...(composed.plan.depth === undefined
       ? []
-      : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies [string, string]]),
-    ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies [string, string]]),
+      : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies HeaderPair]),
+    ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
   ];
 }
 
@@ -129,7 +148,7 @@ function ownHeaders({ composed, notComposed, usage }: ChatAnswer): [string, stri
  */
 function streamOf(
   { body, headers }: EngineAnswer,
-  stop: AbortController,
+  client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const areEvents = headers.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
@@ -148,7 +167,7 @@ function streamOf(
       }
     },
     async cancel() {
-      stop.abort();
+      client.abort();
       await bytes.return?.();
     },
   });
@@ -164,7 +183,9 @@ function noEngine(c: Context): Response {
 }
 
 function queryOf(c: Context): string {
-  return new URL(c.req.url).search;
+  const { url } = c.req;
+  const at = url.indexOf("?");
+  return at < 0 ? "" : url.slice(at);
 }
 
 function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {

@@ -14,8 +14,13 @@ export interface ComposedEntry {
 /** What requests carry on their way through the app. */
 export interface HttpEnvironment {
   Bindings: {
-    /** Node's answer, where the app is served by Node. */
-    readonly outgoing?: { readonly closed: boolean; once(event: "close", listener: () => void): unknown };
+    /** Node's request and its answer, where the app is served by Node. */
+    readonly incoming?: { readonly rawHeaders: readonly string[] };
+    readonly outgoing?: {
+      readonly closed: boolean;
+      once(event: "close", listener: () => void): unknown;
+      setHeader(name: string, value: string): unknown;
+    };
   };
   Variables: {
     /** The caller's tenant; routes have no other way to anybody's state. */

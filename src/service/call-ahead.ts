@@ -1,4 +1,4 @@
-import { linkedSignal } from "./linked-signal.js";
+import { type LinkedSignal, linkedSignal } from "./linked-signal.js";
 
 /**
  * A call to an engine that goes out while its prompt is still being stored: the store's time passes with the engine's. Its answer is
@@ -6,15 +6,18 @@ import { linkedSignal } from "./linked-signal.js";
  */
 export class CallAhead<T> {
   #answer: Promise<T> | null = null;
-  readonly #stop = new AbortController();
+  #call: LinkedSignal | null = null;
+  #isGivenUp = false;
 
   /** @param client aborts when the client is gone: that ends the call, too */
   constructor(private readonly client: AbortSignal) {}
 
-  /** Begins the call, once; not after {@link giveUp}. */
+  /** Begins the call, not after {@link giveUp}. One that was begun before is ended: its prompt was planned again. */
   begin(send: (signal: AbortSignal) => Promise<T>): void {
-    if (this.#answer !== null || this.client.aborted || this.#stop.signal.aborted) return;
-    this.#answer = send(linkedSignal(this.client, this.#stop.signal).signal);
+    if (this.client.aborted || this.#isGivenUp) return;
+    this.#end();
+    this.#call = linkedSignal(this.client);
+    this.#answer = send(this.#call.signal);
     // Whoever asks for the answer is told; after `giveUp` nobody does.
     this.#answer.catch(() => {});
   }
@@ -26,6 +29,12 @@ export class CallAhead<T> {
 
   /** Ends the call where it was begun, and lets none begin. */
   giveUp(): void {
-    this.#stop.abort();
+    this.#isGivenUp = true;
+    this.#end();
+  }
+
+  #end(): void {
+    this.#call?.abort();
+    this.#call?.release();
   }
 }

@@ -20,6 +20,7 @@ import { WarmUp } from "./warm-up.js";
 import { exchangeMemory } from "./write-back.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../engines/upstream.js";
+export { type HeaderPair, headerPairs } from "../engines/upstream-headers.js";
 
 /** The engine behind the proxy, and what is done with its answers. */
 export interface ChatEngine {

@@ -44,9 +44,8 @@ export async function composeInTime(
   signal: AbortSignal,
   { timeoutMs, onFault, onLate }: ComposingInTime,
 ): Promise<ChatPrompt> {
-  const giveUp = new AbortController();
-  const either = linkedSignal(signal, giveUp.signal);
-  const composing = compose(either.signal).finally(either.release);
+  const waiting = linkedSignal(signal);
+  const composing = compose(waiting.signal).finally(waiting.release);
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), timeoutMs);
@@ -62,7 +61,7 @@ export async function composeInTime(
   } finally {
     clearTimeout(timer);
   }
-  giveUp.abort();
+  waiting.abort();
   // What is in the middle of being stored is stored.
   composing.then(onLate, (error: unknown) => {
     if (isFault(error)) onFault(error);

@@ -39,24 +39,26 @@ export interface FoundCompose {
 }
 
 /** An answer, and whether it was stored before and only repeated now. */
-export interface ComposeOutcome {
+export interface PlannedCompose {
   readonly answer: ComposeAnswer;
   readonly isRepeated: boolean;
+  /** Commits what was planned, where it is not repeated; to be called once. */
+  commit(): void;
 }
 
 /**
- * Composes one request in its scope and commits it, or repeats the answer that its id has already. Synchronous: nothing of the scope
- * changes between plan and commit.
+ * Composes one request in its scope, or repeats the answer that its id has already. Nothing else may change the scope before it is
+ * committed.
  *
  * @param engine what prompts cost the engine now
  */
-export function composeIn(
+export function planIn(
   working: WorkingScope,
   scope: Scope,
   found: FoundCompose,
   parts: MemstemParts,
   engine: EngineModel,
-): ComposeOutcome {
+): PlannedCompose {
   const { request, tenant, depth = null } = found;
   const { store, defaults } = parts;
   const { state } = working;
@@ -72,7 +74,7 @@ export function composeIn(
       const again = answerAgain({ requestId: request.requestId, scope }, answered, state.register.textOf, form);
       const isSame = isDigestOf(request, answered.body);
       const answer = isSame ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
-      return { answer, isRepeated: true };
+      return { answer, isRepeated: true, commit: () => {} };
     }
   }
   const at = parts.now();
@@ -95,13 +97,16 @@ export function composeIn(
     ],
     grounds: { settledAt, headTokens: composition.headTokens },
   };
-  working.version = store.commitCompose(scope, working.version, {
-    ...recordOf(composition),
-    changes: state.drain(),
-    request: { id: requestId, leaf: composition.leaf, body: requestDigest(request), answer },
-    at,
-  });
-  return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false };
+  const changes = state.drain();
+  const commit = () => {
+    working.version = store.commitCompose(scope, working.version, {
+      ...recordOf(composition),
+      changes,
+      request: { id: requestId, leaf: composition.leaf, body: requestDigest(request), answer },
+      at,
+    });
+  };
+  return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false, commit };
 }
 
 /** A request as the core takes it, and what its lookup gives reason to say. */

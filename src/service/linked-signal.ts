@@ -1,6 +1,8 @@
-/** A signal that aborts with any of several. */
+/** A signal that aborts with any of several, and by itself. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
+  /** Aborts this one alone. */
+  abort(): void;
   /** Lets go of the others; to be called once nobody needs the signal. */
   release(): void;
 }
@@ -19,5 +21,5 @@ export function linkedSignal(...signals: readonly AbortSignal[]): LinkedSignal {
   const release = () => {
     for (const signal of signals) signal.removeEventListener("abort", follow);
   };
-  return { signal: own.signal, release };
+  return { signal: own.signal, abort: () => own.abort(), release };
 }

@@ -3,10 +3,10 @@ import { type Depth, type Digest, MAX_MEMORY_CHARACTERS, type Scope } from "../c
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { type ColdHead, coldHeadIn, composeIn, type FoundCompose } from "./composing.js";
+import { type ColdHead, coldHeadIn, type FoundCompose, type PlannedCompose, planIn } from "./composing.js";
 import { draftIn } from "./depth-drafts.js";
 import type { EngineLaw } from "./engine-law.js";
-import { AbandonedRequestError } from "./errors.js";
+import { AbandonedRequestError, StoreUnavailableError } from "./errors.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { inSpan } from "./spans.js";
@@ -14,7 +14,7 @@ import type { Committed, StoredTurns } from "./stored-turns.js";
 import type { Tenant } from "./tenant.js";
 import type { UserTurns } from "./user-turns.js";
 import { whileBusy } from "./while-busy.js";
-import type { WorkingScopes } from "./working-scopes.js";
+import type { WorkingScope, WorkingScopes } from "./working-scopes.js";
 
 /** Who takes part in composing a prompt, in its user's turn. */
 export interface ComposeHooks {
@@ -25,9 +25,14 @@ export interface ComposeHooks {
   readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
   /** Asked, once memories are found, how many of them the prompt is to have. */
   readonly chooseDepth?: ChooseDepth | undefined;
-  /** Called with the answer while it is being stored, which may yet fail: nobody is to be told of it before `compose` says so. */
-  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
+  /**
+   * Called with the answer before it is stored, which may yet fail: nobody is to be told of it before `compose` says so. Once more, with
+   * another answer, where the prompt had to be planned again; not at all where the last one could not be stored.
+   */
+  readonly beforeStored?: BeforeStored | undefined;
 }
+
+type BeforeStored = (answer: ComposeAnswer) => void;
 
 /** What a tenant's composer works with. */
 export interface ComposerParts {
@@ -44,6 +49,8 @@ export interface ComposerParts {
 /** Composes prompts of one tenant's users, each in its user's turn: memories are looked for, a prompt is planned, committed and stored. */
 export class PromptComposer {
   readonly #lookup: LookupParts;
+  /** Whether the last prompt could be stored: where it could not, the next is told of when it is. */
+  #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = on.parts;
@@ -78,13 +85,15 @@ export class PromptComposer {
       const found = { request, lookup, order: null, tenant };
       const isLeft = chooseDepth === undefined || signal?.aborted;
       const depth = isLeft ? undefined : await this.#depthOf(scope, found, chooseDepth, signal);
-      const committed = await this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal);
-      beforeStored?.(committed.result);
-      return committed;
+      return this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal, beforeStored);
     };
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.on.stored.run(request.userId, compose);
+      const answer = await this.on.stored.run(request.userId, compose).catch((error: unknown) => {
+        if (error instanceof StoreUnavailableError) this.#storesWell = false;
+        throw error;
+      });
+      this.#storesWell = true;
       const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
       span.setAttributes({
         "memstem.policy": policy,
@@ -120,13 +129,32 @@ export class PromptComposer {
     return request.requestId !== null && this.on.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  async #composeIn(scope: Scope, asked: FoundCompose, signal?: AbortSignal): Promise<Committed<ComposeAnswer>> {
+  async #composeIn(
+    scope: Scope,
+    asked: FoundCompose,
+    signal?: AbortSignal,
+    beforeStored?: BeforeStored,
+  ): Promise<Committed<ComposeAnswer>> {
+    const { scopes, stored, parts, law } = this.on;
+    const plan = (working: WorkingScope) => planIn(working, scope, asked, parts, law.model);
+    const commit = (planned: PlannedCompose) => {
+      planned.commit();
+      return stored.committed(planned);
+    };
     const { result, settled } = await whileBusy(() => {
       // Looked at again and again: another process may hold the database for as long as a caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
-      return this.on.stored.committed(
-        this.on.scopes.use(scope, (working) => composeIn(working, scope, asked, this.on.parts, this.on.law.model)),
-      );
+      if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
+      // What cannot be stored now is not to be told of.
+      parts.store.begin();
+      return scopes.useInSteps(scope, async (working) => {
+        const planned = plan(working);
+        if (planned.isRepeated) return commit(planned);
+        beforeStored(planned.answer);
+        // What that wrote to a socket leaves now, and the store's work follows.
+        await new Promise<void>((written) => process.nextTick(written));
+        return commit(planned);
+      });
     });
     if (!result.isRepeated) this.on.observer()?.composed(result.answer);
     return { result: result.answer, settled };

@@ -57,8 +57,22 @@ export class WorkingScopes {
         this.#settle(entry);
         return result;
       } catch (error) {
-        this.drop(scope);
-        if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
+        this.#dropAfter(error, scope, attempt);
+      }
+    }
+  }
+
+  /** The same for work in steps, in its user's turn: nobody else works on the scope meanwhile. */
+  async useInSteps<T>(scope: Scope, work: (working: WorkingScope) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const entry = this.#get(scope);
+      try {
+        const result = await work(entry);
+        // Others may have taken its place in memory, or all were dropped.
+        if (this.#entries.get(keyOf(scope)) === entry) this.#settle(entry);
+        return result;
+      } catch (error) {
+        this.#dropAfter(error, scope, attempt);
       }
     }
   }
@@ -76,6 +90,11 @@ export class WorkingScopes {
     for (const [key, { scope }] of this.#entries) {
       if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);
     }
+  }
+
+  #dropAfter(error: unknown, scope: Scope, attempt: number): void {
+    this.drop(scope);
+    if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
   }
 
   #get(scope: Scope): Entry {

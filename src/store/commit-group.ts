@@ -56,6 +56,11 @@ export class CommitGroup {
     return result;
   }
 
+  /** Begins a transaction, where none is under way. Throws where the database cannot be written now. */
+  begin(): void {
+    if (this.#open === null) this.#start();
+  }
+
   /** Ends the transaction now. Throws where it cannot be stored: then nothing of the group is, and `settled` rejects. */
   flush(): void {
     const group = this.#open;

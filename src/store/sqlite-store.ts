@@ -76,6 +76,10 @@ export class SqliteStore implements Store {
     return this.#group.settled;
   }
 
+  begin(): void {
+    this.#group.begin();
+  }
+
   loadScope(scope: Scope): LoadedScope {
     return this.database.sqlite.transaction(() => readStoredScope(this.#statements, scope))();
   }

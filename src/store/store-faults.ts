@@ -23,12 +23,16 @@ export function faultOf(error: unknown): StoreFault | null {
 
 /** The same store, or the same keys, whose calls throw {@link StoreUnavailableError} for what SQLite says of disks and locks. */
 export function namingFaults<T extends object>(store: T): T {
+  /** Its methods, each as it was first asked for: they do not change. */
+  const methods = new Map<string | symbol, unknown>();
   return new Proxy(store, {
     get(target, name) {
+      const known = methods.get(name);
+      if (known !== undefined) return known;
       const member: unknown = Reflect.get(target, name);
       if (member instanceof Promise) return member.catch(throwNamed);
       if (typeof member !== "function") return member;
-      return (...args: readonly unknown[]): unknown => {
+      const method = (...args: readonly unknown[]): unknown => {
         try {
           const result: unknown = Reflect.apply(member, target, args);
           return result instanceof Promise ? result.catch(throwNamed) : result;
@@ -36,6 +40,8 @@ export function namingFaults<T extends object>(store: T): T {
           throwNamed(error);
         }
       };
+      methods.set(name, method);
+      return method;
     },
   });
 }

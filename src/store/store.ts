@@ -214,6 +214,9 @@ export interface Store {
    * composes and reports since the last time that it resolved may be gone, and scopes have to be loaded again.
    */
   readonly settled: Promise<void>;
+
+  /** Throws where nothing can be committed now: another process is writing, or the file cannot be written at all. Stores nothing. */
+  begin(): void;
   loadScope(scope: Scope): LoadedScope;
   /** A conversation's turns, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Turn[];

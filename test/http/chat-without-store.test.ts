@@ -174,7 +174,9 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, mak
     expect(answer.headers.get("x-memstem-not-composed")).toBe(reason);
     expect(answer.headers.get("x-memstem-request-id")).toBeNull();
     expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
-    expect(JSON.parse(engine.requests[1]?.raw ?? "")).toEqual({
+    // A prompt that turns out not to be stored was on its way, and is given up.
+    const kept = () => engine.requests.filter(({ raw }) => !raw.includes("Ada reads. Ada reads."));
+    expect(JSON.parse(kept()[1]?.raw ?? "")).toEqual({
       model: "stub-1",
       messages: second,
       temperature: 0.5,
@@ -191,7 +193,7 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, mak
     expect(composed.headers.get("x-memstem-warnings")).toBeNull();
     const fourth = [...third, { role: "assistant", content: "Indeed." } as const, question("And at last?")];
     await app.chat(fourth, { ...talk, memories });
-    const [one, , three, four] = engine.requests.map(({ body }) => body.messages);
+    const [one, , three, four] = kept().map(({ body }) => body.messages);
     expect(three?.slice(0, 1)).toEqual(one);
     expect(three?.slice(1, 4)).toEqual(second.slice(1).concat({ role: "assistant", content: "Indeed." }));
     expect(four?.slice(0, three?.length)).toEqual(three);

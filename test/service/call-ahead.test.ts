@@ -10,6 +10,8 @@ import { Chat, type ChatRequest } from "../../src/service/chat.js";
 import { readComposeOptions } from "../../src/service/compose-request.js";
 import type { Memstem } from "../../src/service/memstem.js";
 import { type OpenDatabase, openDatabase } from "../../src/store/open-database.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { namingFaults } from "../../src/store/store-faults.js";
 import { openAiEngine } from "../http/openai-engine.js";
 import { ana, memories, openService } from "./service-fixture.js";
 
@@ -25,7 +27,7 @@ describe("a prompt that is being stored", () => {
     directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
     const file = join(directory, "memstem.db");
     database = openDatabase(file);
-    service = openService({ database });
+    service = openService({ database, store: namingFaults(new SqliteStore(database)) });
     elsewhere = new Database(file, { readonly: true });
   });
   afterEach(async () => {
@@ -108,6 +110,43 @@ describe("a prompt that is being stored", () => {
     expect(faults).toHaveLength(1);
   });
 
+  it("and had to be planned again, as another process was faster, is sent again and the first call is given up", async () => {
+    const calls: AbortSignal[] = [];
+    const chat = chatting((signal) => {
+      // What another process's commit leaves behind.
+      if (calls.push(signal) === 2) database.sqlite.exec("update users set version = version + 1");
+    });
+    await textOf((await chat.complete(service, asking("Which tea?"), new AbortController().signal)).body);
+    const { body, composed } = await chat.complete(service, asking("Which cup?"), new AbortController().signal);
+    expect(await textOf(body)).toContain("Indeed.");
+    expect(calls.map((signal) => signal.aborted)).toEqual([false, true, false]);
+    expect(engine.requests.at(-1)?.body.messages).toEqual(composed?.messages);
+    expect(stored()).toBe(2);
+    expect(service.describeIndex(ana, null, 10).counts.requests).toBe(2);
+    expect(faults).toEqual([]);
+  });
+
+  it("is not sent before it is stored where the last one could not be", async () => {
+    const seen: unknown[] = [];
+    const chat = chatting(() => seen.push(stored()));
+    const room = database.sqlite.pragma("page_count", { simple: true });
+    const named = asking("Which tea?");
+    const long = { ...named, compose: readComposeOptions({ ...LONG, messages: named.body["messages"] }) };
+    database.sqlite.pragma(`max_page_count = ${room}`);
+    for (const notComposed of ["store_full", "store_full"])
+      expect(await chat.complete(service, long, new AbortController().signal)).toMatchObject({ notComposed });
+    // Once ahead, and each time as it came.
+    expect(seen).toEqual([0, 0, 0]);
+    database.sqlite.pragma("max_page_count = 1073741823");
+    for (let times = 0; times < 2; times++) {
+      const { body, composed } = await chat.complete(service, long, new AbortController().signal);
+      expect(composed).not.toBeNull();
+      await textOf(body);
+    }
+    // The first that could be was waited for, the next was ahead again.
+    expect(seen.slice(3)).toEqual([1, 1]);
+  });
+
   it("and whose engine is not there is stored, and expected of nobody", async () => {
     const chat = chatting(() => {});
     await engine.close();
@@ -120,8 +159,16 @@ describe("a prompt that is being stored", () => {
   });
 });
 
+/** More than what room there is left in pages. */
+const LONG = {
+  userId: ana,
+  memories: memories(
+    Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`m-${n}`, `${n}: ${"Ana reads. ".repeat(200)}`])),
+  ),
+};
+
 describe("a call ahead", () => {
-  it("is not begun for a client that has gone, nor once it was given up, nor twice", async () => {
+  it("is not begun for a client that has gone, nor once it was given up", () => {
     const gone = new CallAhead<number>(AbortSignal.abort());
     gone.begin(() => expect.fail("begun"));
     expect(gone.answer).toBeNull();
@@ -129,10 +176,17 @@ describe("a call ahead", () => {
     late.giveUp();
     late.begin(() => expect.fail("begun"));
     expect(late.answer).toBeNull();
-    const here = new CallAhead<number>(new AbortController().signal);
-    here.begin(async () => 1);
-    here.begin(() => expect.fail("begun twice"));
-    expect(await here.answer).toBe(1);
+  });
+
+  it("takes the place of the one before: its prompt was planned again", async () => {
+    const call = new CallAhead<AbortSignal>(new AbortController().signal);
+    call.begin(async (signal) => signal);
+    const first = await call.answer;
+    call.begin(async (signal) => signal);
+    const second = await call.answer;
+    expect([first?.aborted, second?.aborted]).toEqual([true, false]);
+    call.giveUp();
+    expect(second?.aborted).toBe(true);
   });
 
   it("ends with its client", async () => {

@@ -19,12 +19,15 @@ import { type ComposeOptions, readComposeOptions } from "../../src/service/compo
 import { Memstem } from "../../src/service/memstem.js";
 import { type OpenDatabase, openDatabase } from "../../src/store/open-database.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { Store } from "../../src/store/store.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {
   readonly file?: string;
   /** In place of `file`, one that the test has its hands on. */
   readonly database?: OpenDatabase;
+  /** In place of a plain one on `database`. */
+  readonly store?: Store;
   readonly source?: MemorySource | null;
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
@@ -48,13 +51,14 @@ export const NOON = 1_700_000_000_000;
 export function openService({
   file = ":memory:",
   database = openDatabase(file),
+  store = new SqliteStore(database),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   ...bounds
 }: ServiceOptions = {}): Memstem {
   let requests = 0;
   return new Memstem({
-    store: new SqliteStore(database),
+    store,
     source,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
     engines: ENGINES,

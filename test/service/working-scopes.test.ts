@@ -56,6 +56,24 @@ describe("working scopes", () => {
     store.close();
   });
 
+  it("that are worked on in steps are loaded again in the same way, and weigh nothing once others were let go of them", async () => {
+    const store = new SqliteStore(openDatabase(":memory:"));
+    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
+    let attempts = 0;
+    const worked = scopes.useInSteps(scopeOf(0), async () => {
+      await Promise.resolve();
+      if (++attempts < 3) throw new StaleScopeError();
+      scopes.clear();
+      return "done";
+    });
+    await expect(worked).resolves.toBe("done");
+    expect(attempts).toBe(3);
+    expect([scopes.size, scopes.weight]).toEqual([0, 0]);
+    await expect(scopes.useInSteps(scopeOf(0), () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    expect(scopes.size).toBe(0);
+    store.close();
+  });
+
   it("change no byte of an answer: a service that keeps none in memory answers as one that keeps all", async () => {
     const [keeps, drops] = [openService({}), openService({ maxWorkingBytes: 1 })];
     const history: { role: string; content: string }[] = [];
