@@ -1,12 +1,12 @@
 import type { Server } from "node:http";
-import { serve } from "@hono/node-server";
+import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import type { EmbeddedEngine } from "../engines/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
-import { createApp } from "../http/app.js";
-import { JoinedHead } from "../http/joined-head.js";
+import { createApp, type HttpSurface } from "../http/app.js";
 import { isLoopbackAddress } from "../http/loopback.js";
+import { nodeServer } from "../http/node-server.js";
 import { InvalidRequestError, StoreUnavailableError } from "../service/errors.js";
 import { startSweeps } from "../service/sweeps.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
@@ -48,7 +48,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
   }
   let isStopping = false;
-  const app = createApp({
+  const surface = createApp({
     memstem,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
@@ -66,7 +66,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     onFault,
     clock: () => performance.now(),
   });
-  const { server, port } = await listen(app, settings).catch(async (error: unknown) => {
+  const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
     await memstem.close();
     await inside?.close();
     throw error;
@@ -113,15 +113,13 @@ async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
   }
 }
 
-function listen(app: ReturnType<typeof createApp>, settings: Settings): Promise<{ server: Server; port: number }> {
+function listen(surface: HttpSurface, settings: Settings): Promise<{ server: Server; port: number }> {
   return new Promise((resolve, reject) => {
-    const serverOptions = { ServerResponse: JoinedHead };
-    // Without other options it is Node's plain HTTP server.
-    const server = serve(
-      { fetch: app.fetch, hostname: settings.host, port: settings.port, serverOptions },
-      ({ port }) => resolve({ server, port }),
-    ) as Server;
+    const server = nodeServer(surface, settings.host);
     server.once("error", reject);
+    server.listen(settings.port, settings.host, () =>
+      resolve({ server, port: (server.address() as AddressInfo).port }),
+    );
   });
 }
 

@@ -1,3 +1,4 @@
+import type { RequestListener } from "node:http";
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
@@ -18,7 +19,7 @@ import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { exportResult, writeExport } from "./export-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
-import { limitLag } from "./lag.js";
+import { Lag, limitLag, turningAway } from "./lag.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
@@ -78,8 +79,15 @@ const EXPOSED_HEADERS = [
   "x-memstem-error-origin",
 ];
 
+/** The app, and what stands in front of it where Node serves it. */
+export interface HttpSurface {
+  readonly app: OpenAPIHono<HttpEnvironment>;
+  /** Turns away what need not get as far as the app. */
+  readonly inFront: (listener: RequestListener) => RequestListener;
+}
+
 /** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
-export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
+export function createApp(parts: HttpParts): HttpSurface {
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
     defaultHook: (result) => {
@@ -105,7 +113,8 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  app.use(limitLag({ maxLagMs: parts.maxLagMs, clock: parts.clock, onRefused }));
+  const lag = new Lag(parts.maxLagMs, parts.clock);
+  app.use(limitLag(lag, onRefused));
   app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
@@ -276,7 +285,7 @@ export function createApp(parts: HttpParts): OpenAPIHono<HttpEnvironment> {
       description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
     },
   });
-  return app;
+  return { app, inFront: (listener) => turningAway(lag, onRefused, listener) };
 }
 
 function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 200>(

@@ -5,7 +5,7 @@ import type { HttpEnvironment } from "./environment.js";
  * Says to browsers that nothing here is to be framed, sniffed, run or kept (OWASP's secure headers for an API). Whether clients must come by
  * TLS is for what ends it to say, so there is no `Strict-Transport-Security`.
  */
-const SECURITY_HEADERS = [
+export const SECURITY_HEADERS = [
   ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
   ["cross-origin-resource-policy", "same-origin"],
   ["cross-origin-opener-policy", "same-origin"],

@@ -2,14 +2,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { serve } from "@hono/node-server";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
 import { keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
 import { createApp, type RequestLog } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
-import { JoinedHead } from "../../src/http/joined-head.js";
+import { nodeServer } from "../../src/http/node-server.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/memstem.js";
@@ -62,7 +61,7 @@ export async function startApp(
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
   { memstem, keys }: ReturnType<typeof assembleWithKeys> = assembleWithKeys(settings, source),
 ): Promise<StartedApp> {
-  const app = createApp({
+  const surface = createApp({
     memstem,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
@@ -80,12 +79,11 @@ export async function startApp(
     clock: () => performance.now(),
   });
   return new Promise((resolve) => {
-    const serverOptions = { ServerResponse: JoinedHead };
-    const options = { fetch: app.fetch, hostname: "127.0.0.1", port: 0, serverOptions };
-    const server = serve(options, ({ port }: AddressInfo) =>
+    const server = nodeServer(surface, "127.0.0.1");
+    server.listen(0, "127.0.0.1", () =>
       resolve({
         memstem,
-        base: `http://127.0.0.1:${port}`,
+        base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
         async close() {
           await new Promise((closed) => server.close(closed));
           await memstem.close();

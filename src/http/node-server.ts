@@ -1,0 +1,9 @@
+import { createServer, type Server } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import type { HttpSurface } from "./app.js";
+import { JoinedHead } from "./joined-head.js";
+
+/** The app on Node's own HTTP server, which listens nowhere yet. `hostname`: where it is going to. */
+export function nodeServer({ app, inFront }: HttpSurface, hostname: string): Server {
+  return createServer({ ServerResponse: JoinedHead }, inFront(getRequestListener(app.fetch, { hostname })));
+}
