@@ -1,5 +1,7 @@
-import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { OpenDatabase } from "./open-database.js";
+import { readStatement } from "./read-statement.js";
 import {
   blocks,
   conversations,
@@ -25,6 +27,7 @@ export type Statements = ReturnType<typeof prepareStatements>;
 // The return type is what drizzle infers; writing it out would repeat every column.
 export function prepareStatements({ sqlite, orm }: OpenDatabase) {
   const write = (query: Parameters<typeof writeStatement>[1]) => writeStatement(sqlite, query);
+  const read = <T extends SQLiteTable>(table: T, rest: string) => readStatement(sqlite, table, rest);
   const counters = {
     nextLabel: p("nextLabel"),
     nextNode: p("nextNode"),
@@ -32,11 +35,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
     requests: p("requests"),
   };
   return {
-    user: orm
-      .select()
-      .from(users)
-      .where(and(eq(users.tenant, p("tenant")), eq(users.userId, p("userId")), eq(users.agentId, p("agentId"))))
-      .prepare(),
+    user: read(users, "where tenant = @tenant and user_id = @userId and agent_id = @agentId"),
     addUser: orm
       .insert(users)
       .values({
@@ -72,12 +71,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         ),
     ),
 
-    blocks: orm
-      .select()
-      .from(blocks)
-      .where(eq(blocks.scopeId, p("scopeId")))
-      .orderBy(asc(blocks.label))
-      .prepare(),
+    blocks: read(blocks, "where scope_id = @scopeId order by label"),
     keepBlock: write(
       orm
         .insert(blocks)
@@ -96,12 +90,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
     ),
     removeBlock: write(orm.delete(blocks).where(and(eq(blocks.scopeId, p("scopeId")), eq(blocks.label, p("label"))))),
 
-    versions: orm
-      .select()
-      .from(memoryVersions)
-      .where(eq(memoryVersions.scopeId, p("scopeId")))
-      .orderBy(asc(sql`rowid`))
-      .prepare(),
+    versions: read(memoryVersions, "where scope_id = @scopeId order by rowid"),
     keepVersion: write(
       orm
         .insert(memoryVersions)
@@ -127,11 +116,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         .delete(memoryVersions)
         .where(and(eq(memoryVersions.scopeId, p("scopeId")), eq(memoryVersions.memoryId, p("memoryId")))),
     ),
-    forgotten: orm
-      .select()
-      .from(forgottenMemories)
-      .where(and(eq(forgottenMemories.tenant, p("tenant")), eq(forgottenMemories.userId, p("userId"))))
-      .prepare(),
+    forgotten: read(forgottenMemories, "where tenant = @tenant and user_id = @userId"),
     keepForgotten: write(
       orm
         .insert(forgottenMemories)
@@ -139,12 +124,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         .onConflictDoNothing(),
     ),
 
-    nodes: orm
-      .select()
-      .from(indexNodes)
-      .where(eq(indexNodes.scopeId, p("scopeId")))
-      .orderBy(asc(indexNodes.id))
-      .prepare(),
+    nodes: read(indexNodes, "where scope_id = @scopeId order by id"),
     keepNode: write(
       orm
         .insert(indexNodes)
@@ -181,12 +161,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
       orm.delete(indexNodes).where(and(eq(indexNodes.scopeId, p("scopeId")), eq(indexNodes.id, p("id")))),
     ),
 
-    orderingRows: orm
-      .select()
-      .from(orderingRows)
-      .where(eq(orderingRows.scopeId, p("scopeId")))
-      .orderBy(asc(orderingRows.id))
-      .prepare(),
+    orderingRows: read(orderingRows, "where scope_id = @scopeId order by id"),
     keepOrderingRow: write(
       orm
         .insert(orderingRows)
@@ -217,22 +192,14 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           set: { turns: sql`${conversations.turns} + 1`, lastTurnAt: excluded("last_turn_at") },
         }),
     ),
-    head: orm
-      .select()
-      .from(heads)
-      .where(and(eq(heads.scopeId, p("scopeId")), eq(heads.digest, p("digest"))))
-      .prepare(),
+    head: read(heads, "where scope_id = @scopeId and digest = @digest"),
     keepHead: write(
       orm
         .insert(heads)
         .values({ scopeId: p("scopeId"), digest: p("digest"), messages: p("messages") })
         .onConflictDoNothing(),
     ),
-    section: orm
-      .select()
-      .from(sections)
-      .where(and(eq(sections.scopeId, p("scopeId")), eq(sections.digest, p("digest"))))
-      .prepare(),
+    section: read(sections, "where scope_id = @scopeId and digest = @digest"),
     keepSection: write(
       orm
         .insert(sections)
@@ -240,17 +207,8 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         .onConflictDoNothing(),
     ),
 
-    turn: orm
-      .select()
-      .from(turns)
-      .where(and(eq(turns.scopeId, p("scopeId")), eq(turns.id, p("id"))))
-      .prepare(),
-    conversationTurns: orm
-      .select()
-      .from(turns)
-      .where(and(eq(turns.scopeId, p("scopeId")), eq(turns.conversationId, p("id"))))
-      .orderBy(asc(turns.id))
-      .prepare(),
+    turn: read(turns, "where scope_id = @scopeId and id = @id"),
+    conversationTurns: read(turns, "where scope_id = @scopeId and conversation_id = @id order by id"),
     addTurn: write(
       orm.insert(turns).values({
         scopeId: p("scopeId"),
@@ -272,18 +230,8 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
       }),
     ),
 
-    request: orm
-      .select()
-      .from(requests)
-      .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId"))))
-      .prepare(),
-    requestsBefore: orm
-      .select()
-      .from(requests)
-      .where(and(eq(requests.scopeId, p("scopeId")), lt(requests.turn, p("turn"))))
-      .orderBy(desc(requests.turn))
-      .limit(p("limit"))
-      .prepare(),
+    request: read(requests, "where scope_id = @scopeId and request_id = @requestId"),
+    requestsBefore: read(requests, "where scope_id = @scopeId and turn < @turn order by turn desc limit @limit"),
     // A request whose stored answer was erased is composed anew under the same id.
     addRequest: write(
       orm
