@@ -170,7 +170,7 @@ program
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
   .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", positive)
   .option("--limit <number>", "first so many questions only", positive)
-  .option("--peer <file>", "orders that another system gave the same questions: one more row")
+  .option("--peer <file>", "orders that another system gave the same questions: one more row, or `peer` in the JSON")
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");

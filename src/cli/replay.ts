@@ -38,7 +38,7 @@ const NOT_FOR_A_BATCH = [
   ["budgetRatio", "--budget-ratio"],
 ] as const;
 
-/** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
+/** Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all of them as a table. Throws {@link TraceError}. */
 export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
   const trace = readTrace(await readJsonFile(command.trace));
   if (command.layout === "batch") {
@@ -51,19 +51,19 @@ export async function runReplay(command: ReplayCommand, print: (line: string) =>
   if (command.peer !== undefined && command.layout !== "single")
     throw new TraceError("--peer: its orders are of single requests");
   const replayWith = (policy: OrderingPolicy) => replay(trace, policy, command);
+  const peer = command.peer === undefined ? null : readPeerOrders(await readJsonFile(command.peer));
+  const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
   if (command.json) {
     const policy = command.policy ?? DEFAULT_POLICY;
-    print(JSON.stringify({ policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) }));
+    const ofPolicy = { policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) };
+    print(JSON.stringify(ofPeer === null ? ofPolicy : { ...ofPolicy, peer: ofPeer }));
     return;
   }
   const rows = (command.policy === undefined ? POLICY_NAMES : [command.policy]).map((name) => ({
     name: name as string,
     replay: replayWith(ORDERING_POLICIES[name]),
   }));
-  if (command.peer !== undefined) {
-    const peer = readPeerOrders(await readJsonFile(command.peer));
-    rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recordedOrder(trace, peer, command.k)) });
-  }
+  if (ofPeer !== null) rows.push({ name: `recorded ${ofPeer.policy}`, replay: ofPeer });
   print(table(rows));
 }
 

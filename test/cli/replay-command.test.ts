@@ -47,6 +47,28 @@ describe("memstem replay", () => {
     expect(totals).toMatchObject({ requests: 6 });
   });
 
+  it("sets another system's orders beside a policy's: as a row, and in the JSON with every request", async () => {
+    const orders = trace.questions.map(({ retrieved }) => retrieved.toReversed());
+    const peer = join(memstem.root, "peer.json");
+    writeFileSync(peer, JSON.stringify({ policy: "theirs", orders: { k3: orders } }));
+    const asked = ["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--peer", peer];
+    const table = await memstem.run(asked);
+    expect(table.stdout).toContain("| recorded theirs |");
+    const { stdout } = await memstem.run([...asked, "--json"]);
+    const ofPolicy = await memstem.run(["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--json"]);
+    const { peer: theirs, ...ours } = JSON.parse(stdout);
+    expect(ours).toEqual(JSON.parse(ofPolicy.stdout));
+    expect(theirs).toMatchObject({ policy: "theirs", totals: { requests: 6 } });
+    expect(theirs.requests.map(({ order }: { order: number[] }) => order)).toEqual(orders);
+  });
+
+  it("says as JSON, too, what is wrong with another system's orders", async () => {
+    const peer = join(memstem.root, "no-such-peer.json");
+    const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--json", "--peer", peer]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`cannot read ${peer}`);
+  });
+
   it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
     const { code, stdout } = await memstem.run([
       "replay",
