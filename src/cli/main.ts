@@ -153,9 +153,10 @@ program
   .requiredOption("--trace <file>", "memories, questions and what a memory search returned for them")
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .addOption(
-    new Option("--policy <name>", "ordering policy (default: all in the table, prefix-exact with --json)").choices(
-      POLICY_NAMES,
-    ),
+    new Option(
+      "--policy <name>",
+      "ordering policy (default: all in the table, prefix-exact with --json and for a conversation)",
+    ).choices(POLICY_NAMES),
   )
   .option(
     "--budget-ratio <number>",
@@ -163,7 +164,10 @@ program
     ratio,
   )
   .addOption(
-    new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
+    new Option(
+      "--layout <name>",
+      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as one batch",
+    )
       .choices(["single", "conversation", "batch"])
       .default("single"),
   )
