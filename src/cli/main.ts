@@ -178,7 +178,8 @@ program
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");
-    await runReplay(command, (line) => process.stdout.write(`${line}\n`));
+    const note = (line: string) => process.stderr.write(`memstem: ${line}\n`);
+    await runReplay(command, (line) => process.stdout.write(`${line}\n`), note);
   });
 
 addEvalCommands(program);

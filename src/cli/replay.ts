@@ -42,10 +42,15 @@ const NOT_FOR_A_BATCH = [
 
 /**
  * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all of them as a table; of a conversation a
- * table of all retentions. Throws {@link TraceError}.
+ * table of all retentions. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
  */
-export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
+export async function runReplay(
+  command: ReplayCommand,
+  print: (line: string) => void,
+  note: (line: string) => void,
+): Promise<void> {
   const trace = readTrace(await readJsonFile(command.trace));
+  noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
     for (const [option, name] of NOT_FOR_A_BATCH) {
       if (command[option] !== undefined) throw new TraceError(`${name}: means nothing for a batch`);
@@ -151,6 +156,18 @@ function conversationCells({ name, replay: { totals } }: ReplayRow): string[] {
 
 function share(part: number, whole: number): string {
   return whole === 0 ? "-" : (part / whole).toFixed(3);
+}
+
+/** A search may find less than it was asked for, so that such a trace is none that is wrong; its figures are for what it found. */
+function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
+  const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
+  if (short.length === 0) return;
+  const most = Math.max(...questions.map(({ retrieved }) => retrieved.length));
+  const all = short.length === questions.length;
+  const which = all
+    ? `every question of the trace has fewer, ${most} at most`
+    : `${short.length} of ${questions.length} questions have fewer`;
+  note(`--k: ${k} memories per question: ${which}`);
 }
 
 function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace {

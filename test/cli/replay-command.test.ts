@@ -36,13 +36,13 @@ describe("memstem replay", () => {
     );
 
   it("shows all policies side by side", async () => {
-    const { code, stdout, stderr } = await memstem.run(["replay", "--trace", written()]);
+    const { code, stdout, stderr } = await memstem.run(["replay", "--trace", written(), "--k", "3"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect([...rowsOf(stdout).keys()]).toEqual([...POLICY_NAMES]);
   });
 
   it("shows for a conversation what each retention comes to, as every policy comes to the same", async () => {
-    const asked = ["replay", "--trace", written(), "--layout", "conversation"];
+    const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation"];
     const { code, stdout, stderr } = await memstem.run(asked);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const rows = rowsOf(stdout);
@@ -56,6 +56,23 @@ describe("memstem replay", () => {
       const cached = (row: readonly string[] | undefined) => row?.at(-2);
       for (const retention of RETENTION_NAMES) expect(cached(of.get(retention))).toBe(cached(rows.get(retention)));
     }
+  });
+
+  it("says where the trace holds less than --k asks for, and replays what there is", async () => {
+    const asked = (k: number) => ["replay", "--trace", written(), "--k", `${k}`];
+    const all = await memstem.run(asked(3));
+    const more = await memstem.run(asked(20));
+    expect(more).toMatchObject({
+      code: 0,
+      stdout: all.stdout,
+      stderr: "memstem: --k: 20 memories per question: every question of the trace has fewer, 3 at most\n",
+    });
+    const file = join(memstem.root, "uneven.json");
+    const [first, ...others] = trace.questions;
+    writeFileSync(file, JSON.stringify({ ...trace, questions: [{ ...first, retrieved: [0] }, ...others] }));
+    const uneven = (k: number) => memstem.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
+    expect((await uneven(3)).stderr).toBe("memstem: --k: 3 memories per question: 1 of 6 questions have fewer\n");
+    expect((await uneven(1)).stderr).toBe("");
   });
 
   it("keeps all that a conversation was given in its JSON", async () => {
