@@ -20,6 +20,7 @@ import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
+import { endWithOutput } from "./standard-output.js";
 import { VERSION } from "./version.js";
 
 // Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
@@ -312,6 +313,7 @@ function explain(error: unknown): string {
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }
 
+endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {
