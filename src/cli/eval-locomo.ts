@@ -72,13 +72,22 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
     const wanted = describeRun(options, file.sha256, conversations);
     const judge = openJudgeOf(options);
     const prices = ownPrices(options);
-    makeDirectory(options.out);
+    makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
     return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
   } finally {
     stop.end();
+  }
+}
+
+/** Before the run begins in it: not every place takes a directory. */
+function makeOut(directory: string): void {
+  try {
+    makeDirectory(directory);
+  } catch (error) {
+    throw new EvaluationError(`--out ${directory}: ${(error as Error).message}`);
   }
 }
 
