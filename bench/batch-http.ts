@@ -5,12 +5,12 @@
  *
  * Floor of memory: one window's requests and their plan; of a JSON document the document too.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { listeningChild } from "./child-process.js";
 
 const REQUESTS = 10_000;
 const USERS = 60;
@@ -41,12 +41,7 @@ async function measure(type: string, body: string): Promise<string[]> {
     MEMSTEM_LOG_LEVEL: "silent",
     MEMSTEM_DATA_DIR: dataDir,
   };
-  const service = spawn(process.execPath, [main, "serve"], {
-    env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const hello = await new Promise<string>((resolve) => service.stdout.once("data", (data) => resolve(String(data))));
-  const address = /http:\S+/.exec(hello)?.[0] ?? "";
+  const { address, child, stop } = await listeningChild([main, "serve"], environment);
   const waits: number[] = [];
   let isDone = false;
   const others = (async () => {
@@ -71,8 +66,8 @@ async function measure(type: string, body: string): Promise<string[]> {
   const seconds = (performance.now() - start) / 1_000;
   isDone = true;
   await others;
-  const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
-  await new Promise((resolve) => service.once("exit", resolve).kill("SIGTERM"));
+  const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
+  await stop();
   rmSync(dataDir, { recursive: true });
   waits.sort((a, b) => a - b);
   return [

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { endingWithUs, endOnSignals } from "../test/ending-children.js";
 
 /** A child process that said where it listens. */
 export interface ListeningChild {
@@ -8,15 +9,19 @@ export interface ListeningChild {
   stop(): Promise<void>;
 }
 
-/** Starts Node with these arguments and waits for the first address that it prints. */
+endOnSignals();
+
+/** Starts Node with these arguments and waits for the first address that it prints. The child ends with us, at the latest. */
 export async function listeningChild(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
 ): Promise<ListeningChild> {
-  const child = spawn(process.execPath, args, {
-    env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = endingWithUs(
+    spawn(process.execPath, args, {
+      env: { ...process.env, ...environment },
+      stdio: ["ignore", "pipe", "inherit"],
+    }),
+  );
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const address = await new Promise<string>((resolve, reject) => {
     let printed = "";

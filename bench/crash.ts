@@ -8,7 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { surviveKills } from "../test/crash/survive-kills.js";
+import { endOnSignals } from "../test/ending-children.js";
 
+endOnSignals();
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "100" }, seed: { type: "string", default: "1" } },
 });

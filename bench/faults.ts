@@ -3,8 +3,10 @@
  * a service in a process of its own holds after each third of them. Ends with 1 where a call ended otherwise than it should have.
  * `COUNT=n`, `SEED=n`.
  */
+import { endOnSignals } from "../test/ending-children.js";
 import { runFaults } from "../test/http/fault-run.js";
 
+endOnSignals();
 const count = Number(process.env["COUNT"] ?? 1_000);
 const start = performance.now();
 const run = await runFaults({ calls: count, seed: Number(process.env["SEED"] ?? 1), firstByteMs: 5_000 });

@@ -5,12 +5,12 @@
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { listeningChild } from "./child-process.js";
 import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
 
@@ -31,20 +31,12 @@ const dataDir = mkdtempSync(join(tmpdir(), "memstem-load-"));
 
 async function startService() {
   const started = performance.now();
-  const child = spawn(process.execPath, [...(process.env["NODE_FLAGS"]?.split(" ") ?? []), main, "serve"], {
-    env: {
-      ...process.env,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_LOG_LEVEL: "silent",
-      MEMSTEM_DATA_DIR: dataDir,
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const hello = await new Promise<string>((resolve) => child.stdout.once("data", (data) => resolve(String(data))));
-  const port = Number(/:(\d+)/.exec(hello.replace(/^.*http/, ""))?.[1]);
+  const { address, child, stop } = await listeningChild(
+    [...(process.env["NODE_FLAGS"]?.split(" ") ?? []), main, "serve"],
+    { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", MEMSTEM_LOG_LEVEL: "silent", MEMSTEM_DATA_DIR: dataDir },
+  );
   return {
-    port,
+    port: Number(new URL(address).port),
     readyMs: performance.now() - started,
     rssMiB: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024,
     /** Of all its threads. */
@@ -54,7 +46,7 @@ async function startService() {
         .split(" ");
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },
-    stop: () => new Promise((resolve) => child.once("exit", resolve).kill("SIGTERM")),
+    stop,
   };
 }
 

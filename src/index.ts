@@ -19,7 +19,7 @@ import {
 } from "./service/companion-options.js";
 import type { ComposeAnswer } from "./service/compose-answer.js";
 import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose-request.js";
-import { InvalidRequestError } from "./service/errors.js";
+import { ClosedError, InvalidRequestError } from "./service/errors.js";
 import { readOptions } from "./service/read-options.js";
 
 export type { ChatMessage } from "./core/index.js";
@@ -27,6 +27,7 @@ export type { Eviction, Feedback, Forgetting } from "./service/answers.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
 export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
 export {
+  ClosedError,
   type FieldIssue,
   InvalidRequestError,
   MemorySourceError,
@@ -58,7 +59,10 @@ export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAn
   readonly messages: M[];
 };
 
-/** memstem in-process: the same behaviour as the service, without HTTP. */
+/**
+ * memstem in-process: the same behaviour as the service, without HTTP. Once `close` was called, every other call rejects with
+ * {@link ClosedError}.
+ */
 export interface MemstemClient {
   /**
    * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client. Rejects with
@@ -78,7 +82,7 @@ export interface MemstemClient {
   forgetMemory(options: ForgetMemoryOptions): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
   forgetUser(options: ForgetUserOptions): Promise<void>;
-  /** Finishes what was accepted, then closes the files. */
+  /** Finishes what was accepted, then closes the files. Called again, it waits for the same. */
   close(): Promise<void>;
 }
 
@@ -88,29 +92,39 @@ export interface MemstemClient {
  */
 export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   const memstem = assemble(settingsOf(options));
+  let closing: Promise<void> | undefined;
+  const whileOpen =
+    <A, R>(call: (given: A) => Promise<R>) =>
+    async (given: A): Promise<R> => {
+      if (closing !== undefined) throw new ClosedError();
+      return call(given);
+    };
   return {
-    compose: async <M extends MessageLike>(request: ComposeOptions<M>) => {
+    compose: whileOpen(async <M extends MessageLike>(request: ComposeOptions<M>) => {
       const answer = await memstem.compose(readComposeOptions(request));
       // Given messages come back with text added; what memstem adds itself is a plain system or user message, which every type has.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
-    },
-    add: async (given) => {
+    }),
+    add: whileOpen(async (given) => {
       const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
       return mem0Items(await memstem.addMemories(userId, agentId, newMemories(memories, metadata)));
-    },
-    evict: async (given) => memstem.evict(readOptions(evictOptions, given).requestIds),
-    feedback: async (given) => {
+    }),
+    evict: whileOpen(async (given) => memstem.evict(readOptions(evictOptions, given).requestIds)),
+    feedback: whileOpen(async (given) => {
       const { userId, agentId = null, requestId, ...reported } = readOptions(feedbackOptions, given);
       return memstem.feedback(userId, agentId, requestId, observationOf(reported));
-    },
-    forgetMemory: async (given) => {
+    }),
+    forgetMemory: whileOpen(async (given) => {
       const { userId, memoryId } = readOptions(forgetMemoryOptions, given);
       return memstem.forgetMemory(userId, memoryId);
-    },
-    forgetUser: async (given) => {
+    }),
+    forgetUser: whileOpen(async (given) => {
       await memstem.forgetUser(readOptions(forgetUserOptions, given).userId);
+    }),
+    close: () => {
+      closing ??= memstem.close();
+      return closing;
     },
-    close: () => memstem.close(),
   };
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createMemstem, InvalidRequestError, type MemstemClient, NotFoundError } from "../src/index.js";
+import { ClosedError, createMemstem, InvalidRequestError, type MemstemClient, NotFoundError } from "../src/index.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 
@@ -93,5 +93,42 @@ describe("the library", () => {
 
   it("cannot add memories where it has no source", async () => {
     await expect(memstem.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
+  });
+
+  describe("after close", () => {
+    const TEA_FOR = { userId: "di", query: "Tea?", memories: TEA };
+
+    it("rejects every call, wrong ones too, with an error that says so", async () => {
+      const closed = createMemstem({ dataDir, source: { kind: "none" } });
+      const { requestId } = await closed.compose(TEA_FOR);
+      const under = closed.compose(TEA_FOR);
+      const closing = closed.close();
+      const calls: Record<Exclude<keyof MemstemClient, "close">, () => Promise<unknown>> = {
+        compose: () => closed.compose(TEA_FOR),
+        add: () => closed.add({ userId: "di", memories: ["x"] }),
+        evict: () => closed.evict({ requestIds: [requestId] }),
+        feedback: () => closed.feedback({ userId: "di", requestId, cachedTokens: 0 }),
+        forgetMemory: () => closed.forgetMemory({ userId: "di", memoryId: "m1" }),
+        forgetUser: () => closed.forgetUser({ userId: "di" }),
+      };
+      const refused = async () => {
+        for (const call of [...Object.values(calls), () => closed.compose({} as never)])
+          await expect(call()).rejects.toThrow(new ClosedError());
+      };
+      await refused();
+      expect((await under).blocks).toHaveLength(1);
+      await closing;
+      await refused();
+      // Nobody was forgotten by a call that was refused.
+      expect((await memstem.feedback({ userId: "di", requestId, cachedTokens: 0 })).requestId).toBe(requestId);
+    });
+
+    it("closes once, however often it is asked to", async () => {
+      const closed = createMemstem({ dataDir, source: { kind: "none" } });
+      const first = closed.close();
+      await Promise.all([first, closed.close()]);
+      await closed.close();
+      await expect(closed.compose(TEA_FOR)).rejects.toThrow(ClosedError);
+    });
   });
 });

@@ -29,20 +29,16 @@ type Inside = Pick<EmbeddedEngine, "countTokens">;
 
 /**
  * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
- * them, where there is one. Throws where the database cannot be opened.
+ * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
-export function assemble(
-  settings: Settings,
-  source: MemorySource | null = openSource(settings),
-  inside: Inside | null = null,
-): Memstem {
+export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
   return assembleOn(openDataDir(settings), settings, source, inside);
 }
 
 /** The same with the API keys of its database, which are open for as long as the service is. */
 export function assembleWithKeys(
   settings: Settings,
-  source: MemorySource | null = openSource(settings),
+  source?: MemorySource | null,
   inside: Inside | null = null,
 ): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
   const database = openDataDir(settings);
@@ -55,8 +51,8 @@ export function assembleWithKeys(
 function assembleOn(
   database: OpenDatabase,
   settings: Settings,
-  source: MemorySource | null,
-  inside: Inside | null,
+  source: MemorySource | null = openSourceBeside(database, settings),
+  inside: Inside | null = null,
 ): Memstem {
   return new Memstem({
     store: namingFaults(new SqliteStore(database, new ThreadedCheckpoints(database.sqlite))),
@@ -120,6 +116,16 @@ function enginesFor({ engine, blockSeparator }: Settings): Readonly<Record<Engin
     vllm: withBlockSeparators(vllm, blockSeparator),
     sglang: withBlockSeparators(sglang, blockSeparator),
   };
+}
+
+/** Behind the database, which says in words of its own what is wrong with the data directory that they share. */
+function openSourceBeside({ sqlite }: OpenDatabase, settings: Settings): MemorySource | null {
+  try {
+    return openSource(settings);
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
 }
 
 /** The configured memory source, with its deadlines. */

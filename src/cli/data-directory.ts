@@ -6,6 +6,7 @@ import { backupDatabase } from "../store/backup-database.js";
 import { checkDatabase } from "../store/check-database.js";
 import { checkStructure } from "../store/check-structure.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
+import { makeDirectory } from "../store/make-directory.js";
 import { faultOf } from "../store/store-faults.js";
 import { BackupError } from "./backup-error.js";
 
@@ -42,8 +43,12 @@ export async function runBackup(from: string, to: string, print: (line: string) 
   if (existsSync(target)) throw new BackupError(to, "it exists already");
   if (!existsSync(join(from, DATABASE))) throw new DatabaseOpenError(join(from, DATABASE), "there is no such file");
   const partial = `${target}.partial`;
-  rmSync(partial, { recursive: true, force: true });
-  mkdirSync(partial, { recursive: true });
+  try {
+    rmSync(partial, { recursive: true, force: true });
+    makeDirectory(partial);
+  } catch (error) {
+    throw new BackupError(to, (error as Error).message, { cause: error });
+  }
   try {
     const databases = mem0Databases(from);
     if (databases.length > 0) mkdirSync(join(partial, MEM0));

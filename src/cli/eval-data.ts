@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo-data.js";
 import { writeWhole } from "../eval/write-whole.js";
+import { makeDirectory } from "../store/make-directory.js";
 
 /** Where LoCoMo's authors publish it. */
 const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json";
@@ -49,7 +50,7 @@ export async function downloadData(path: string, from: string | true, signal: Ab
     throw fail(reasonOf(error));
   }
   checkPublished(url, readLocomo(parsed(url, text)));
-  mkdirSync(dirname(path), { recursive: true });
+  makeDirectory(dirname(path));
   writeWhole(path, text);
 }
 

@@ -31,6 +31,7 @@ import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { Memstem } from "../service/memstem.js";
+import { makeDirectory } from "../store/make-directory.js";
 import { openDatabase } from "../store/open-database.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import { downloadData, readDataFile } from "./eval-data.js";
@@ -71,12 +72,22 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
     const wanted = describeRun(options, file.sha256, conversations);
     const judge = openJudgeOf(options);
     const prices = ownPrices(options);
+    makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
     return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
   } finally {
     stop.end();
+  }
+}
+
+/** Before the run begins in it: not every place takes a directory. */
+function makeOut(directory: string): void {
+  try {
+    makeDirectory(directory);
+  } catch (error) {
+    throw new EvaluationError(`--out ${directory}: ${(error as Error).message}`);
   }
 }
 

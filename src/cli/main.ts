@@ -20,6 +20,7 @@ import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
+import { endWithOutput } from "./standard-output.js";
 import { VERSION } from "./version.js";
 
 // Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
@@ -153,9 +154,10 @@ program
   .requiredOption("--trace <file>", "memories, questions and what a memory search returned for them")
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .addOption(
-    new Option("--policy <name>", "ordering policy (default: all in the table, prefix-exact with --json)").choices(
-      POLICY_NAMES,
-    ),
+    new Option(
+      "--policy <name>",
+      "ordering policy (default: all in the table, prefix-exact with --json and for a conversation)",
+    ).choices(POLICY_NAMES),
   )
   .option(
     "--budget-ratio <number>",
@@ -163,18 +165,22 @@ program
     ratio,
   )
   .addOption(
-    new Option("--layout <name>", "one prompt per question, one conversation, or all questions as one batch")
+    new Option(
+      "--layout <name>",
+      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as one batch",
+    )
       .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
   .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", positive)
   .option("--limit <number>", "first so many questions only", positive)
-  .option("--peer <file>", "orders that another system gave the same questions: one more row")
+  .option("--peer <file>", "orders that another system gave the same questions: one more row, or `peer` in the JSON")
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");
-    await runReplay(command, (line) => process.stdout.write(`${line}\n`));
+    const note = (line: string) => process.stderr.write(`memstem: ${line}\n`);
+    await runReplay(command, (line) => process.stdout.write(`${line}\n`), note);
   });
 
 addEvalCommands(program);
@@ -307,6 +313,7 @@ function explain(error: unknown): string {
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }
 
+endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {

@@ -6,6 +6,8 @@ import {
   type OrderingPolicy,
   POLICY_NAMES,
   type PolicyName,
+  RETENTION_NAMES,
+  type RetentionName,
 } from "../core/index.js";
 import { alignedTable } from "../eval/aligned-table.js";
 import { composeTrace, type ReplayOptions } from "../eval/compose-trace.js";
@@ -38,9 +40,17 @@ const NOT_FOR_A_BATCH = [
   ["budgetRatio", "--budget-ratio"],
 ] as const;
 
-/** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
-export async function runReplay(command: ReplayCommand, print: (line: string) => void): Promise<void> {
+/**
+ * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all of them as a table; of a conversation a
+ * table of all retentions. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
+ */
+export async function runReplay(
+  command: ReplayCommand,
+  print: (line: string) => void,
+  note: (line: string) => void,
+): Promise<void> {
   const trace = readTrace(await readJsonFile(command.trace));
+  noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
     for (const [option, name] of NOT_FOR_A_BATCH) {
       if (command[option] !== undefined) throw new TraceError(`${name}: means nothing for a batch`);
@@ -50,29 +60,42 @@ export async function runReplay(command: ReplayCommand, print: (line: string) =>
   }
   if (command.peer !== undefined && command.layout !== "single")
     throw new TraceError("--peer: its orders are of single requests");
-  const replayWith = (policy: OrderingPolicy) => replay(trace, policy, command);
+  const replayWith = (policy: OrderingPolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
+  const peer = command.peer === undefined ? null : readPeerOrders(await readJsonFile(command.peer));
+  const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
   if (command.json) {
     const policy = command.policy ?? DEFAULT_POLICY;
-    print(JSON.stringify({ policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) }));
+    const ofPolicy = { policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) };
+    print(JSON.stringify(ofPeer === null ? ofPolicy : { ...ofPolicy, peer: ofPeer }));
+    return;
+  }
+  if (command.layout === "conversation") {
+    const policy = command.policy ?? DEFAULT_POLICY;
+    const ofRetention = (name: RetentionName) => ({ name, replay: replayWith(ORDERING_POLICIES[policy], name) });
+    print(conversationTable(RETENTION_NAMES.map(ofRetention)));
+    print(`\nOrdered by ${policy}. ${SAME_FOR_ALL_POLICIES}`);
     return;
   }
   const rows = (command.policy === undefined ? POLICY_NAMES : [command.policy]).map((name) => ({
     name: name as string,
     replay: replayWith(ORDERING_POLICIES[name]),
   }));
-  if (command.peer !== undefined) {
-    const peer = readPeerOrders(await readJsonFile(command.peer));
-    rows.push({ name: `recorded ${peer.policy}`, replay: replayWith(recordedOrder(trace, peer, command.k)) });
-  }
+  if (ofPeer !== null) rows.push({ name: `recorded ${ofPeer.policy}`, replay: ofPeer });
   print(table(rows));
 }
 
-function replay(trace: RecordedTrace, policy: OrderingPolicy, command: ReplayCommand): Replay {
+function replay(
+  trace: RecordedTrace,
+  policy: OrderingPolicy,
+  command: ReplayCommand,
+  retention?: RetentionName,
+): Replay {
   const options: ReplayOptions = {
     k: command.k,
     policy,
     budgetRatio: command.budgetRatio ?? null,
     layout: command.layout === "conversation" ? "conversation" : "single",
+    retention,
     limit: command.limit,
   };
   const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
@@ -87,25 +110,64 @@ async function readJsonFile(path: string): Promise<unknown> {
   }
 }
 
+interface ReplayRow {
+  readonly name: string;
+  readonly replay: Replay;
+}
+
 const HEAD = ["policy", "memory hits", "prefilled", "memory sent", "evidence", "prompt", "cached", "to prefill"];
 
 /** Shares are of memory tokens retrieved; the last three columns are tokens per request of the simulated cache. */
-function table(rows: readonly { readonly name: string; readonly replay: Replay }[]): string {
-  const lines = rows.map(({ name, replay: { totals } }) => {
-    const share = (part: number, whole: number) => (whole === 0 ? "-" : (part / whole).toFixed(3));
-    const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
+function table(rows: readonly ReplayRow[]): string {
+  const lines = rows.map((row) => {
+    const { totals } = row.replay;
+    const [name = "", ...others] = conversationCells(row);
     return [
       name,
       share(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
       share(totals.prefilledMemoryTokens, totals.retrievedTokens),
-      share(totals.memoryTokens, totals.retrievedTokens),
-      share(totals.evidenceInPrompt, totals.evidence),
-      perRequest(totals.promptTokens),
-      perRequest(totals.cachedTokens),
-      perRequest(totals.uncachedTokens),
+      ...others,
     ];
   });
   return alignedTable(HEAD, lines);
+}
+
+const CONVERSATION_HEAD = ["retention", "memory sent", "evidence", "prompt", "cached", "to prefill"];
+/** Else there would be one row for each policy, and all the same. */
+const SAME_FOR_ALL_POLICIES =
+  "No policy gets more cached here: what a turn adds stands where nothing was served before.";
+
+/** The same columns without the two that go by blocks alone: in a conversation other text stands between them, which may change. */
+function conversationTable(rows: readonly ReplayRow[]): string {
+  return alignedTable(CONVERSATION_HEAD, rows.map(conversationCells));
+}
+
+function conversationCells({ name, replay: { totals } }: ReplayRow): string[] {
+  const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
+  return [
+    name,
+    share(totals.memoryTokens, totals.retrievedTokens),
+    share(totals.evidenceInPrompt, totals.evidence),
+    perRequest(totals.promptTokens),
+    perRequest(totals.cachedTokens),
+    perRequest(totals.uncachedTokens),
+  ];
+}
+
+function share(part: number, whole: number): string {
+  return whole === 0 ? "-" : (part / whole).toFixed(3);
+}
+
+/** A search may find less than it was asked for, so that such a trace is none that is wrong; its figures are for what it found. */
+function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
+  const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
+  if (short.length === 0) return;
+  const most = Math.max(...questions.map(({ retrieved }) => retrieved.length));
+  const all = short.length === questions.length;
+  const which = all
+    ? `every question of the trace has fewer, ${most} at most`
+    : `${short.length} of ${questions.length} questions have fewer`;
+  note(`--k: ${k} memories per question: ${which}`);
 }
 
 function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace {

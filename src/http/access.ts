@@ -4,6 +4,7 @@ import type { HeaderPair } from "../service/chat.js";
 import { StoreUnavailableError } from "../service/errors.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import { DEFAULT_TENANT } from "../service/tenant.js";
+import { bearerToken } from "./bearer-token.js";
 import type { HttpEnvironment } from "./environment.js";
 import { isLoopbackHost } from "./loopback.js";
 import { answerProblem } from "./openai-problem.js";
@@ -112,5 +113,5 @@ export function withoutCredentials(headers: readonly HeaderPair[], keyId: string
 
 function givenKey(apiKey: string | undefined, authorization: string | undefined): string | null {
   if (apiKey !== undefined) return apiKey.trim();
-  return /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? null;
+  return bearerToken(authorization);
 }

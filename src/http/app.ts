@@ -24,9 +24,10 @@ import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
 import { closeWhenStopping, limitPending } from "./pending.js";
-import { isFault, notFound, problemOf, problemSchema } from "./problem.js";
+import { isFault, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON } from "./refusal.js";
 import { securityHeaders } from "./security-headers.js";
+import { answerUnrouted } from "./unrouted.js";
 import { addWebhookRoute } from "./webhook-route.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
@@ -135,7 +136,7 @@ export function createApp(parts: HttpParts): HttpSurface {
     if (isBusy) onRefused("user_queue");
     return answerProblem(c, value, { error, headers: isBusy ? RETRY_SOON : {} });
   });
-  app.notFound((c) => answerProblem(c, notFound(c)));
+  app.notFound((c) => answerUnrouted(app, c));
 
   app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
     const answer = await c.get("memstem").compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);

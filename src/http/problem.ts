@@ -31,6 +31,7 @@ const TITLES: Readonly<Record<number, string>> = {
   401: "No valid API key",
   403: "Not allowed",
   404: "Not found",
+  405: "Method not allowed",
   413: "Request too large",
   415: "Unsupported media type",
   421: "Misdirected request",

@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import * as field from "../service/fields.js";
 import type { MemoryEvent } from "../service/memory-events.js";
+import { bearerToken } from "./bearer-token.js";
 import { requireJson } from "./body.js";
 import type { HttpEnvironment } from "./environment.js";
 import { problemSchema } from "./problem.js";
@@ -34,7 +35,7 @@ const query = z.looseObject({ token: z.string().optional().meta({ description: "
 
 /** Whether a request shows the token: as `?token=`, or as a bearer's. How long it takes says nothing about how much of it was right. */
 export function showsWebhookToken(c: Context, token: string): boolean {
-  const given = c.req.query("token") ?? /^bearer +(.+)$/i.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
+  const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
   return timingSafeEqual(digest(given), digest(token));
 }
 

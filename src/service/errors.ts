@@ -42,3 +42,11 @@ export class AbandonedRequestError extends Error {
     super("the caller went away before its request was served");
   }
 }
+
+/** It was closed before the call; nothing was written. */
+export class ClosedError extends Error {
+  override readonly name = "ClosedError";
+  constructor() {
+    super("memstem is closed: make another with createMemstem");
+  }
+}

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
@@ -6,6 +6,7 @@ import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3"
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseOpenError } from "./database-open-error.js";
+import { makeDirectory } from "./make-directory.js";
 import * as schema from "./schema.js";
 import { faultOf } from "./store-faults.js";
 
@@ -41,7 +42,7 @@ export function openDatabase(file: string): OpenDatabase {
   let sqlite: Database.Database | undefined;
   try {
     if (file !== ":memory:") {
-      mkdirSync(dirname(file), { recursive: true });
+      makeDirectory(dirname(file));
       refuseForeign(file);
     }
     sqlite = new Database(file, { timeout: OPEN_WAIT_MS });

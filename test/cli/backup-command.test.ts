@@ -100,6 +100,19 @@ describe("memstem backup", () => {
     }
     expect(existsSync(join(memstem.root, "new"))).toBe(false);
   });
+
+  it("says in a line that the copy's directory cannot be made", async () => {
+    const service = await memstem.serve();
+    service.kill("SIGTERM");
+    await service.ended;
+    writeFileSync(join(memstem.root, "file"), "");
+    const places = [join(memstem.root, "file", "copy"), ...(existsSync("/proc/self/status") ? ["/proc/copy"] : [])];
+    for (const place of places) {
+      const refused = await memstem.run(["backup", place]);
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+      expect(refused.stderr).toMatch(/^memstem: cannot copy to .*: (ENOTDIR|ENOENT): .*\n$/);
+    }
+  });
 });
 
 describe("memstem check", () => {

@@ -270,6 +270,16 @@ describe("memstem eval locomo, simulated", () => {
     expect(stdout).toBe("");
   });
 
+  it("names --out where that directory cannot be made", async () => {
+    writeFileSync(out(), "");
+    const places = [join(out(), "run"), ...(existsSync("/proc/self/status") ? ["/proc/run"] : [])];
+    for (const place of places) {
+      const refused = await memstem.run(command(place));
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+      expect(refused.stderr).toMatch(/^memstem: --out .*\/run: (ENOTDIR|ENOENT): .*\n$/);
+    }
+  });
+
   it("writes into no directory that holds something, and goes on with nothing that is no run", async () => {
     mkdirSync(out());
     writeFileSync(join(out(), "mine.txt"), "mine");

@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { childOutput } from "../child-output.js";
+import { endingWithUs } from "../ending-children.js";
 
 /** The built command line; `pretest` builds it. */
 const MAIN = resolve(import.meta.dirname, "../../dist/cli/main.js");
@@ -35,6 +36,7 @@ export function launch(args: readonly string[], env: Environment, { through = []
     stdio: ["pipe", "pipe", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
+  endingWithUs(child);
   const output = childOutput(child);
   const ended = new Promise<Ended>((done) => {
     child.once("close", (code, signal) => done({ code, signal, ...output }));

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
 import { commands } from "./memstem-process.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
@@ -23,10 +24,61 @@ describe("memstem replay", () => {
     return file;
   }
 
-  it.each(["single", "conversation"])("shows all policies side by side, %s prompts", async (layout) => {
-    const { code, stdout, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", layout]);
+  /** A table's rows, by what stands in their first cells. */
+  const rowsOf = (table: string) =>
+    new Map(
+      table
+        .split("\n")
+        .filter((line) => line.startsWith("| "))
+        .slice(2)
+        .map((line) => line.split("|").map((cell) => cell.trim()))
+        .map(([, name, ...cells]) => [name, cells.slice(0, -1)]),
+    );
+
+  it("shows all policies side by side", async () => {
+    const { code, stdout, stderr } = await memstem.run(["replay", "--trace", written(), "--k", "3"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout.split("\n").filter((line) => line.startsWith("| "))).toHaveLength(2 + 7);
+    expect([...rowsOf(stdout).keys()]).toEqual([...POLICY_NAMES]);
+  });
+
+  it("shows for a conversation what each retention comes to, as every policy comes to the same", async () => {
+    const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation"];
+    const { code, stdout, stderr } = await memstem.run(asked);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const rows = rowsOf(stdout);
+    expect([...rows.keys()]).toEqual([...RETENTION_NAMES]);
+    expect(stdout).toContain("Ordered by prefix-exact. No policy gets more cached here");
+    const sent = (retention: string) => Number(rows.get(retention)?.[0]);
+    expect(sent("ephemeral")).toBe(1);
+    expect(sent("keep")).toBeGreaterThan(1);
+    for (const policy of POLICY_NAMES) {
+      const of = rowsOf((await memstem.run([...asked, "--policy", policy, "--budget-ratio", "3"])).stdout);
+      const cached = (row: readonly string[] | undefined) => row?.at(-2);
+      for (const retention of RETENTION_NAMES) expect(cached(of.get(retention))).toBe(cached(rows.get(retention)));
+    }
+  });
+
+  it("says where the trace holds less than --k asks for, and replays what there is", async () => {
+    const asked = (k: number) => ["replay", "--trace", written(), "--k", `${k}`];
+    const all = await memstem.run(asked(3));
+    const more = await memstem.run(asked(20));
+    expect(more).toMatchObject({
+      code: 0,
+      stdout: all.stdout,
+      stderr: "memstem: --k: 20 memories per question: every question of the trace has fewer, 3 at most\n",
+    });
+    const file = join(memstem.root, "uneven.json");
+    const [first, ...others] = trace.questions;
+    writeFileSync(file, JSON.stringify({ ...trace, questions: [{ ...first, retrieved: [0] }, ...others] }));
+    const uneven = (k: number) => memstem.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
+    expect((await uneven(3)).stderr).toBe("memstem: --k: 3 memories per question: 1 of 6 questions have fewer\n");
+    expect((await uneven(1)).stderr).toBe("");
+  });
+
+  it("keeps all that a conversation was given in its JSON", async () => {
+    const asked = ["replay", "--trace", written(), "--layout", "conversation", "--json"];
+    const { requests } = JSON.parse((await memstem.run(asked)).stdout);
+    expect(requests.slice(1).map(({ order }: { order: number[] }) => order)).toEqual(Array(5).fill([0, 1, 2, 3]));
   });
 
   it("gives every request of one policy as JSON", async () => {
@@ -47,6 +99,28 @@ describe("memstem replay", () => {
     expect(totals).toMatchObject({ requests: 6 });
   });
 
+  it("sets another system's orders beside a policy's: as a row, and in the JSON with every request", async () => {
+    const orders = trace.questions.map(({ retrieved }) => retrieved.toReversed());
+    const peer = join(memstem.root, "peer.json");
+    writeFileSync(peer, JSON.stringify({ policy: "theirs", orders: { k3: orders } }));
+    const asked = ["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--peer", peer];
+    const table = await memstem.run(asked);
+    expect(table.stdout).toContain("| recorded theirs |");
+    const { stdout } = await memstem.run([...asked, "--json"]);
+    const ofPolicy = await memstem.run(["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--json"]);
+    const { peer: theirs, ...ours } = JSON.parse(stdout);
+    expect(ours).toEqual(JSON.parse(ofPolicy.stdout));
+    expect(theirs).toMatchObject({ policy: "theirs", totals: { requests: 6 } });
+    expect(theirs.requests.map(({ order }: { order: number[] }) => order)).toEqual(orders);
+  });
+
+  it("says as JSON, too, what is wrong with another system's orders", async () => {
+    const peer = join(memstem.root, "no-such-peer.json");
+    const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--json", "--peer", peer]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`cannot read ${peer}`);
+  });
+
   it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
     const { code, stdout } = await memstem.run([
       "replay",
@@ -58,14 +132,7 @@ describe("memstem replay", () => {
       "radix",
     ]);
     expect(code).toBe(0);
-    const ratios = new Map(
-      stdout
-        .trim()
-        .split("\n")
-        .slice(2)
-        .map((line) => line.split("|").map((cell) => cell.trim()))
-        .map((cells) => [cells[1], Number(cells[5])]),
-    );
+    const ratios = new Map([...rowsOf(stdout)].map(([name, cells]) => [name, Number(cells.at(-1))]));
     expect(ratios.size).toBe(6 + 4);
     expect(ratios.get("shared prefixes")).toBe(Math.max(...ratios.values()));
   });

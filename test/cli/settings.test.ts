@@ -226,11 +226,26 @@ describe.each(["serve", "compose"])("memstem %s", (command) => {
     expect(existsSync(memstem.dataDir)).toBe(false);
   });
 
-  it("says in one line that the data directory cannot be used", async () => {
-    writeFileSync(join(memstem.root, "file"), "");
-    const environment = { MEMSTEM_DATA_DIR: join(memstem.root, "file", "data"), MEMSTEM_SOURCE: "none" };
-    const { code, stderr } = await memstem.run([command], { input, environment });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^memstem: cannot open the database .*\n$/);
-  });
+  const hasProc = existsSync("/proc/self/status");
+  const places: readonly (readonly [string, () => string])[] = [
+    ["below a file", () => join(memstem.root, "file", "data")],
+    ["a file", () => join(memstem.root, "file")],
+    // Node's own `mkdir` with `recursive` never comes back from there.
+    ...(hasProc
+      ? ([
+          ["/proc", () => "/proc"],
+          ["below /proc", () => "/proc/memstem/data"],
+        ] as const)
+      : []),
+  ];
+  it.each(places.flatMap((place) => ["none", "embedded"].map((source) => [...place, source] as const)))(
+    "says in one line that the data directory cannot be used: %s",
+    async (_where, place, source) => {
+      writeFileSync(join(memstem.root, "file"), "");
+      const environment = { MEMSTEM_DATA_DIR: place(), MEMSTEM_SOURCE: source };
+      const { code, stderr } = await memstem.run([command], { input, environment });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^memstem: cannot open the database .*\n$/);
+    },
+  );
 });

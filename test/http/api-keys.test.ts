@@ -37,6 +37,7 @@ describe("a service with an API key", () => {
     for (const headers of [
       { authorization: `Bearer ${key}` },
       { authorization: `bearer  ${key} ` },
+      { authorization: `BeArEr ${key}` },
       { "x-api-key": key },
     ]) {
       expect((await sendWith(app, headers, "POST", "/compose", compose)).status).toBe(200);

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { seeded } from "../../bench/seeded.js";
 import { indexResult } from "../../src/http/contracts.js";
 import { childOutput } from "../child-output.js";
+import { endingWithUs } from "../ending-children.js";
 import {
   BIG_EVENTS,
   ENGINE_CONDUCTS,
@@ -278,6 +279,7 @@ async function watchedService(dataDir: string, upstream: string, firstByteMs: nu
     env: { PATH: process.env["PATH"], ...environment },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
+  endingWithUs(child);
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error("the service has no output");
   const output = childOutput({ stdout, stderr });

@@ -94,6 +94,18 @@ describe("POST /webhooks/mem0", () => {
     expect((await send("POST", "/webhooks/mem0", event("DELETE"))).status).toBe(401);
     expect(columnsHolding(app.database, OLD)).toEqual(["blocks.text"]);
     const bearer = { authorization: `Bearer ${TOKEN}` };
+    for (const scheme of ["Bearer", "bearer", "BEARER ", "bEaReR"]) {
+      const shown = await sendWith(
+        app,
+        { authorization: `${scheme} ${TOKEN}` },
+        "POST",
+        "/webhooks/mem0",
+        event("ADD"),
+      );
+      expect([scheme, shown.status]).toEqual([scheme, 204]);
+    }
+    for (const authorization of [TOKEN, `Basic ${TOKEN}`, `Bearer${TOKEN}`, `Bearer ${TOKEN.slice(1)}`, "Bearer"])
+      expect((await sendWith(app, { authorization }, "POST", "/webhooks/mem0", event("ADD"))).status).toBe(401);
     expect((await sendWith(app, bearer, "POST", "/webhooks/mem0", event("DELETE"))).status).toBe(204);
     expect((await send("GET", "/users/ada/export")).text).toContain(OLD);
     expect((await sendWith(app, bearer, "GET", "/users/ada/export")).status).toBe(401);
