@@ -166,7 +166,7 @@ export const SETTINGS = {
   ),
   maxLagMs: setting(
     "MEMSTEM_MAX_LAG_MS",
-    "milliseconds that requests which came together may take before the rest of them is turned away",
+    "milliseconds that a request may wait to be taken up while more come than can be served",
     wholeNumber(1, 600_000).default(150),
   ),
   webhookToken: setting(

@@ -1,4 +1,3 @@
-import type { RequestListener } from "node:http";
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
@@ -11,6 +10,7 @@ import { fieldIssues } from "../service/field-issues.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import { watchedUpstream } from "../service/watched-upstream.js";
 import { access } from "./access.js";
+import { Admission } from "./admission.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
 import { limitBody, requireJson } from "./body.js";
 import { addChatRoutes } from "./chat-route.js";
@@ -19,7 +19,6 @@ import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { exportResult, writeExport } from "./export-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
-import { Lag, limitLag, turningAway } from "./lag.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
@@ -48,7 +47,7 @@ export interface HttpParts {
   readonly keyLimits: KeyLimits;
   /** Most requests in work at once. */
   readonly maxPending: number;
-  /** Milliseconds that requests which came together may take before the rest of them is turned away. */
+  /** Milliseconds that a request may wait to be let in. */
   readonly maxLagMs: number;
   /** Whether the service is on its way to its end: it finishes what it has, and takes no more. */
   readonly isStopping: () => boolean;
@@ -83,8 +82,8 @@ const EXPOSED_HEADERS = [
 /** The app, and what stands in front of it where Node serves it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Turns away what need not get as far as the app. */
-  readonly inFront: (listener: RequestListener) => RequestListener;
+  /** Says when a request gets as far as the app. */
+  readonly admission: Admission;
 }
 
 /** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
@@ -114,8 +113,13 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  const lag = new Lag(parts.maxLagMs, parts.clock);
-  app.use(limitLag(lag, onRefused));
+  const admission = new Admission({
+    maxLagMs: parts.maxLagMs,
+    maxWaiting: parts.maxPending,
+    clock: parts.clock,
+    onRefused,
+    onWaited: metrics.waited.bind(metrics),
+  });
   app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
@@ -153,7 +157,12 @@ export function createApp(parts: HttpParts): HttpSurface {
     ...parts.chat,
     upstream: watchedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
   };
-  addChatRoutes(app, { ...parts, chat, onNotComposed: metrics.notComposed.bind(metrics) });
+  addChatRoutes(app, {
+    ...parts,
+    chat,
+    isShed: (incoming) => admission.isShed(incoming),
+    onNotComposed: metrics.notComposed.bind(metrics),
+  });
   if (webhookToken !== undefined) addWebhookRoute(app);
   app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
@@ -286,7 +295,7 @@ export function createApp(parts: HttpParts): HttpSurface {
       description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
     },
   });
-  return { app, inFront: (listener) => turningAway(lag, onRefused, listener) };
+  return { app, admission };
 }
 
 function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 200>(

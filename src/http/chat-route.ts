@@ -26,6 +26,8 @@ export interface ChatRouteParts {
   readonly chat: ChatEngine | null;
   /** Called with what went wrong and is nobody's mistake but ours, or went wrong after the client had its answer. */
   readonly onFault: (error: unknown) => void;
+  /** Whether there is too much to do to compose the chat of one of Node's requests. */
+  readonly isShed: (incoming: object) => boolean;
   /** Called with why a chat went to its engine as it came. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
@@ -43,7 +45,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   describeRoutes(app);
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
-  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, onFault)));
+  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
@@ -52,7 +54,11 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   });
 }
 
-async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error: unknown) => void): Promise<Response> {
+async function complete(
+  c: Context<HttpEnvironment>,
+  chat: Chat,
+  { isShed, onFault }: Pick<ChatRouteParts, "isShed" | "onFault">,
+): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
   const read = wire.readChat(given, c.req.raw.headers);
@@ -60,7 +66,7 @@ async function complete(c: Context<HttpEnvironment>, chat: Chat, onFault: (error
     ...read,
     headers: headersToEngine(c),
     query: queryOf(c),
-    isShed: c.get("isShed") ?? false,
+    isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
   const answer = await chat.complete(c.get("memstem"), request, client.signal);

@@ -28,7 +28,5 @@ export interface HttpEnvironment {
     /** The caller's key; null where keys are not in use. */
     keyId: string | null;
     composed?: ComposedEntry;
-    /** There is too much to do to compose this chat. */
-    isShed?: boolean;
   };
 }

@@ -28,6 +28,12 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
+  readonly #waits = new Histogram({
+    name: "memstem_admission_wait_seconds",
+    help: "Of requests that came while others were being served: how long they waited to be taken up.",
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
   readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
     "policy",
@@ -135,6 +141,11 @@ export class Metrics implements MemstemObserver {
   served(method: string, route: string, status: number, ms: number): void {
     this.#requests.inc({ method, route, status });
     this.#durations.observe({ route }, ms / 1_000);
+  }
+
+  /** How long a request that could not be taken up at once waited, in milliseconds. */
+  waited(ms: number): void {
+    this.#waits.observe(ms / 1_000);
   }
 
   refused(reason: RefusalReason): void {
