@@ -83,7 +83,8 @@ export function composeIn(
   const { policy } = input;
   const composition = compose(state, input);
   const requestId = request.requestId ?? parts.newRequestId();
-  const isBudgetUnused = request.memoryBudgetTokens !== null && policy.name !== "carry-over";
+  const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
+  const isBudgetUnused = hasBudget && policy.name !== "carry-over";
   const answer = {
     memories: composition.memories,
     plan: composition.plan,
@@ -123,6 +124,7 @@ export function composeInput(
     residency: parts.residency ?? KEEPS_ALL,
     now,
     memoryBudgetTokens: request.memoryBudgetTokens,
+    memoryBudgetRatio: request.memoryBudgetRatio,
     annotations: request.annotations,
     retention: request.retention ?? defaults.retention,
     engine,

@@ -25,11 +25,12 @@ export type Statements = ReturnType<typeof prepareStatements>;
 // The return type is what drizzle infers; writing it out would repeat every column.
 export function prepareStatements({ sqlite, orm }: OpenDatabase) {
   const write = (query: Parameters<typeof writeStatement>[1]) => writeStatement(sqlite, query);
-  const counters = {
+  const numbers = {
     nextLabel: p("nextLabel"),
     nextNode: p("nextNode"),
     nextTurn: p("nextTurn"),
     requests: p("requests"),
+    bankedTokens: p("bankedTokens"),
   };
   return {
     user: orm
@@ -44,7 +45,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         userId: p("userId"),
         agentId: p("agentId"),
         version: 1,
-        ...counters,
+        ...numbers,
         createdAt: p("at"),
       })
       .onConflictDoNothing()
@@ -59,6 +60,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           nextNode: sql`${p("nextNode")}`,
           nextTurn: sql`${p("nextTurn")}`,
           requests: sql`${p("requests")}`,
+          bankedTokens: sql`${p("bankedTokens")}`,
         })
         // By name too: the number of a scope whose first commit was undone is given again.
         .where(
