@@ -22,6 +22,7 @@ export interface ReplayCommand {
   readonly k: number;
   readonly policy?: PolicyName;
   readonly budgetRatio?: number;
+  readonly budgetEach?: number;
   readonly layout: "single" | "conversation" | "batch";
   readonly cache: "radix" | "blocks";
   /** Tokens that the simulated cache holds; absent: no end. */
@@ -36,6 +37,7 @@ const NOT_FOR_A_BATCH = [
   ["peer", "--peer"],
   ["policy", "--policy"],
   ["budgetRatio", "--budget-ratio"],
+  ["budgetEach", "--budget-each"],
 ] as const;
 
 /** Replays a trace: one policy as JSON, or all of them as a table. Throws {@link TraceError}. */
@@ -72,6 +74,7 @@ function replay(trace: RecordedTrace, policy: OrderingPolicy, command: ReplayCom
     k: command.k,
     policy,
     budgetRatio: command.budgetRatio ?? null,
+    budgetEach: command.budgetEach,
     layout: command.layout === "conversation" ? "conversation" : "single",
     limit: command.limit,
   };
@@ -87,9 +90,19 @@ async function readJsonFile(path: string): Promise<unknown> {
   }
 }
 
-const HEAD = ["policy", "memory hits", "prefilled", "memory sent", "evidence", "prompt", "cached", "to prefill"];
+const HEAD = [
+  "policy",
+  "memory hits",
+  "prefilled",
+  "memory sent",
+  "at most",
+  "evidence",
+  "prompt",
+  "cached",
+  "to prefill",
+];
 
-/** Shares are of memory tokens retrieved; the last three columns are tokens per request of the simulated cache. */
+/** Shares are of memory tokens retrieved, `at most` is the largest of a single prompt; the last three columns are tokens per request of the simulated cache. */
 function table(rows: readonly { readonly name: string; readonly replay: Replay }[]): string {
   const lines = rows.map(({ name, replay: { totals } }) => {
     const share = (part: number, whole: number) => (whole === 0 ? "-" : (part / whole).toFixed(3));
@@ -98,7 +111,8 @@ function table(rows: readonly { readonly name: string; readonly replay: Replay }
       name,
       share(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
       share(totals.prefilledMemoryTokens, totals.retrievedTokens),
-      share(totals.memoryTokens, totals.retrievedTokens),
+      totals.sentRatio?.toFixed(3) ?? "-",
+      totals.largestSentRatio?.toFixed(3) ?? "-",
       share(totals.evidenceInPrompt, totals.evidence),
       perRequest(totals.promptTokens),
       perRequest(totals.cachedTokens),

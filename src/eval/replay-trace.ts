@@ -17,6 +17,10 @@ export interface ReplayTotals
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
+  /** Memory tokens in the prompts ÷ retrieved, over all of them; null where nothing was retrieved. */
+  readonly sentRatio: number | null;
+  /** The same of the single prompt in which it is largest. */
+  readonly largestSentRatio: number | null;
 }
 
 export interface Replay {
@@ -49,6 +53,7 @@ export function replayTrace(
     evidence: 0,
     evidenceInPrompt: 0,
   };
+  let largestSentRatio: number | null = null;
   const prompts = composeTrace(trace, tokens, options);
   let step = prompts.next();
   while (!step.done) {
@@ -68,7 +73,13 @@ export function replayTrace(
     totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
     totals.evidence += prompt.evidence;
     totals.evidenceInPrompt += prompt.evidenceInPrompt;
+    const sent = ratioOf(prompt);
+    if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
     step = prompts.next(options.reports ? cachedTokens : undefined);
   }
-  return { requests, totals };
+  return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
+}
+
+function ratioOf({ memoryTokens, retrievedTokens }: Pick<ComposedPrompt, "memoryTokens" | "retrievedTokens">) {
+  return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
 }
