@@ -3,7 +3,8 @@ import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens 
 import type { RecordedTrace } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
-export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens"> {
+export interface ReplayedRequest
+  extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
   readonly promptTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
@@ -62,8 +63,17 @@ export function replayTrace(
     const { cachedTokens } = cache.serve(prompt, 0);
     if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
     const uncachedTokens = promptTokens - cachedTokens;
-    const { order, carried, expectedCachedTokens } = prompt;
-    requests.push({ order, carried, promptTokens, expectedCachedTokens, cachedTokens, uncachedTokens });
+    const { order, carried, expectedCachedTokens, retrievedTokens, memoryTokens } = prompt;
+    requests.push({
+      order,
+      carried,
+      promptTokens,
+      expectedCachedTokens,
+      cachedTokens,
+      uncachedTokens,
+      retrievedTokens,
+      memoryTokens,
+    });
     totals.requests++;
     totals.promptTokens += promptTokens;
     totals.cachedTokens += cachedTokens;
