@@ -37,7 +37,7 @@ const ROWS: readonly [name: string, policyFor: PolicyFor, budgetEach: number | n
     null,
   ]),
   ["ContextPilot's own, recorded", contextPilotsOwn, null],
-  [`carry-over, ≤ ${BUDGET_EACH}× (sends more)`, () => ORDERING_POLICIES["carry-over"], BUDGET_EACH],
+  [`carry-over, each ≤ ${BUDGET_EACH}× (sends more)`, () => ORDERING_POLICIES["carry-over"], BUDGET_EACH],
 ];
 
 for (const engine of ["blocks", "radix"] as const) {
