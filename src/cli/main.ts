@@ -159,7 +159,7 @@ program
   )
   .option(
     "--budget-ratio <number>",
-    "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved (default: none, and it orders as prefix-exact)",
+    "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved; in a conversation of what each turn adds (default: none, and it orders as prefix-exact)",
     ratio,
   )
   .option("--budget-each <number>", "the same of every single prompt; with --budget-ratio both hold", ratio)
