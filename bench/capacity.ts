@@ -21,7 +21,7 @@ import {
 } from "../test/eval/recorded-searches.js";
 
 const LIMIT = 150;
-const BUDGET_RATIO = 1.5;
+const BUDGET_EACH = 1.5;
 
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
 if (!existsSync(shared)) {
@@ -30,20 +30,20 @@ if (!existsSync(shared)) {
 }
 const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
 
-const ROWS: readonly [name: string, policyFor: PolicyFor, budgetRatio: number | null][] = [
+const ROWS: readonly [name: string, policyFor: PolicyFor, budgetEach: number | null][] = [
   ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [string, PolicyFor, null] => [
     name,
     () => ORDERING_POLICIES[name],
     null,
   ]),
   ["ContextPilot's own, recorded", contextPilotsOwn, null],
-  [`carry-over, ≤ ${BUDGET_RATIO}× (sends more)`, () => ORDERING_POLICIES["carry-over"], BUDGET_RATIO],
+  [`carry-over, each ≤ ${BUDGET_EACH}× (sends more)`, () => ORDERING_POLICIES["carry-over"], BUDGET_EACH],
 ];
 
 for (const engine of ["blocks", "radix"] as const) {
   for (const k of [20, 100]) {
-    const promptsOf = (policyFor: PolicyFor, budgetRatio: number | null) =>
-      promptsInTurn(recordings, { k, policyFor, budgetRatio, limit: LIMIT });
+    const promptsOf = (policyFor: PolicyFor, budgetEach: number | null) =>
+      promptsInTurn(recordings, { k, policyFor, budgetEach, limit: LIMIT });
     const reference = promptsOf(() => ORDERING_POLICIES.retrieval, null);
     const all = distinctTokens(reference, simulatedCache(engine));
     console.log(
@@ -51,8 +51,8 @@ for (const engine of ["blocks", "radix"] as const) {
     );
     console.log("| policy                          |    ¼ |    ½ |    1 | tokens per prompt | to prefill at ½ |");
     console.log("| ------------------------------- | ---: | ---: | ---: | ----------------: | --------------: |");
-    for (const [name, policyFor, budgetRatio] of ROWS) {
-      const prompts = promptsOf(policyFor, budgetRatio);
+    for (const [name, policyFor, budgetEach] of ROWS) {
+      const prompts = promptsOf(policyFor, budgetEach);
       const shareAt = (part: number) =>
         cachedShare(prompts, simulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
       const half = shareAt(1 / 2);

@@ -10,7 +10,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
-import { replayTrace } from "../src/eval/replay-trace.js";
+import { replayTrace, type TraceReplay } from "../src/eval/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
@@ -21,8 +21,14 @@ import {
 import { median } from "./median.js";
 
 const LIMIT = 150;
-/** Most memory tokens of each prompt, as a multiple of those retrieved; what is sent on average is less. */
-const BUDGETS = [1.25, 1.5, 1.7, 2, 3, 4.5] as const;
+/** Most memory tokens sent ÷ retrieved: over all prompts so far, or in each of them. */
+type Budget = Pick<TraceReplay, "budgetRatio" | "budgetEach">;
+const NO_BUDGET: Budget = { budgetRatio: null };
+const RATIOS = [1.25, 1.5, 2, 3] as const;
+const BUDGETS: readonly [name: string, budget: Budget][] = [
+  ...RATIOS.map((ratio): [string, Budget] => [`≤ ${ratio}×`, { budgetRatio: ratio }]),
+  ...RATIOS.map((ratio): [string, Budget] => [`each ≤ ${ratio}×`, { budgetRatio: null, budgetEach: ratio }]),
+];
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
 if (!existsSync(shared)) {
   console.error("needs the recorded searches, which are not here");
@@ -31,44 +37,51 @@ if (!existsSync(shared)) {
 
 const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
 
-function totalsOf(policy: PolicyName, k: number, budgetRatio: number | null) {
+function totalsOf(policy: PolicyName, k: number, budget: Budget) {
   return recordings.map(({ trace }) => {
     const cache = simulatedCache("blocks");
-    const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout: "single", limit: LIMIT } as const;
+    const options = { k, policy: ORDERING_POLICIES[policy], ...budget, layout: "single", limit: LIMIT } as const;
     return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options).totals;
   });
 }
 
 function recordedHits(k: number): number[] {
-  const asked = { k, policyFor: contextPilotsOwn, budgetRatio: null, limit: LIMIT };
+  const asked = { k, policyFor: contextPilotsOwn, budgetEach: null, limit: LIMIT };
   return recordings.map((recording) => memoryHitShare(recording, asked));
 }
 
 console.log(
-  "| policy, budget    |   k | prefilled | hits ÷ ContextPilot | by conversation                | memory sent | evidence |",
+  "| policy, budget           |   k | prefilled | hits ÷ ContextPilot | by conversation                | memory sent |  at most | evidence |",
 );
 console.log(
-  "| ----------------- | --: | --------: | ------------------: | ------------------------------ | ----------: | -------: |",
+  "| ------------------------ | --: | --------: | ------------------: | ------------------------------ | ----------: | -------: | -------: |",
 );
 for (const k of [20, 100]) {
   const recorded = recordedHits(k);
-  const arms: [PolicyName, number | null][] = [
-    ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [PolicyName, null] => [name, null]),
-    ...BUDGETS.map((ratio): [PolicyName, number] => ["carry-over", ratio]),
+  const arms: [name: string, policy: PolicyName, budget: Budget][] = [
+    ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [string, PolicyName, Budget] => [
+      name,
+      name,
+      NO_BUDGET,
+    ]),
+    ...BUDGETS.map(([name, budget]): [string, PolicyName, Budget] => [`carry-over, ${name}`, "carry-over", budget]),
   ];
-  for (const [policy, ratio] of arms) {
-    const totals = totalsOf(policy, k, ratio);
+  for (const [name, policy, budget] of arms) {
+    const totals = totalsOf(policy, k, budget);
     const prefilled = totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens);
     const ratios = prefilled.map((share, at) => (1 - share) / (recorded[at] ?? 1));
-    const sent = median(totals.map((t) => t.memoryTokens / t.retrievedTokens));
+    const sent = median(totals.map((t) => t.sentRatio ?? 0));
+    const most = Math.max(...totals.map((t) => t.largestSentRatio ?? 0));
     const evidence = median(totals.map((t) => t.evidenceInPrompt / t.evidence));
     console.log(
-      `| ${`${policy}${ratio === null ? "" : ` ${ratio}×`}`.padEnd(17)} | ${String(k).padStart(3)} | ` +
+      `| ${name.padEnd(24)} | ${String(k).padStart(3)} | ` +
         `${median(prefilled).toFixed(4).padStart(9)} | ${median(ratios).toFixed(2).padStart(19)} | ` +
         `${ratios
           .map((r) => r.toFixed(2))
           .join(" ")
-          .padEnd(30)} | ${sent.toFixed(2).padStart(11)} | ${evidence.toFixed(3).padStart(8)} |`,
+          .padEnd(
+            30,
+          )} | ${sent.toFixed(2).padStart(11)} | ${most.toFixed(2).padStart(8)} | ${evidence.toFixed(3).padStart(8)} |`,
     );
   }
 }

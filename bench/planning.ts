@@ -44,6 +44,8 @@ function measure(name: PolicyName, k: number, sequences: number): number {
       name === "carry-over"
         ? {
             tokens: (k * TOKENS) / 2,
+            ownTokens: (k * TOKENS) / 2,
+            bankedTokens: null,
             knownTokens: MEMORIES * TOKENS,
             spared: sparedBy(ENGINE_MODELS.gpu, { before: 50, retrieved: k * TOKENS, after: 50 }),
             tokensOf: () => TOKENS,

@@ -46,11 +46,19 @@ const ARMS: readonly Arm[] = [
 function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">): ReplayedRequest[] {
   const { capacityTokens, layout, k } = arm;
   const policy = ORDERING_POLICIES[arm.policy];
-  const budgetRatio = arm.policy === "carry-over" ? 2 : null;
+  const budgetEach = arm.policy === "carry-over" ? 2 : null;
   const counters = { encode: encodeO200k, countTokens: countO200k };
   return traces.flatMap((trace) => {
     const cache = simulatedCache("blocks", { capacityTokens });
-    return replayTrace(trace, cache, counters, { k, policy, budgetRatio, layout, limit: 150, ...told }).requests;
+    return replayTrace(trace, cache, counters, {
+      k,
+      policy,
+      budgetRatio: null,
+      budgetEach,
+      layout,
+      limit: 150,
+      ...told,
+    }).requests;
   });
 }
 

@@ -13,6 +13,8 @@ export interface EvalLocomoOptions {
   readonly layout: readonly ArmLayout[];
   readonly policies: readonly ArmPolicy[];
   readonly budgetRatio: number;
+  /** Given: instead of the other. */
+  readonly budgetEach?: number;
   readonly retention: readonly RetentionName[];
   /** `simulated`, `embedded`, or an address. */
   readonly engine: string;

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
-import { armsOf } from "../eval/arms.js";
+import { type ArmChoices, armsOf } from "../eval/arms.js";
 import type { EvaluatedConversation } from "../eval/evaluated-conversation.js";
 import { EvaluationError } from "../eval/evaluation-error.js";
 import { ingestSteps } from "../eval/ingesting.js";
@@ -26,7 +26,7 @@ export function describeRun(
   sha256: string,
   conversations: readonly EvaluatedConversation[],
 ): RunRecord {
-  const { layout: layouts, k: ks, policies, retention: retentions, budgetRatio, ingest: how } = options;
+  const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
   const extraction = extractionModel(options);
   const [cpu] = cpus();
@@ -55,7 +55,7 @@ export function describeRun(
     limit: options.limit ?? null,
     seed: options.seed,
     warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
-    arms: armsOf({ layouts, ks, policies, retentions, budgetRatio }),
+    arms: armsOf({ layouts, ks, policies, retentions, ...budgetOf(options) }),
     settings: {
       threshold: THRESHOLD,
       scores: options.scores,
@@ -69,6 +69,10 @@ export function describeRun(
       salt: randomBytes(12).toString("hex"),
     },
   };
+}
+
+function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatio" | "budgetOf"> {
+  return budgetEach === undefined ? { budgetRatio, budgetOf: "all" } : { budgetRatio: budgetEach, budgetOf: "each" };
 }
 
 /** What `--retention auto` goes by. Throws {@link EvaluationError}. */

@@ -35,9 +35,14 @@ export function addEvalCommands(program: Command): void {
     ])
     .option(
       "--budget-ratio <number>",
-      "most that carry-over may send, as a multiple of the tokens retrieved",
+      "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved",
       ratio,
       1.5,
+    )
+    .addOption(
+      new Option("--budget-each <number>", "instead, the same of every single prompt")
+        .argParser(ratio)
+        .conflicts("budgetRatio"),
     )
     .option(
       "--retention <names>",

@@ -161,9 +161,10 @@ program
   )
   .option(
     "--budget-ratio <number>",
-    "memory budget of carry-over, as a multiple of the tokens retrieved (default: none, and it orders as prefix-exact)",
+    "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved; in a conversation of what each turn adds (default: none, and it orders as prefix-exact)",
     ratio,
   )
+  .option("--budget-each <number>", "the same of every single prompt; with --budget-ratio both hold", ratio)
   .addOption(
     new Option(
       "--layout <name>",

@@ -24,6 +24,7 @@ export interface ReplayCommand {
   readonly k: number;
   readonly policy?: PolicyName;
   readonly budgetRatio?: number;
+  readonly budgetEach?: number;
   readonly layout: "single" | "conversation" | "batch";
   readonly cache: "radix" | "blocks";
   /** Tokens that the simulated cache holds; absent: no end. */
@@ -38,6 +39,7 @@ const NOT_FOR_A_BATCH = [
   ["peer", "--peer"],
   ["policy", "--policy"],
   ["budgetRatio", "--budget-ratio"],
+  ["budgetEach", "--budget-each"],
 ] as const;
 
 /**
@@ -94,6 +96,7 @@ function replay(
     k: command.k,
     policy,
     budgetRatio: command.budgetRatio ?? null,
+    budgetEach: command.budgetEach,
     layout: command.layout === "conversation" ? "conversation" : "single",
     retention,
     limit: command.limit,
@@ -115,17 +118,32 @@ interface ReplayRow {
   readonly replay: Replay;
 }
 
-const HEAD = ["policy", "memory hits", "prefilled", "memory sent", "evidence", "prompt", "cached", "to prefill"];
+const HEAD = [
+  "policy",
+  "memory hits",
+  "prefilled",
+  "memory sent",
+  "at most",
+  "evidence",
+  "prompt",
+  "cached",
+  "to prefill",
+];
 
-/** Shares are of memory tokens retrieved; the last three columns are tokens per request of the simulated cache. */
+/**
+ * Shares are of memory tokens retrieved, `at most` is the largest of a single prompt; the last three columns are tokens per request of the
+ * simulated cache.
+ */
 function table(rows: readonly ReplayRow[]): string {
   const lines = rows.map((row) => {
     const { totals } = row.replay;
-    const [name = "", ...others] = conversationCells(row);
+    const [name = "", sent = "", ...others] = conversationCells(row);
     return [
       name,
       share(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
       share(totals.prefilledMemoryTokens, totals.retrievedTokens),
+      sent,
+      totals.largestSentRatio?.toFixed(3) ?? "-",
       ...others,
     ];
   });

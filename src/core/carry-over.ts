@@ -8,6 +8,8 @@ import { prefixExact } from "./prefix-exact.js";
 
 /** A full allowance costs as much as this share of the retrieved tokens: a prefix is kept dense, so that later requests find it useful. */
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
+/** All that is in the memory bank costs as much as this share: the fuller it is, the cheaper is a carried token. */
+const PRICE_OF_ALL_BANKED = 0.8;
 /**
  * A path that all requests went through costs as much as this share of the retrieved tokens; others by the root of their share. What
  * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/ordering.md`.
@@ -58,10 +60,13 @@ interface Prices {
   readonly crowding: (share: number) => number;
 }
 
-function pricesFor(retrievedTokens: number, { tokens, knownTokens, spared }: CarryAllowance): Prices {
+function pricesFor(retrievedTokens: number, allowance: CarryAllowance): Prices {
+  const { tokens, ownTokens, bankedTokens, knownTokens, spared } = allowance;
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
-  const price = (scarcity * PRICE_OF_FULL_ALLOWANCE * retrievedTokens) / tokens;
+  const ofOwn = ownTokens === null ? 0 : PRICE_OF_FULL_ALLOWANCE / ownTokens;
+  const ofBanked = bankedTokens === null ? 0 : PRICE_OF_ALL_BANKED / bankedTokens;
+  const price = scarcity * retrievedTokens * Math.max(ofOwn, ofBanked);
   const crowded = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
   return {
     value: (saved, carried) => spared(saved, carried) - price * carried,

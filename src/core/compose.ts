@@ -45,7 +45,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
   const draft = draftPrompt(state, input);
-  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, heldBack } = draft;
+  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, freshTokens, heldBack } = draft;
   const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
   const { rest } = history;
   const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
@@ -54,6 +54,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
+  if (input.memoryBudgetRatio !== null) {
+    state.bank.settle(input.memoryBudgetRatio, freshTokens, tokensOf(register, ordering.carried));
+  }
   const asked = resolution.blocks.map(({ label }) => label).filter((label) => !heldBack.has(label));
   state.recent.take(asked, turnId);
 
@@ -104,6 +107,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     leaf,
     headTokens: replay.headTokens,
   };
+}
+
+function tokensOf(register: BlockRegister, labels: Iterable<Label>): number {
+  let tokens = 0;
+  for (const label of labels) tokens += register.get(label)?.tokens ?? 0;
+  return tokens;
 }
 
 function placeMemories(

@@ -1,9 +1,9 @@
 import type { AnnotationSettings } from "./annotations.js";
-import type { BlockRegister, Resolution } from "./block-register.js";
+import type { Resolution } from "./block-register.js";
 import { chooseRetention } from "./choose-retention.js";
 import { Conversation, type RecalledHistory, recallHistory, type Standing, standingOf } from "./conversation.js";
 import type { Depth } from "./depth.js";
-import { type EngineModel, sparedBy } from "./engine-model.js";
+import { type AroundBlocks, type EngineModel, sparedBy } from "./engine-model.js";
 import type { ConversationId, Digest, Label } from "./ids.js";
 import { injectionTokens, planInjection, supersedesStanding } from "./injecting.js";
 import type { Injection } from "./injection.js";
@@ -36,6 +36,8 @@ export interface ComposeInput {
   readonly now: number;
   /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
   readonly memoryBudgetTokens: number | null;
+  /** The same over all of the scope's prompts that say one, as a multiple of what was retrieved; see {@link MemoryBank}. Null: none. */
+  readonly memoryBudgetRatio: number | null;
   readonly annotations: AnnotationSettings;
   /** What later prompts of the conversation keep of what this one injects. */
   readonly retention: RetentionName;
@@ -61,6 +63,8 @@ export interface Draft {
   readonly resolution: Resolution;
   /** Distinct blocks that were retrieved and that no earlier turn of this prompt gave, by relevance … */
   readonly fresh: readonly StoredBlock[];
+  /** … the tokens of their lines … */
+  readonly freshTokens: number;
   /** … how many of them have to be given, because this prompt holds what they take the place of … */
   readonly due: number;
   /** … and those that this turn does not give. */
@@ -132,6 +136,7 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const superseding = supersedesStanding(register, standing);
+  const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
   const given = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const openingTokens = countTokens(SECTION_OPENING);
@@ -139,7 +144,11 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
     anchor,
     retrieved: given,
     // For all of them, so that steps which give more stay within the budget.
-    carrying: carryAllowance(register, fresh, standing, input, tokensBefore + openingTokens, questionTokens),
+    carrying: carryAllowance(state, standing, input, {
+      before: tokensBefore + openingTokens,
+      retrieved: freshTokens,
+      after: questionTokens,
+    }),
   };
   const before = input.depth?.after ?? null;
   const ordering = before === null ? policy.order(request, state) : orderAfter(before, policy, request, state);
@@ -169,6 +178,7 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
     choice,
     resolution,
     fresh,
+    freshTokens,
     due: fresh.filter(({ label }) => superseding.has(label)).length,
     heldBack,
     request,
@@ -198,19 +208,23 @@ function firstGiven(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, coun
 
 /** What may stand in this turn beside the retrieved blocks; null for nothing. */
 function carryAllowance(
-  register: BlockRegister,
-  fresh: readonly StoredBlock[],
+  { register, bank }: ScopeState,
   { given }: Standing,
-  { memoryBudgetTokens: budget, engine }: ComposeInput,
-  before: number,
-  after: number,
+  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine }: ComposeInput,
+  around: AroundBlocks,
 ): CarryAllowance | null {
-  const retrieved = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  if (budget === null || fresh.length === 0 || budget <= retrieved) return null;
+  const { retrieved } = around;
+  if (retrieved === 0 || (budget === null && ratio === null)) return null;
+  const own = budget === null ? null : budget - retrieved;
+  const banked = ratio === null ? null : bank.allowanceFor(ratio, retrieved);
+  const tokens = Math.min(own ?? Number.POSITIVE_INFINITY, banked?.tokens ?? Number.POSITIVE_INFINITY);
+  if (tokens <= 0) return null;
   return {
-    tokens: budget - retrieved,
+    tokens,
+    ownTokens: own,
+    bankedTokens: banked?.banked ?? null,
     knownTokens: register.currentTokens,
-    spared: sparedBy(engine, { before, retrieved, after }),
+    spared: sparedBy(engine, around),
     tokensOf: (label) => {
       const block = register.get(label);
       return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;

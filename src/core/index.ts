@@ -36,6 +36,7 @@ export * from "./ids.js";
 export * from "./index-node.js";
 export * from "./injection.js";
 export { knowledgeTree } from "./knowledge-tree.js";
+export { MAX_MEMORY_BUDGET_RATIO } from "./memory-bank.js";
 export { foundTextProblem, MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./memory-text.js";
 export * from "./message.js";
 export type { MissCause } from "./miss-cause.js";

@@ -27,6 +27,10 @@ export interface RetrievedBlock {
 export interface CarryAllowance {
   /** Tokens of blocks that were not retrieved and may stand in the prompt, above 0. */
   readonly tokens: number;
+  /** What this prompt's own limit leaves it, `tokens` or more; null: it has none. */
+  readonly ownTokens: number | null;
+  /** What it shares with later prompts, `tokens` or more: what is in the memory bank; null: it draws on none. */
+  readonly bankedTokens: number | null;
   /** Tokens of all blocks that could be asked for: where they fit in the prompt, carrying one crowds out no other. */
   readonly knownTokens: number;
   /** What the engine is spared by a path, see {@link Spared}. */

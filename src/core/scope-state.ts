@@ -6,6 +6,7 @@ import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
+import { MemoryBank } from "./memory-bank.js";
 import type { ScopeKnowledge } from "./ordering.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "./recent-retrievals.js";
 import type { RegisterChanges } from "./stored-block.js";
@@ -26,6 +27,8 @@ export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTu
 /** What a stored scope consists of, conversations aside; those load one by one. */
 export interface StoredScope {
   readonly counters: ScopeCounters;
+  /** What is in the memory bank. */
+  readonly bankedTokens: number;
   readonly register: ConstructorParameters<typeof BlockRegister>[0];
   readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
   readonly recent: readonly RecentRetrieval[];
@@ -36,6 +39,7 @@ export interface StoredScope {
 
 export const EMPTY_SCOPE: StoredScope = {
   counters: FIRST_COUNTERS,
+  bankedTokens: 0,
   register: { blocks: [], versions: [], forgotten: [] },
   nodes: [],
   recent: [],
@@ -47,6 +51,7 @@ export const EMPTY_SCOPE: StoredScope = {
 /** What composes changed in a scope, to be stored in one transaction. */
 export interface ScopeChanges {
   readonly counters: ScopeCounters;
+  readonly bankedTokens: number;
   readonly register: RegisterChanges;
   readonly index: IndexChanges;
   readonly recent: RecentChanges;
@@ -74,6 +79,8 @@ export class ScopeState implements ScopeKnowledge {
   readonly workers: WorkerBlocks;
   readonly clusters: ClusterTree;
   readonly accesses: AccessWindow;
+  /** What prompts that share a memory budget left of it. */
+  readonly bank: MemoryBank;
   readonly #conversations = new Map<ConversationId, Conversation>();
   #nextTurn: number;
   #requests: number;
@@ -91,6 +98,7 @@ export class ScopeState implements ScopeKnowledge {
     const nextCluster = 1 + Math.max(0, ...stored.clusters.map(({ id }) => id));
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
     this.accesses = new AccessWindow(stored.accesses);
+    this.bank = new MemoryBank(stored.bankedTokens);
     this.#nextTurn = stored.counters.nextTurn;
     this.#requests = stored.counters.requests;
   }
@@ -164,6 +172,7 @@ export class ScopeState implements ScopeKnowledge {
         nextTurn: this.#nextTurn,
         requests: this.#requests,
       },
+      bankedTokens: this.bank.tokens,
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),

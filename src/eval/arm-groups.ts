@@ -1,4 +1,5 @@
 import { groupBy } from "../core/group-by.js";
+import { budgetLabel } from "./arms.js";
 import type { EvalArm } from "./run-record.js";
 
 /** Arms that differ in nothing but how prompts were built: those to compare with each other. */
@@ -27,11 +28,7 @@ export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
 }
 
 /** How an arm is called among those of its group. */
-export function armLabel({ policy, budgetRatio, retention }: EvalArm): string {
+export function armLabel({ policy, retention, ...budget }: EvalArm): string {
   if (policy === "readme") return "Mem0’s README";
-  return [
-    policy,
-    ...(budgetRatio === null ? [] : [`≤${budgetRatio}×`]),
-    ...(retention === null ? [] : [retention]),
-  ].join(" ");
+  return [policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention])].join(" ");
 }

@@ -146,7 +146,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         policy,
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
-        ...(arm.budgetRatio === null ? {} : { memoryBudgetTokens: Math.floor(arm.budgetRatio * retrievedTokens) }),
+        ...budgetOf(arm, retrievedTokens),
       });
       const startedAt = performance.now();
       const answer = await memstem.compose(request);
@@ -168,6 +168,12 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
     },
     close: () => memstem.close(),
   };
+}
+
+function budgetOf({ budgetRatio, budgetOf }: EvalArm, retrievedTokens: number) {
+  if (budgetRatio === null) return {};
+  if (budgetOf === "all") return { memoryBudgetRatio: budgetRatio };
+  return { memoryBudgetTokens: Math.floor(budgetRatio * retrievedTokens) };
 }
 
 async function report(

@@ -13,16 +13,17 @@ export interface ArmChoices {
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; it means nothing for the other policies. */
   readonly budgetRatio: number;
+  readonly budgetOf: EvalArm["budgetOf"];
 }
 
 /** Every arm once: all that is asked for, multiplied only where it makes another prompt. */
-export function armsOf({ layouts, ks, policies, retentions, budgetRatio }: ArmChoices): EvalArm[] {
+export function armsOf({ layouts, ks, policies, retentions, budgetRatio, budgetOf }: ArmChoices): EvalArm[] {
   const arms = layouts.flatMap((layout) =>
     ks.flatMap((k) =>
       policies.flatMap((policy) => {
         const keeps = layout === "conversation" && policy !== "readme" ? retentions : [null];
         const budget = policy === "carry-over" ? budgetRatio : null;
-        return keeps.map((retention) => armOf(layout, k, policy, retention, budget));
+        return keeps.map((retention) => armOf(layout, k, policy, retention, budget, budgetOf));
       }),
     ),
   );
@@ -35,10 +36,16 @@ function armOf(
   policy: ArmPolicy,
   retention: RetentionName | null,
   budgetRatio: number | null,
+  budgetOf: EvalArm["budgetOf"],
 ): EvalArm {
-  const name = budgetRatio === null ? policy : `${policy} ≤${budgetRatio}×`;
-  const id = `${layout} k=${k} ${name}${retention === null ? "" : ` ${retention}`}`;
-  return { id, layout, k, policy, retention, budgetRatio };
+  const budget = { budgetRatio, budgetOf };
+  const id = [layout, `k=${k}`, policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention])].join(" ");
+  return { id, layout, k, policy, retention, ...budget };
+}
+
+/** How a budget is called, in none or one piece of a name. */
+export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): readonly string[] {
+  return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
 }
 
 /** What is compared where nothing else is asked for. */
@@ -48,4 +55,5 @@ export const DEFAULT_ARMS: ArmChoices = {
   policies: ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"],
   retentions: [DEFAULT_RETENTION],
   budgetRatio: 1.5,
+  budgetOf: "all",
 };

@@ -30,8 +30,10 @@ import { ServedPrefixes } from "./served-prefixes.js";
 export interface ReplayOptions {
   readonly k: number;
   readonly policy: OrderingPolicy;
-  /** Memory budget as a multiple of the tokens of what each question retrieved; null: none. */
+  /** Memory tokens sent ÷ retrieved, over all prompts so far, at most; null: no such budget. */
   readonly budgetRatio: number | null;
+  /** The same of every single prompt. Default: no such budget. */
+  readonly budgetEach?: number | null | undefined;
   readonly layout: "single" | "conversation";
   /** What a conversation keeps of injected memories; default `keep`. */
   readonly retention?: RetentionName | undefined;
@@ -93,6 +95,7 @@ export function* composeTrace(
   );
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   const standing = new PromptMemories();
+  const { budgetEach = null } = options;
   for (const [at, { question, answer, retrieved, evidence }] of trace.questions.slice(0, options.limit).entries()) {
     const now = at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
@@ -104,7 +107,8 @@ export function* composeTrace(
       messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
       memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
       policy: options.policy,
-      memoryBudgetTokens: options.budgetRatio === null ? null : Math.floor(options.budgetRatio * retrievedTokens),
+      memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
+      memoryBudgetRatio: options.budgetRatio,
       annotations: DEFAULT_ANNOTATIONS,
       residency: options.residency ?? KEEPS_ALL,
       now,

@@ -3,7 +3,8 @@ import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens 
 import type { RecordedTrace } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
-export interface ReplayedRequest extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens"> {
+export interface ReplayedRequest
+  extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
   readonly promptTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
@@ -17,6 +18,10 @@ export interface ReplayTotals
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
+  /** Memory tokens in the prompts ÷ retrieved, over all of them; null where nothing was retrieved. */
+  readonly sentRatio: number | null;
+  /** The same of the single prompt in which it is largest. */
+  readonly largestSentRatio: number | null;
 }
 
 export interface Replay {
@@ -49,6 +54,7 @@ export function replayTrace(
     evidence: 0,
     evidenceInPrompt: 0,
   };
+  let largestSentRatio: number | null = null;
   const prompts = composeTrace(trace, tokens, options);
   let step = prompts.next();
   while (!step.done) {
@@ -57,8 +63,17 @@ export function replayTrace(
     const { cachedTokens } = cache.serve(prompt, 0);
     if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
     const uncachedTokens = promptTokens - cachedTokens;
-    const { order, carried, expectedCachedTokens } = prompt;
-    requests.push({ order, carried, promptTokens, expectedCachedTokens, cachedTokens, uncachedTokens });
+    const { order, carried, expectedCachedTokens, retrievedTokens, memoryTokens } = prompt;
+    requests.push({
+      order,
+      carried,
+      promptTokens,
+      expectedCachedTokens,
+      cachedTokens,
+      uncachedTokens,
+      retrievedTokens,
+      memoryTokens,
+    });
     totals.requests++;
     totals.promptTokens += promptTokens;
     totals.cachedTokens += cachedTokens;
@@ -68,7 +83,13 @@ export function replayTrace(
     totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
     totals.evidence += prompt.evidence;
     totals.evidenceInPrompt += prompt.evidenceInPrompt;
+    const sent = ratioOf(prompt);
+    if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
     step = prompts.next(options.reports ? cachedTokens : undefined);
   }
-  return { requests, totals };
+  return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
+}
+
+function ratioOf({ memoryTokens, retrievedTokens }: Pick<ComposedPrompt, "memoryTokens" | "retrievedTokens">) {
+  return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
 }

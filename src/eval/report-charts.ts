@@ -1,5 +1,6 @@
 import { armLabel, groupArms } from "./arm-groups.js";
 import type { ArmSummary } from "./arm-summary.js";
+import { budgetLabel } from "./arms.js";
 import { cachedOverTurns } from "./cached-over-turns.js";
 import { milliseconds, percent, tokens } from "./figures.js";
 import { htmlTable } from "./html-table.js";
@@ -191,7 +192,7 @@ function policyStyles(arms: readonly EvalArm[]): ReadonlyMap<string, number> {
   return new Map([...keys].map((key, at) => [key, at % LINE_STYLES]));
 }
 
-const policyKey = ({ policy, budgetRatio }: EvalArm) => `${policy} ${budgetRatio}`;
+const policyKey = ({ policy, ...budget }: EvalArm) => [policy, ...budgetLabel(budget)].join(" ");
 
 /** The style of each line of one panel: the policy's, or where that is taken (by another retention) the next that is free. */
 function panelStyles(arms: readonly EvalArm[], familiar: ReadonlyMap<string, number>): ReadonlyMap<EvalArm, string> {

@@ -10,7 +10,7 @@ import { POLICY_NAMES, RETENTION_NAMES } from "../core/index.js";
 export const ARM_POLICIES = ["readme", ...POLICY_NAMES] as const;
 
 const arm = z.strictObject({
-  /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× auto`. */
+  /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
   id: z.string().min(1),
   layout: z.enum(["single", "conversation"]),
   k: z.int().min(1),
@@ -19,6 +19,8 @@ const arm = z.strictObject({
   retention: z.enum(RETENTION_NAMES).nullable(),
   /** Memory budget as a multiple of the tokens retrieved; null: none. */
   budgetRatio: z.number().positive().nullable(),
+  /** What the budget bounds: each prompt, as in runs from before there was a choice, or all of them together at any time. */
+  budgetOf: z.enum(["each", "all"]).default("each"),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */

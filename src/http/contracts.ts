@@ -61,6 +61,10 @@ export const composeBody = z
       description:
         "Tokens that this turn's memories may come to. The policy `carry-over` uses what the retrieved ones leave of it for cached ones; with any other a warning says that it changes nothing.",
     }),
+    memory_budget_ratio: field.memoryBudgetRatio.nullish().meta({
+      description:
+        "The same as a rate: over all of the user's prompts that say one, memory tokens sent never exceed the sum of this × memory tokens retrieved. What a prompt leaves unused, later ones may use; a single one holds at most one and a half times its own share. With `memory_budget_tokens` both hold. In a conversation it is about what each turn adds.",
+    }),
     policy: field.policy.nullish(),
     retention: field.retention.nullish().meta({
       description:
@@ -243,6 +247,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     system: body.system,
     topK: body.top_k,
     memoryBudgetTokens: body.memory_budget_tokens,
+    memoryBudgetRatio: body.memory_budget_ratio,
     policy: body.policy,
     retention: body.retention,
     annotations:

@@ -32,6 +32,7 @@ export interface ComposeRequest {
   readonly memories: readonly RetrievedMemory[] | null;
   readonly topK: number;
   readonly memoryBudgetTokens: number | null;
+  readonly memoryBudgetRatio: number | null;
   /** Null: the configured one. */
   readonly policy: PolicyName | null;
   /** Null: the configured one. */
@@ -72,6 +73,7 @@ const composeOptions = z.strictObject({
   system: field.system.nullish(),
   topK: field.topK.nullish(),
   memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
+  memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
   policy: field.policy.nullish(),
   retention: field.retention.nullish(),
   annotations: annotations.nullish(),
@@ -127,6 +129,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     memories: fields.memories ?? null,
     topK: fields.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
+    memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
     policy: fields.policy ?? null,
     retention: fields.retention ?? null,
     annotations: annotationSettings(fields.annotations ?? true),

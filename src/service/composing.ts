@@ -85,7 +85,8 @@ export function planIn(
   const { policy } = input;
   const composition = compose(state, input);
   const requestId = request.requestId ?? parts.newRequestId();
-  const isBudgetUnused = request.memoryBudgetTokens !== null && policy.name !== "carry-over";
+  const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
+  const isBudgetUnused = hasBudget && policy.name !== "carry-over";
   const answer = {
     memories: composition.memories,
     plan: composition.plan,
@@ -128,6 +129,7 @@ export function composeInput(
     residency: parts.residency ?? KEEPS_ALL,
     now,
     memoryBudgetTokens: request.memoryBudgetTokens,
+    memoryBudgetRatio: request.memoryBudgetRatio,
     annotations: request.annotations,
     retention: request.retention ?? defaults.retention,
     engine,

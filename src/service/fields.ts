@@ -11,6 +11,7 @@ import type {
 import {
   FIXED_RETENTIONS,
   foundTextProblem,
+  MAX_MEMORY_BUDGET_RATIO,
   MAX_WORKERS,
   memoryTextProblem,
   POLICY_NAMES,
@@ -120,6 +121,10 @@ export const memories = z.unknown().transform((value, context): readonly Retriev
 
 export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
+export const memoryBudgetRatio = z
+  .number()
+  .min(1, "must be at least 1: what was retrieved")
+  .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
 export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** What a plan says of one turn. */

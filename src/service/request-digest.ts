@@ -14,7 +14,15 @@ export function isDigestOf(request: ComposeRequest, stored: Digest): boolean {
 }
 
 function askedFor(request: ComposeRequest) {
-  return { ...request, requestId: null, prompt: null, engine: undefined, marksElsewhere: undefined };
+  return {
+    ...request,
+    // As before there was one, where there is none.
+    memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
+    requestId: null,
+    prompt: null,
+    engine: undefined,
+    marksElsewhere: undefined,
+  };
 }
 
 /** What today's fields were before there was a choice. */

@@ -17,7 +17,8 @@ import { conversations, heads, requests, sections, turns } from "./schema.js";
 import type { Store } from "./store.js";
 
 /** What rows of a scope that load by themselves say of each other: nothing is named that is not there, nothing twice. */
-export function* checkRows({ counters, register, nodes }: StoredScope): Generator<string> {
+export function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
+  if (bankedTokens < 0) yield "its prompts sent more memory than their budget";
   const labels = new Set(register.blocks.map(({ label }) => label));
   const digests = new Set<string>();
   for (const { label, text, textDigest, supersededBy } of register.blocks) {

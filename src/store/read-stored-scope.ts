@@ -12,7 +12,7 @@ export function readStoredScope(statements: Statements, scope: Scope): LoadedSco
   if (user === undefined) {
     return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
   }
-  const { scopeId, version, nextLabel, nextNode, nextTurn, requests } = user;
+  const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = user;
   const versions = statements.versions.all({ scopeId }).map((row) => ({
     memoryId: row.memoryId as MemoryId,
     label: row.label as Label,
@@ -21,6 +21,7 @@ export function readStoredScope(statements: Statements, scope: Scope): LoadedSco
   return {
     scope: {
       counters: { nextLabel, nextNode, nextTurn, requests },
+      bankedTokens,
       register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
       nodes: statements.nodes.all({ scopeId }).map(readNode),
       ...readOrderingRows(statements.orderingRows.all({ scopeId })),

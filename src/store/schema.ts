@@ -27,6 +27,8 @@ export const users = sqliteTable(
     nextTurn: integer("next_turn").notNull(),
     requests: integer("requests").notNull(),
     createdAt: integer("created_at").notNull(),
+    /** What is in the memory bank; 0 in rows from before it was kept. */
+    bankedTokens: integer("banked_tokens").notNull().default(0),
   },
   (table) => [uniqueIndex("users_scope").on(table.tenant, table.userId, table.agentId)],
 );

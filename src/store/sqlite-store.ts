@@ -347,12 +347,13 @@ export class SqliteStore implements Store {
 
   /** Moves the scope to its next version, or finds that another process did. */
   #claim(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, at: number): StoredVersion {
+    const numbers = { ...changes.counters, bankedTokens: changes.bankedTokens };
     if (version === null) {
-      const row = this.#statements.addUser.get({ ...keyOf(scope), ...changes.counters, at });
+      const row = this.#statements.addUser.get({ ...keyOf(scope), ...numbers, at });
       if (row === undefined) throw new StaleScopeError("the scope was created by another process");
       return { scopeId: row.scopeId, commits: 1 };
     }
-    const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...changes.counters });
+    const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...numbers });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }

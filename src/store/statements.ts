@@ -28,11 +28,12 @@ export type Statements = ReturnType<typeof prepareStatements>;
 export function prepareStatements({ sqlite, orm }: OpenDatabase) {
   const write = (query: Parameters<typeof writeStatement>[1]) => writeStatement(sqlite, query);
   const read = <T extends SQLiteTable>(table: T, rest: string) => readStatement(sqlite, table, rest);
-  const counters = {
+  const numbers = {
     nextLabel: p("nextLabel"),
     nextNode: p("nextNode"),
     nextTurn: p("nextTurn"),
     requests: p("requests"),
+    bankedTokens: p("bankedTokens"),
   };
   return {
     user: read(users, "where tenant = @tenant and user_id = @userId and agent_id = @agentId"),
@@ -43,7 +44,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         userId: p("userId"),
         agentId: p("agentId"),
         version: 1,
-        ...counters,
+        ...numbers,
         createdAt: p("at"),
       })
       .onConflictDoNothing()
@@ -58,6 +59,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           nextNode: sql`${p("nextNode")}`,
           nextTurn: sql`${p("nextTurn")}`,
           requests: sql`${p("requests")}`,
+          bankedTokens: sql`${p("bankedTokens")}`,
         })
         // By name too: the number of a scope whose first commit was undone is given again.
         .where(

@@ -60,7 +60,8 @@ describe("memstem eval locomo, simulated", () => {
       const replayed = replayTrace(trace, new BlockHashCache(), tokens, {
         k: arm.k,
         policy: ORDERING_POLICIES[arm.policy],
-        budgetRatio: arm.budgetRatio,
+        budgetRatio: arm.budgetOf === "all" ? arm.budgetRatio : null,
+        budgetEach: arm.budgetOf === "each" ? arm.budgetRatio : null,
         layout: arm.layout,
         retention: arm.retention ?? undefined,
         reports: true,

@@ -122,6 +122,7 @@ describe("memstem --help", () => {
     [["replay"], /required option '--trace <file>' not specified/],
     [["replay", "--trace", "t.json", "--policy", "nope"], /Allowed choices are prefix-exact/],
     [["replay", "--trace", "t.json", "--budget-ratio", "0.5"], /must be 1 to 100/],
+    [["replay", "--trace", "t.json", "--budget-each", "0.5"], /must be 1 to 100/],
     [["replay", "--trace", "t.json", "--capacity", "0"], /must be a whole number above 0/],
     [["keys"], /revoke/],
     [["eval"], /locomo/],
@@ -135,6 +136,10 @@ describe("memstem --help", () => {
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--retention", "nope"], /Allowed choices are keep/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--categories", "6"], /must be 1 to 5/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "0.5"], /must be 1 to 100/],
+    [
+      ["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "2", "--budget-each", "2"],
+      /'--budget-each <number>' cannot be used with option '--budget-ratio <number>'/,
+    ],
     [["eval", "compare", "a"], /missing required argument 'run-b'/],
     [["eval", "compare", "nowhere-a", "nowhere-b"], /nowhere-a/],
     [["engine"], /random-model/],

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
+import type { Replay } from "../../src/eval/replay-trace.js";
 import { commands } from "./memstem-process.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
@@ -121,6 +122,24 @@ describe("memstem replay", () => {
     expect(stderr).toContain(`cannot read ${peer}`);
   });
 
+  it("bounds what is sent over all prompts so far, or in each; and says both the average and the most", async () => {
+    const sentWith = async (...options: readonly string[]) => {
+      const asked = ["replay", "--trace", written(), "--k", "2", "--json", "--policy", "carry-over", ...options];
+      const { requests, totals } = JSON.parse((await memstem.run(asked)).stdout) as Pick<Replay, "requests" | "totals">;
+      const ratios = requests.map(({ memoryTokens, retrievedTokens }) => memoryTokens / retrievedTokens);
+      expect(totals.largestSentRatio).toBe(Math.max(...ratios));
+      expect(totals.sentRatio).toBe(totals.memoryTokens / totals.retrievedTokens);
+      return totals;
+    };
+    expect((await sentWith()).largestSentRatio).toBe(1);
+    const shared = await sentWith("--budget-ratio", "1.4");
+    expect(shared.sentRatio).toBeLessThanOrEqual(1.4);
+    expect(shared.largestSentRatio).toBeLessThanOrEqual(1.5 * 1.4);
+    expect((await sentWith("--budget-each", "1.4")).largestSentRatio).toBeLessThanOrEqual(1.4);
+    const both = await sentWith("--budget-ratio", "1.4", "--budget-each", "1.1");
+    expect(both.largestSentRatio).toBeLessThanOrEqual(1.1);
+  });
+
   it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
     const { code, stdout } = await memstem.run([
       "replay",
@@ -139,6 +158,7 @@ describe("memstem replay", () => {
 
   it.each([
     ["--json", "--json: means nothing for a batch"],
+    ["--budget-each=2", "--budget-each: means nothing for a batch"],
     ["--policy=sorted", "--policy: means nothing for a batch"],
   ])("refuses a batch with %s", async (option, message) => {
     const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", "batch", option]);

@@ -47,6 +47,7 @@ class StoredRegister {
     const register = this.register.drain();
     this.rows.apply({
       counters,
+      bankedTokens: 0,
       register,
       index: unchanged,
       recent: unchanged,

@@ -21,8 +21,9 @@ import {
 const CARRIABLE = new Map(labels(1, 2, 3, 4, 5, 6).map((block) => [block, 5]));
 /** More is known than fits in any prompt here, so that carrying has its full price. */
 const MANY = 1_000_000;
-/** The prices of a full allowance and of a path that all took, and the shortage from which they are paid in full: shares of what was retrieved. */
+/** The prices of a full allowance, of all that is banked and of a path that all took, and the shortage from which they are paid in full: shares of what was retrieved. */
 const FULL_PRICE = 0.25;
+const BANKED_PRICE = 0.8;
 const CROWDED_PRICE = 0.2;
 const SCARCE_BY = 0.1;
 
@@ -46,11 +47,15 @@ const ONE_AND_THREE = [
 
 /** What a path of these blocks costs that carries so many tokens. */
 function plainPrice(served: ServedSequences, request: Allowing, path: readonly Label[], carried: number): number {
-  const { tokens, knownTokens } = request.carrying;
+  const { tokens, ownTokens, bankedTokens, knownTokens } = request.carrying;
   const retrieved = sumOf(request.retrieved.map((block) => block.tokens));
   const scarcity = Math.min(1, Math.max(0, (knownTokens - retrieved - tokens) / (SCARCE_BY * retrieved)));
   const crowding = CROWDED_PRICE * Math.sqrt(shareThrough(served, request.anchor, path));
-  return scarcity * retrieved * ((FULL_PRICE * carried) / tokens + crowding);
+  const perToken = Math.max(
+    ownTokens === null ? 0 : FULL_PRICE / ownTokens,
+    bankedTokens === null ? 0 : BANKED_PRICE / bankedTokens,
+  );
+  return scarcity * retrieved * (perToken * carried + crowding);
 }
 
 /** Share of the requests behind an anchor that went through all of a path: as the shortest node that holds it counts them. */

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { carryOver } from "../../src/core/carry-over.js";
 import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../src/core/depth.js";
 import type { Draft } from "../../src/core/draft.js";
 import { blockBounds } from "../../src/core/index.js";
@@ -72,8 +73,9 @@ describe("prompts of one request at growing depths", () => {
         fc.constantFrom(...RETENTION_NAMES),
         fc.option(fc.constant("c"), { nil: undefined }),
         fc.option(fc.integer({ min: 1, max: 300 }), { nil: undefined }),
+        fc.option(fc.double({ min: 1, max: 4, noNaN: true }), { nil: undefined }),
         fc.array(anyTurn, { minLength: 1, maxLength: 6 }),
-        (policy, retention, conversation, memoryBudgetTokens, turns) => {
+        (policy, retention, conversation, memoryBudgetTokens, memoryBudgetRatio, turns) => {
           const scope = new UserScope();
           const history = [user("Hello"), assistant("Hi!")];
           for (const [at, { retrieved, first, sureAfter, endsWithTool }] of turns.entries()) {
@@ -87,6 +89,7 @@ describe("prompts of one request at growing depths", () => {
               retention,
               ...(conversation === undefined ? {} : { conversation }),
               ...(memoryBudgetTokens === undefined ? {} : { memoryBudgetTokens }),
+              ...(memoryBudgetRatio === undefined ? {} : { memoryBudgetRatio }),
             };
             const whole = scope.draft(messages, asked, options);
             const settings = { ...DEFAULT_DEPTH, firstBlocks: first };
@@ -119,6 +122,7 @@ describe("prompts of one request at growing depths", () => {
                 asked.filter(({ id }) => !held.includes(id)),
               );
             }
+            expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
             expect(composed.plan.depth?.retrieved).toBe(whole.fresh.length);
             expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.fresh.length));
             history.push(...asking, assistant(`A${at}`));
@@ -156,6 +160,23 @@ describe("a prompt with a depth", () => {
     const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
     expect(next.messages.at(-1)?.content).toContain("[5] (replaces [1]) Lives in Rome.");
     expect(next.memories.map(({ memoryId }) => memoryId)).toEqual(["b", "a"]);
+  });
+
+  it("is ordered afresh where what was tried carries more than is left in the memory bank by now", () => {
+    const scope = new UserScope();
+    const ask = [user("Q")];
+    const shared = { policy: carryOver, memoryBudgetRatio: 1 };
+    scope.compose(ask, memories("a", "b", "c", "d", "e"), { ...shared, memoryBudgetRatio: 1.3 });
+    const asked = memories("a", "c", "d", "e");
+    const tried = scope.draft(ask, asked, { ...shared, depth: depthOf(2) });
+    expect(tried.ordering.carried.size).toBeGreaterThan(0);
+    const next = { ...shared, depth: depthOf(4, tried) };
+    expect(scope.draft(ask, asked, next).ordering.carried.size).toBe(1);
+    // Another request of the scope, by another process.
+    scope.compose(ask, memories("a", "c"), shared);
+    const composed = scope.compose(ask, asked, next);
+    expect(composed.memories.map(({ placement }) => placement)).not.toContain("carried_over");
+    expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
   });
 
   it("follows what was served behind the first step before", () => {

@@ -58,6 +58,7 @@ export interface ComposeOptions {
   readonly annotations?: Partial<AnnotationSettings>;
   readonly policy?: OrderingPolicy;
   readonly memoryBudgetTokens?: number;
+  readonly memoryBudgetRatio?: number;
   readonly retention?: RetentionName;
   readonly engine?: EngineModel;
   readonly depth?: Depth;
@@ -119,6 +120,7 @@ export class UserScope {
       residency: this.residency,
       now: this.now,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
+      memoryBudgetRatio: options.memoryBudgetRatio ?? null,
       annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
       retention: options.retention ?? "keep",
       engine: options.engine ?? ENGINE_MODELS.gpu,

@@ -65,15 +65,35 @@ export const anyEvents: fc.Arbitrary<IndexEvent[]> = fc.array(
 );
 
 /** Room for blocks that were not retrieved, with an engine for which only computed tokens count; of those only the ones with tokens here may be carried. */
-export function allowance(tokens: number, knownTokens: number, carriable: ReadonlyMap<Label, number>): CarryAllowance {
-  return { tokens, knownTokens, spared: (saved) => saved, tokensOf: (block) => carriable.get(block) ?? null };
+export function allowance(
+  tokens: number,
+  knownTokens: number,
+  carriable: ReadonlyMap<Label, number>,
+  limits: Pick<CarryAllowance, "ownTokens" | "bankedTokens"> = { ownTokens: tokens, bankedTokens: null },
+): CarryAllowance {
+  return {
+    tokens,
+    ...limits,
+    knownTokens,
+    spared: (saved) => saved,
+    tokensOf: (block) => carriable.get(block) ?? null,
+  };
 }
+
+/** What the prompt's own limit and the memory bank leave beyond the allowance, one of them or both. */
+const anyLimits = (tokens: number) =>
+  fc.tuple(fc.option(fc.nat({ max: 30 })), fc.option(fc.nat({ max: 200 }))).map(([own, banked]) => ({
+    ownTokens: own === null ? (banked === null ? tokens : null) : tokens + own,
+    bankedTokens: banked === null ? null : tokens + banked,
+  }));
 
 /** Nothing to carry, or room between scarce and plenty for some of the labels from 1 to 8. */
 export const anyCarrying: fc.Arbitrary<CarryAllowance | null> = fc.option(
   fc
     .tuple(fc.integer({ min: 1, max: 30 }), fc.nat({ max: 90 }), anyWanted)
-    .map(([tokens, knownTokens, carriable]) => allowance(tokens, knownTokens, carriable)),
+    .chain(([tokens, knownTokens, carriable]) =>
+      anyLimits(tokens).map((limits) => allowance(tokens, knownTokens, carriable, limits)),
+    ),
   { freq: 3 },
 );
 

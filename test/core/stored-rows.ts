@@ -18,10 +18,12 @@ export class StoredRows {
   readonly #recent = new Map<TurnId, RecentRetrieval>();
   readonly #accesses = new Map<TurnId, Access>();
   #counters: ScopeCounters = FIRST_COUNTERS;
+  #bankedTokens = 0;
 
   apply(changes: ScopeChanges): void {
     const { register, index, counters, recent, clusters, accesses, workers } = structuredClone(changes);
     this.#counters = counters;
+    this.#bankedTokens = changes.bankedTokens;
     for (const block of register.blocks) this.#blocks.set(block.label, block);
     for (const version of register.versions) this.#versions.set(`${version.memoryId} ${version.label}`, version);
     for (const label of register.removedBlocks) this.#blocks.delete(label);
@@ -44,6 +46,7 @@ export class StoredRows {
   load(): StoredScope {
     return structuredClone({
       counters: this.#counters,
+      bankedTokens: this.#bankedTokens,
       register: {
         blocks: [...this.#blocks.values()].sort((a, b) => a.label - b.label),
         versions: [...this.#versions].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, version]) => version),

@@ -11,16 +11,17 @@ describe("armsOf", () => {
       policies: ["readme", "prefix-exact", "carry-over"],
       retentions: ["keep", "auto"],
       budgetRatio: 1.5,
+      budgetOf: "all",
     });
     expect(arms.map(({ id }) => id)).toEqual([
       "single k=20 readme",
       "single k=20 prefix-exact",
-      "single k=20 carry-over ≤1.5×",
+      "single k=20 carry-over ≤1.5× on average",
       "conversation k=20 readme",
       "conversation k=20 prefix-exact keep",
       "conversation k=20 prefix-exact auto",
-      "conversation k=20 carry-over ≤1.5× keep",
-      "conversation k=20 carry-over ≤1.5× auto",
+      "conversation k=20 carry-over ≤1.5× on average keep",
+      "conversation k=20 carry-over ≤1.5× on average auto",
     ]);
     expect(arms[0]).toMatchObject({ policy: "readme", retention: null, budgetRatio: null });
     expect(arms.at(-1)).toMatchObject({ policy: "carry-over", retention: "auto", budgetRatio: 1.5 });
@@ -34,6 +35,7 @@ describe("armsOf", () => {
       policies: some(...ARM_POLICIES),
       retentions: some("keep" as const, "volatile" as const, "ephemeral" as const, "auto" as const),
       budgetRatio: fc.double({ min: 1, max: 100, noNaN: true }),
+      budgetOf: fc.constantFrom("each" as const, "all" as const),
     });
     fc.assert(
       fc.property(choices, (chosen) => {

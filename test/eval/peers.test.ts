@@ -13,7 +13,7 @@ describe.skipIf(reason !== "")(`single prompts on recorded Mem0 searches of LoCo
     (k) => {
       const recording = readRecording(shared, "conv-26");
       const limit = recording.trace.questions.length;
-      const hits = (policyFor: PolicyFor) => memoryHitShare(recording, { k, policyFor, budgetRatio: null, limit });
+      const hits = (policyFor: PolicyFor) => memoryHitShare(recording, { k, policyFor, budgetEach: null, limit });
       const peer = hits(contextPilotsOwn);
       expect(peer).toBeGreaterThan(0);
       expect(hits(() => ORDERING_POLICIES["prefix-exact"]) / peer).toBeGreaterThanOrEqual(1.7);

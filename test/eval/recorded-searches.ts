@@ -37,15 +37,22 @@ export function readRecording(data: string, conversation: (typeof RECORDED_CONVE
 export interface Asked {
   readonly k: number;
   readonly policyFor: PolicyFor;
-  /** Memory budget as a multiple of the tokens that each question retrieved; null: none. */
-  readonly budgetRatio: number | null;
+  /** Memory budget of each prompt, as a multiple of the tokens that it retrieved; null: none. */
+  readonly budgetEach: number | null;
   /** First so many questions of each conversation. */
   readonly limit: number;
 }
 
 /** Share of memory tokens in single prompts that an endless, block-exact prefix cache held already. */
-export function memoryHitShare(recording: Recording, { k, policyFor, budgetRatio, limit }: Asked): number {
-  const options = { k, policy: policyFor(recording, k), budgetRatio, layout: "single", limit } as const;
+export function memoryHitShare(recording: Recording, { k, policyFor, budgetEach, limit }: Asked): number {
+  const options = {
+    k,
+    policy: policyFor(recording, k),
+    budgetRatio: null,
+    budgetEach,
+    layout: "single",
+    limit,
+  } as const;
   const { totals } = replayTrace(recording.trace, simulatedCache("blocks"), COUNTERS, options);
   return 1 - totals.prefilledMemoryTokens / totals.memoryTokens;
 }
@@ -53,10 +60,17 @@ export function memoryHitShare(recording: Recording, { k, policyFor, budgetRatio
 /** The single prompts of several users who ask in turn. */
 export function promptsInTurn(
   recordings: readonly Recording[],
-  { k, policyFor, budgetRatio, limit }: Asked,
+  { k, policyFor, budgetEach, limit }: Asked,
 ): ComposedPrompt[] {
   const users = recordings.map((recording) => {
-    const options = { k, policy: policyFor(recording, k), budgetRatio, layout: "single", limit } as const;
+    const options = {
+      k,
+      policy: policyFor(recording, k),
+      budgetRatio: null,
+      budgetEach,
+      layout: "single",
+      limit,
+    } as const;
     return composeTrace(recording.trace, COUNTERS, options);
   });
   return [...inTurn(users)];

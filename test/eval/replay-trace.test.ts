@@ -121,8 +121,12 @@ describe("replaying a trace", () => {
       const sorted = values.sort((a, b) => a - b);
       return ((sorted[2] ?? Number.NaN) + (sorted[3] ?? Number.NaN)) / 2;
     };
-    const totalsOf = (policy: PolicyName, k: number, budgetRatio: number | null = null) =>
-      traces.map((trace) => replayOf(trace, policy, { k, budgetRatio, limit: 150 }).totals);
+    const replaysOf = (policy: PolicyName, k: number, budget: Partial<TraceReplay> = {}) =>
+      traces.map((trace) => replayOf(trace, policy, { k, ...budget, limit: 150 }));
+    const totalsOf = (policy: PolicyName, k: number, budget: Partial<TraceReplay> = {}) =>
+      replaysOf(policy, k, budget).map(({ totals }) => totals);
+    const prefilled = (totals: readonly Replay["totals"][]) =>
+      median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens));
 
     it.skipIf(!has)(
       "reports halve the error of what a small cache is expected to hold; its capacity removes it",
@@ -146,17 +150,41 @@ describe("replaying a trace", () => {
       60_000,
     );
 
-    it.skipIf(!has)(
-      "carry-over at k = 100 prefills at most 0.16 within 1.5×, 0.025 within 3×",
-      () => {
-        for (const [ratio, most] of [
-          [1.5, 0.16],
-          [3, 0.025],
-        ] as const) {
-          const totals = totalsOf("carry-over", 100, ratio);
-          expect(median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens))).toBeLessThanOrEqual(most);
-          for (const t of totals) expect(t.memoryTokens / t.retrievedTokens).toBeLessThanOrEqual(ratio);
+    it.skipIf(!has).each([
+      [20, 1.5, 0.48],
+      [20, 3, 0.27],
+      [100, 1.5, 0.16],
+      [100, 3, 0.025],
+    ] as const)(
+      "carry-over at k = %i that sends at most %d× over all prompts so far prefills at most %d, without losing evidence",
+      (k, budgetRatio, most) => {
+        const replays = replaysOf("carry-over", k, { budgetRatio });
+        expect(prefilled(replays.map(({ totals }) => totals))).toBeLessThanOrEqual(most);
+        const retrieved = totalsOf("retrieval", k);
+        for (const [at, { requests, totals }] of replays.entries()) {
+          expect(totals.evidenceInPrompt).toBeGreaterThanOrEqual(retrieved[at]?.evidenceInPrompt ?? Number.NaN);
+          expect(totals.sentRatio).toBeLessThanOrEqual(budgetRatio);
+          expect(totals.largestSentRatio).toBeLessThanOrEqual(1.5 * budgetRatio);
+          let unused = 0;
+          for (const { memoryTokens, retrievedTokens } of requests) {
+            unused += budgetRatio * retrievedTokens - memoryTokens;
+            expect(unused).toBeGreaterThanOrEqual(0);
+          }
         }
+      },
+      60_000,
+    );
+    it.skipIf(!has).each([
+      [20, 1.5, 0.49],
+      [20, 3, 0.32],
+      [100, 1.5, 0.16],
+      [100, 3, 0.025],
+    ] as const)(
+      "carry-over at k = %i that sends at most %d× in each prompt prefills at most %d",
+      (k, budgetEach, most) => {
+        const totals = totalsOf("carry-over", k, { budgetEach });
+        expect(prefilled(totals)).toBeLessThanOrEqual(most);
+        for (const { largestSentRatio } of totals) expect(largestSentRatio).toBeLessThanOrEqual(budgetEach);
       },
       60_000,
     );
@@ -166,7 +194,7 @@ describe("replaying a trace", () => {
         const retrieved = totalsOf("retrieval", 20);
         const ours = totalsOf("prefix-exact", 20);
         for (const policy of POLICY_NAMES) {
-          for (const [at, totals] of totalsOf(policy, 20, 1.5).entries()) {
+          for (const [at, totals] of totalsOf(policy, 20, { budgetRatio: 1.5 }).entries()) {
             expect(totals.evidenceInPrompt).toBeGreaterThanOrEqual(retrieved[at]?.evidenceInPrompt ?? Number.NaN);
             if (policy !== "carry-over")
               expect(totals.prefilledMemoryTokens).toBeGreaterThanOrEqual(

@@ -7,6 +7,7 @@ export const README_ARM: EvalArm = {
   policy: "readme",
   retention: null,
   budgetRatio: null,
+  budgetOf: "all",
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };

@@ -62,7 +62,7 @@ describe("a cache that several users share", () => {
       "prefix-exact hits more than every peer that sends the same blocks at k = %i",
       (k) => {
         const promptsOf = (policyFor: PolicyFor) =>
-          promptsInTurn(recordings, { k, policyFor, budgetRatio: null, limit: 60 });
+          promptsInTurn(recordings, { k, policyFor, budgetEach: null, limit: 60 });
         const all = distinctTokens(
           promptsOf(() => ORDERING_POLICIES.retrieval),
           simulatedCache("blocks"),

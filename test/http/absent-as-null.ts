@@ -8,6 +8,7 @@ export const ABSENT_AS_NULL = {
   system: null,
   top_k: null,
   memory_budget_tokens: null,
+  memory_budget_ratio: null,
   policy: null,
   retention: null,
   annotations: null,

@@ -196,6 +196,7 @@ describe("a chat that fails", () => {
 
   it.each([
     [{ memstem: { user_id: "ada", nope: 1 } }, {}, 422, "memstem.nope"],
+    [{ memstem: { user_id: "ada", memory_budget_ratio: 0.9 } }, {}, 422, "memstem.memory_budget_ratio"],
     [{ memstem: { user_id: "ada", top_k: 0 } }, {}, 422, "memstem.top_k"],
     [{ memstem: { user_id: "bo" } }, { "x-memstem-user": "ada" }, 422, "memstem.user_id"],
     [

@@ -100,6 +100,24 @@ describe("POST /compose without a conversation", () => {
   it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
     const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_tokens: 100 });
     expect(answer.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
+    const rated = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_ratio: 1.5 });
+    expect(rated.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
+  });
+
+  it("carries over what earlier prompts left of a shared budget; a repeated one counts once, a forgotten user has none", async () => {
+    const ask = async (user_id: string, request_id: string, memories: object[], memory_budget_ratio: number) => {
+      const body = { user_id, request_id, query: "Tea?", memories, memory_budget_ratio, policy: "carry-over" };
+      const { blocks } = await app.compose(body);
+      return blocks.filter(({ placement }) => placement === "carried_over").map(({ memory_id }) => memory_id);
+    };
+    for (const id of ["r-1", "r-2", "r-3"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
+    expect(await ask("bea", "r-4", [tea, paris], 1)).toEqual(["m-bicycle"]);
+    for (const id of ["r-5", "r-6", "r-7"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
+    await app.send("DELETE", "/users/bea");
+    await ask("bea", "r-1", [tea, bicycle, paris], 1);
+    expect(await ask("bea", "r-2", [tea, paris], 1)).toEqual([]);
+    for (let times = 0; times < 3; times++) await ask("cem", "r-1", [tea, bicycle, paris], 1.2);
+    expect(await ask("cem", "r-2", [tea, paris], 1)).toEqual([]);
   });
 
   it("carries cached blocks over within the budget, and names them in no annotation", async () => {

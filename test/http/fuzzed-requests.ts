@@ -64,6 +64,7 @@ const composeFields = {
   system: fc.option(text),
   top_k: fc.option(count),
   memory_budget_tokens: fc.option(count),
+  memory_budget_ratio: fc.option(mostly(fc.double({ min: 1, max: 100, noNaN: true }), count)),
   policy: mostly(
     fc.constantFrom("retrieval", "sorted", "context-pilot", "knowledge-tree", "prefix-exact", "carry-over"),
     text,

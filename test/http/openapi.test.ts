@@ -89,6 +89,7 @@ describe("GET /openapi.json", () => {
     ["a memory without text", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1" }] }],
     ["a retention that there is not", { user_id: "ada", query: "Tea?", retention: "forever" }],
     ["a negative budget", { user_id: "ada", query: "Tea?", memory_budget_tokens: -1 }],
+    ["a budget ratio below 1", { user_id: "ada", query: "Tea?", memory_budget_ratio: 0.5 }],
   ])("refuses, as the service does, %s", (_what, body) => {
     expect(document.accepts("ComposeRequest", body)).toBe(false);
   });

@@ -29,7 +29,8 @@ describe("a service that was closed and opened again", () => {
         query: "What?",
         memories: request(turn),
         policy,
-        memoryBudgetTokens: 60,
+        ...(turn % 3 === 0 ? {} : { memoryBudgetRatio: 1 + (turn % 4) / 4 }),
+        ...(turn % 3 === 1 ? {} : { memoryBudgetTokens: 60 }),
       });
     const file = join(directory, `${policy}.db`);
     const steady = openService();

@@ -57,6 +57,7 @@ export function recordFor(
     residency: KEEPS_ALL,
     now: 1_700_000_000_000,
     memoryBudgetTokens: null,
+    memoryBudgetRatio: null,
     annotations: DEFAULT_ANNOTATIONS,
     retention: "keep",
     engine: ENGINE_MODELS.gpu,

@@ -1,0 +1,1 @@
+ALTER TABLE `users` ADD `banked_tokens` integer DEFAULT 0 NOT NULL;
