@@ -117,7 +117,7 @@ export class Admission {
       if (now - (this.#turn ?? now) > TURN_MS) break;
       this.#remove();
       const waited = now - next.since;
-      if (next.response.destroyed) continue;
+      if (next.request.socket.destroyed) continue;
       if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#turnAway(next, "lag");
       else {
         onWaited(waited);
