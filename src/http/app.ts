@@ -1,7 +1,6 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
-import type { z } from "zod";
 import type { ApiKeys } from "../service/api-key.js";
 import type { ChatEngine } from "../service/chat.js";
 import { mem0Items, newMemories, observationOf } from "../service/companion-options.js";
@@ -12,12 +11,12 @@ import { watchedUpstream } from "../service/watched-upstream.js";
 import { access } from "./access.js";
 import { Admission } from "./admission.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
-import { limitBody, requireJson } from "./body.js";
+import { limitBody } from "./body.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
+import { post, responses } from "./documented-route.js";
 import type { ComposedEntry, HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
-import { exportResult, writeExport } from "./export-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
@@ -27,6 +26,7 @@ import { isFault, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON } from "./refusal.js";
 import { securityHeaders } from "./security-headers.js";
 import { answerUnrouted } from "./unrouted.js";
+import { addUserRoutes } from "./user-routes.js";
 import { addWebhookRoute } from "./webhook-route.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
@@ -199,57 +199,7 @@ export function createApp(parts: HttpParts): HttpSurface {
       return c.json(writeExplanation(explanation, words), 200);
     },
   );
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/users/{user_id}/index",
-      summary: "A user's context index",
-      request: { params: wire.userPath, query: wire.indexQuery },
-      responses: responses(wire.indexResult),
-    }),
-    (c) => {
-      const { agent_id = null, limit } = c.req.valid("query");
-      const index = c.get("memstem").describeIndex(c.req.valid("param").user_id, agent_id, limit);
-      return c.json(wire.writeIndex(index), 200);
-    },
-  );
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/users/{user_id}/export",
-      summary: "Everything held on a user",
-      request: { params: wire.userPath },
-      responses: responses(exportResult),
-    }),
-    async (c) =>
-      c.json(writeExport(await c.get("memstem").exportUser(c.req.valid("param").user_id, c.req.raw.signal)), 200),
-  );
-  app.openapi(
-    createRoute({
-      method: "delete",
-      path: "/users/{user_id}",
-      summary: "Forget a user",
-      request: { params: wire.userPath },
-      responses: responses(wire.forgetUserResult),
-    }),
-    async (c) => {
-      const { userId, scopes } = await c.get("memstem").forgetUser(c.req.valid("param").user_id);
-      return c.json({ user_id: userId, scopes }, 200);
-    },
-  );
-  app.openapi(
-    createRoute({
-      method: "delete",
-      path: "/users/{user_id}/memories/{memory_id}",
-      summary: "Forget a memory for good",
-      request: { params: wire.memoryPath },
-      responses: responses(wire.forgetMemoryResult),
-    }),
-    async (c) => {
-      const { user_id, memory_id } = c.req.valid("param");
-      return c.json(wire.writeForgetting(await c.get("memstem").forgetMemory(user_id, memory_id)), 200);
-    },
-  );
+  addUserRoutes(app);
   app.openapi(
     createRoute({
       method: "get",
@@ -296,33 +246,4 @@ export function createApp(parts: HttpParts): HttpSurface {
     },
   });
   return { app, admission };
-}
-
-function post<B extends z.ZodType, R extends z.ZodType, S extends 200 | 201 = 200>(
-  path: string,
-  summary: string,
-  body: B,
-  result: R,
-  status: S = 200 as S,
-) {
-  return createRoute({
-    method: "post",
-    path,
-    summary,
-    middleware: requireJson,
-    request: { body: { required: true, content: { "application/json": { schema: body } } } },
-    responses: responses(result, status),
-  });
-}
-
-function responses<R extends z.ZodType, S extends 200 | 201 = 200>(result: R, status: S = 200 as S) {
-  const documented: object = {
-    [status]: { description: "Done", content: { "application/json": { schema: result } } },
-    ...REFUSALS,
-    default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
-  };
-  // Refusals are no route's own, so routes need not know of them.
-  return documented as { [K in S]: { description: string; content: { "application/json": { schema: R } } } } & {
-    default: { description: string; content: { "application/problem+json": { schema: typeof problemSchema } } };
-  };
 }
