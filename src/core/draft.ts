@@ -101,16 +101,8 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
   const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
   const { answer, question } = splitAtAnchor(rest, placement);
 
-  const replayed = (freshStart: boolean) =>
-    replayTurns(
-      turns,
-      { messages: head, digests: head.map(messageDigest) },
-      history,
-      freshStart,
-      index,
-      register,
-      countTokens,
-    );
+  const instructions = { messages: head, digests: head.map(messageDigest) };
+  const replayed = (freshStart: boolean) => replayTurns(state, turns, instructions, history, freshStart, countTokens);
   const going = replayed(false);
   const choice =
     input.retention === "auto"

@@ -33,7 +33,7 @@ export function promptHead(
   if (history.rest.messages.at(-1)?.role !== "user" || input.retention === "auto") return null;
   residency.expire(index, input.now);
   const instructions = { messages: head, digests: head.map(messageDigest) };
-  const replay = replayTurns(turns, instructions, history, false, index, register, countTokens);
+  const replay = replayTurns(state, turns, instructions, history, false, countTokens);
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
   prompt.push(answer);

@@ -1,5 +1,4 @@
 import type { BlockRegister } from "./block-register.js";
-import type { ContextIndex } from "./context-index.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
 import type { Digest, NodeId, TurnId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
@@ -8,6 +7,7 @@ import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { standingInjections } from "./retention.js";
+import type { ScopeState } from "./scope-state.js";
 import type { TokenCounter } from "./token-counter.js";
 import type { Turn } from "./turn.js";
 
@@ -50,18 +50,17 @@ export interface PromptSection {
  * other instructions, a forgotten memory or a dropped annotation show.
  */
 export function replayTurns(
+  { index, register, heads }: Pick<ScopeState, "index" | "register" | "heads">,
   conversation: Conversation,
   head: DigestedMessages,
   history: RecalledHistory,
   freshStart: boolean,
-  index: ContextIndex,
-  register: BlockRegister,
   countTokens: TokenCounter,
 ): Replay {
   const prompt = new Prompt();
   prompt.push(head);
   const headDigest = prompt.digest;
-  const headTokens = messagesTokens(head.messages, countTokens);
+  const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
     history.turns.map(({ turn }) => turn),
     freshStart,

@@ -4,6 +4,7 @@ import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
+import { CountedHeads } from "./counted-heads.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
 import { MemoryBank } from "./memory-bank.js";
@@ -79,6 +80,8 @@ export class ScopeState implements ScopeKnowledge {
   readonly workers: WorkerBlocks;
   readonly clusters: ClusterTree;
   readonly accesses: AccessWindow;
+  /** In memory alone. */
+  readonly heads = new CountedHeads();
   /** What prompts that share a memory budget left of it. */
   readonly bank: MemoryBank;
   readonly #conversations = new Map<ConversationId, Conversation>();
