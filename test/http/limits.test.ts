@@ -256,7 +256,9 @@ describe("more requests at once than can be served in time", () => {
     expect(stored).toEqual(statuses.map((status) => (status === "200" ? 1 : 0)));
     expect((await app.send("GET", "/healthz")).status).toBe(200);
     const away = statuses.filter((status) => status === "503").length;
-    expect((await app.send("GET", "/metrics")).text).toContain(`memstem_refused_requests_total{reason="lag"} ${away}`);
+    const { text } = await app.send("GET", "/metrics");
+    expect(text).toContain(`memstem_refused_requests_total{reason="lag"} ${away}`);
+    expect(text).toMatch(/^memstem_admission_wait_seconds_count \d+$/m);
   });
 });
 
