@@ -43,7 +43,7 @@ interface Waiting {
  */
 export class Admission {
   #waiting: Waiting[] = [];
-  /** Of `#waiting`, those that were let in already. */
+  /** Of `#waiting`, those at the front that wait no longer. */
   #done = 0;
   /** Since when somebody has been waiting all the time. */
   #standingSince = 0;

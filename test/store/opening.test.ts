@@ -226,6 +226,7 @@ describe("a file that another process holds locked", () => {
     const compose = () => composeInto(store, scopeOf("user-0"), asked);
     expect(compose).toThrow(StoreUnavailableError);
     expect(compose).toThrow("another process holds the database locked");
+    expect(() => store.begin()).toThrow(StoreUnavailableError);
     other.exec("rollback");
     other.close();
     compose();

@@ -88,6 +88,21 @@ export function describeStore(name: string, open: () => Store): void {
       ).toThrow(StaleScopeError);
     });
 
+    it("begins what may never come: nothing is stored of it", async () => {
+      const version = composeInto(store, ana, TEA);
+      await store.settled;
+      const before = store.loadScope(ana);
+      store.begin();
+      store.begin();
+      await store.settled;
+      expect(store.loadScope(ana)).toEqual(before);
+      store.begin();
+      const { record } = recordFor(store, ana, { ...TEA, requestId: "r2" });
+      expect(store.commitCompose(ana, version, record).commits).toBe(version.commits + 1);
+      await store.settled;
+      expect(store.findRequest(ana, id("r2"))).not.toBeNull();
+    });
+
     it("does not take a user who came back for the one that was deleted", () => {
       const version = composeInto(store, ana, TEA);
       store.deleteUser("default", "ana" as UserId);
