@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import type { OrderingPolicy } from "../../src/core/index.js";
-import { type ComposedPrompt, composeTrace } from "../../src/eval/compose-trace.js";
+import { type ComposedPrompt, composeTrace, type ReplayOptions } from "../../src/eval/compose-trace.js";
 import { recordedOrder } from "../../src/eval/recorded-order.js";
 import { type PeerOrders, type RecordedTrace, readPeerOrders, readTrace } from "../../src/eval/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay-trace.js";
@@ -44,34 +44,18 @@ export interface Asked {
 }
 
 /** Share of memory tokens in single prompts that an endless, block-exact prefix cache held already. */
-export function memoryHitShare(recording: Recording, { k, policyFor, budgetEach, limit }: Asked): number {
-  const options = {
-    k,
-    policy: policyFor(recording, k),
-    budgetRatio: null,
-    budgetEach,
-    layout: "single",
-    limit,
-  } as const;
-  const { totals } = replayTrace(recording.trace, simulatedCache("blocks"), COUNTERS, options);
+export function memoryHitShare(recording: Recording, asked: Asked): number {
+  const { totals } = replayTrace(recording.trace, simulatedCache("blocks"), COUNTERS, optionsFor(recording, asked));
   return 1 - totals.prefilledMemoryTokens / totals.memoryTokens;
 }
 
 /** The single prompts of several users who ask in turn. */
-export function promptsInTurn(
-  recordings: readonly Recording[],
-  { k, policyFor, budgetEach, limit }: Asked,
-): ComposedPrompt[] {
-  const users = recordings.map((recording) => {
-    const options = {
-      k,
-      policy: policyFor(recording, k),
-      budgetRatio: null,
-      budgetEach,
-      layout: "single",
-      limit,
-    } as const;
-    return composeTrace(recording.trace, COUNTERS, options);
-  });
-  return [...inTurn(users)];
+export function promptsInTurn(recordings: readonly Recording[], asked: Asked): ComposedPrompt[] {
+  return [
+    ...inTurn(recordings.map((recording) => composeTrace(recording.trace, COUNTERS, optionsFor(recording, asked)))),
+  ];
+}
+
+function optionsFor(recording: Recording, { k, policyFor, budgetEach, limit }: Asked): ReplayOptions {
+  return { k, policy: policyFor(recording, k), budgetRatio: null, budgetEach, layout: "single", limit };
 }
