@@ -84,6 +84,13 @@ export class BlockRegister {
     return this.#textLength;
   }
 
+  /** Tokens of these blocks' lines; none for one that is gone. */
+  tokensOf(labels: Iterable<Label>): number {
+    let tokens = 0;
+    for (const label of labels) tokens += this.get(label)?.tokens ?? 0;
+    return tokens;
+  }
+
   /** Tokens of all blocks that some memory has now. Kept as blocks change: every request with a budget asks for it. */
   get currentTokens(): number {
     return this.#currentTokens;

@@ -55,7 +55,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
-    state.bank.settle(input.memoryBudgetRatio, freshTokens, tokensOf(register, ordering.carried));
+    state.bank.settle(input.memoryBudgetRatio, freshTokens, register.tokensOf(ordering.carried));
   }
   const asked = resolution.blocks.map(({ label }) => label).filter((label) => !heldBack.has(label));
   state.recent.take(asked, turnId);
@@ -107,12 +107,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     leaf,
     headTokens: replay.headTokens,
   };
-}
-
-function tokensOf(register: BlockRegister, labels: Iterable<Label>): number {
-  let tokens = 0;
-  for (const label of labels) tokens += register.get(label)?.tokens ?? 0;
-  return tokens;
 }
 
 function placeMemories(

@@ -34,7 +34,7 @@ function sectionTokens(
 ): SectionTokens {
   const labels = blocks.map(({ label }) => label);
   const opening = countTokens(SECTION_OPENING);
-  const blockTokens = labels.reduce((sum, label) => sum + (register.get(label)?.tokens ?? 0), 0);
+  const blockTokens = register.tokensOf(labels);
   const opened = before + (countTokens.template?.beforeText ?? 0);
   return {
     anchor,
