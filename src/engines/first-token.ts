@@ -8,7 +8,8 @@ const answer = z.object({
 
 /** What an answer says of its first token. */
 export interface FirstToken {
-  readonly text: string;
+  /** The likeliest token in its place, whichever was drawn: the same for the same prompt. What was drawn where none is listed. */
+  readonly likeliest: string;
   /** Natural logarithms of the probabilities of the likeliest tokens in its place. */
   readonly logProbabilities: readonly number[];
 }
@@ -19,7 +20,11 @@ export function readFirstToken(given: unknown): FirstToken | "none" | null {
   if (!read.success) return null;
   const [first] = read.data.choices[0].logprobs.content;
   if (first === undefined) return "none";
-  return { text: first.token, logProbabilities: first.top_logprobs.map(({ logprob }) => logprob) };
+  const [likeliest] = first.top_logprobs.toSorted((a, b) => b.logprob - a.logprob);
+  return {
+    likeliest: (likeliest ?? first).token,
+    logProbabilities: first.top_logprobs.map(({ logprob }) => logprob),
+  };
 }
 
 /**

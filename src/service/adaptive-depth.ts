@@ -164,7 +164,7 @@ export class AdaptiveDepth {
       return { kind: "unavailable", why: "the engine's answers hold no log probabilities" };
     }
     const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
-    const bounds = first === "none" || isMark(first.text) ? null : entropyBounds(first.logProbabilities);
+    const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
       const isLast = this.#support.strike(model);

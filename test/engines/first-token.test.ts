@@ -11,7 +11,16 @@ describe("an answer's first token", () => {
     ];
     const first = { token: "Yes", logprob: -0.1, top_logprobs: top };
     const given = { ...answer([first, { token: "." }]), usage: { prompt_tokens: 1 } };
-    expect(readFirstToken(given)).toEqual({ text: "Yes", logProbabilities: [-0.1, -2.5] });
+    expect(readFirstToken(given)).toEqual({ likeliest: "Yes", logProbabilities: [-0.1, -2.5] });
+  });
+
+  it("is read the same whichever token was drawn, in whatever order they are listed", () => {
+    const top = [
+      { token: "No", logprob: -2.5 },
+      { token: "Yes", logprob: -0.1 },
+    ];
+    const given = answer([{ token: "<think>", logprob: -9, top_logprobs: top }]);
+    expect(readFirstToken(given)).toEqual({ likeliest: "Yes", logProbabilities: [-2.5, -0.1] });
   });
 
   it.each([
@@ -28,7 +37,10 @@ describe("an answer's first token", () => {
 
   it("may be none, or one of which nothing more is known", () => {
     expect(readFirstToken(answer([]))).toBe("none");
-    expect(readFirstToken(answer([{ token: "Yes", logprob: -0.1 }]))).toEqual({ text: "Yes", logProbabilities: [] });
+    expect(readFirstToken(answer([{ token: "Yes", logprob: -0.1 }]))).toEqual({
+      likeliest: "Yes",
+      logProbabilities: [],
+    });
   });
 
   it.each(["<think>", "<|channel|>", "<｜tool▁calls▁begin｜>", "[TOOL_CALLS]", " <tool_call>\n", ""])(
