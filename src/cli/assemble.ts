@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { v7 as uuidV7 } from "uuid";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { anthropicUpstream } from "../engines/anthropic-upstream.js";
 import { withBlockSeparators } from "../engines/block-separators.js";
@@ -68,7 +68,8 @@ function assembleOn(
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,
-    newRequestId: () => randomUUID() as RequestId,
+    // Version 7 (RFC 9562 §5.7) grows with time: what is stored by it comes behind what is there, on pages that are at hand.
+    newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },

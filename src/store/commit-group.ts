@@ -23,10 +23,10 @@ export class CommitGroup {
   readonly #keep: Database.Statement;
   readonly #undo: Database.Statement;
 
-  /** @param onStored called after each transaction */
+  /** @param onStored called after each transaction, with the number of commits in it */
   constructor(
     private readonly sqlite: Database.Database,
-    private readonly onStored: () => void = () => {},
+    private readonly onStored: (commits: number) => void = () => {},
   ) {
     this.#begin = sqlite.prepare("begin immediate");
     this.#end = sqlite.prepare("commit");
@@ -75,7 +75,7 @@ export class CommitGroup {
     this.#open = null;
     clearImmediate(group.timer);
     group.resolve();
-    this.onStored();
+    this.onStored(group.commits);
   }
 
   /** Resolves when all that was committed so far is stored. */

@@ -1,15 +1,15 @@
-import { and, eq, gt, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { OpenDatabase } from "./open-database.js";
 import { readScope } from "./rows.js";
 import { memoryVersions, users } from "./schema.js";
 import type { ScopesFound } from "./store.js";
 
-/** Rows that are looked through at once: about two milliseconds. */
+/** Rows that are looked through at once, and those of the scope that they end in: about two milliseconds. */
 const ROWS_AT_ONCE = 20_000;
 
 /**
  * Scopes of a tenant that have, or had, a memory. There is no index for it: every compose would pay for one, and this is rare. So it
- * looks through the rows from `after` on, so many at a time.
+ * looks through the rows of scopes behind `after`, so many at a time.
  */
 export function readScopesWithMemory(
   orm: OpenDatabase["orm"],
@@ -17,15 +17,22 @@ export function readScopesWithMemory(
   memoryId: string,
   after: number,
 ): ScopesFound {
-  const rowid = sql<number>`${memoryVersions}.rowid`;
-  const to = after + ROWS_AT_ONCE;
+  const { scopeId } = memoryVersions;
+  const [end] = orm
+    .select({ scopeId })
+    .from(memoryVersions)
+    .where(gt(scopeId, after))
+    .orderBy(asc(scopeId))
+    .limit(1)
+    .offset(ROWS_AT_ONCE)
+    .all();
+  const isLookedThrough = and(gt(scopeId, after), end === undefined ? undefined : lte(scopeId, end.scopeId));
   const scopes = orm
     .selectDistinct({ users })
     .from(memoryVersions)
-    .innerJoin(users, eq(users.scopeId, memoryVersions.scopeId))
-    .where(and(gt(rowid, after), lte(rowid, to), eq(memoryVersions.memoryId, memoryId), eq(users.tenant, tenant)))
+    .innerJoin(users, eq(users.scopeId, scopeId))
+    .where(and(isLookedThrough, eq(memoryVersions.memoryId, memoryId), eq(users.tenant, tenant)))
     .all()
     .map((row) => readScope(row.users));
-  const last = orm.select({ rowid: sql<number | null>`max(rowid)` }).from(memoryVersions).get()?.rowid ?? 0;
-  return { scopes, next: last > to ? to : null };
+  return { scopes, next: end?.scopeId ?? null };
 }

@@ -25,6 +25,12 @@ export interface SchemaProgress {
 // Equally deep in `src` and `dist`.
 const MIGRATIONS = fileURLToPath(new URL("../../migrations", import.meta.url));
 
+/**
+ * Of files that are new; those that are there keep theirs. A compose changes a few bytes on each of some fifteen pages, and all of each goes
+ * into the log: smaller pages make that half of what SQLite's standard of 4,096 does, and still hold most rows whole.
+ */
+const PAGE_BYTES = 2_048;
+
 /** How long opening waits for another process that holds the file, in milliseconds. */
 const OPEN_WAIT_MS = 5_000;
 /** How long a commit waits for one. Nothing else is served meanwhile, so the longer wait is its caller's, between two attempts. */
@@ -46,10 +52,11 @@ export function openDatabase(file: string): OpenDatabase {
       refuseForeign(file);
     }
     sqlite = new Database(file, { timeout: OPEN_WAIT_MS });
+    sqlite.pragma(`page_size = ${PAGE_BYTES}`);
     sqlite.pragma("journal_mode = WAL");
     sqlite.pragma("synchronous = NORMAL");
     // A checkpoint waits for the disk: let the log grow to 16 MB, so that fewer composes meet one.
-    sqlite.pragma("wal_autocheckpoint = 4000");
+    sqlite.pragma("wal_autocheckpoint = 8000");
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });

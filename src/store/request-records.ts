@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, desc, eq, inArray } from "drizzle-orm";
 import type { Digest, NodeId, RequestId, Scope, Turn, TurnId } from "../core/index.js";
 import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
@@ -91,7 +91,7 @@ export class RequestRecords {
       .select({ requestId: requests.requestId, leaf: requests.leaf })
       .from(requests)
       .where(and(eq(requests.scopeId, scopeId ?? -1), eq(requests.evicted, false)))
-      .orderBy(desc(sql`rowid`))
+      .orderBy(desc(requests.turn))
       .limit(limit)
       .all()
       .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));

@@ -66,7 +66,7 @@ export class SqliteStore implements Store {
   ) {
     this.#statements = prepareStatements(database);
     this.#times = new FirstTokenTimes(database);
-    this.#group = new CommitGroup(database.sqlite, () => checkpoints?.committed());
+    this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
     this.#requests = new RequestRecords(database, this.#statements);

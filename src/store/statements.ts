@@ -92,17 +92,17 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
     ),
     removeBlock: write(orm.delete(blocks).where(and(eq(blocks.scopeId, p("scopeId")), eq(blocks.label, p("label"))))),
 
-    versions: read(memoryVersions, "where scope_id = @scopeId order by rowid"),
+    versions: read(memoryVersions, "where scope_id = @scopeId order by label, memory_id"),
     keepVersion: write(
       orm
         .insert(memoryVersions)
         .values({ scopeId: p("scopeId"), memoryId: p("memoryId"), label: p("label"), current: p("current") })
         .onConflictDoUpdate({
-          target: [memoryVersions.scopeId, memoryVersions.memoryId, memoryVersions.label],
+          target: [memoryVersions.scopeId, memoryVersions.label, memoryVersions.memoryId],
           set: { current: excluded("current") },
         }),
     ),
-    // Versions are not found by label: one look through the scope's for all labels (a JSON array).
+    // For all labels (a JSON array) in one statement.
     removeVersionsOf: write(
       orm
         .delete(memoryVersions)
@@ -249,7 +249,7 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           createdAt: p("at"),
         })
         .onConflictDoUpdate({
-          target: [requests.scopeId, requests.requestId],
+          target: [requests.requestId, requests.scopeId],
           set: {
             turn: excluded("turn"),
             leaf: excluded("leaf"),

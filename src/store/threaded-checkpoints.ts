@@ -2,16 +2,16 @@ import { Worker } from "node:worker_threads";
 import type Database from "better-sqlite3";
 import type { LogProgress } from "./checkpoint-thread.js";
 
-/** Transactions between two checkpoints; each is some ten pages. */
-const TRANSACTIONS_BETWEEN = 256;
-/** Pages of a log that is long enough to be begun again; 4 KB each. */
-const LONG_LOG = 4_000;
+/** Commits between two checkpoints: some 20 pages each with 20 memories, however many share a transaction. */
+const COMMITS_BETWEEN = 512;
+/** Pages of a log that is long enough to be begun again, 64 MB: this thread waits for the disk then, some tens of milliseconds. */
+const LONG_LOG = 32_000;
 /** Pages that are left for this thread, so that it does not wait for long. */
-const SHORT_REST = 256;
+const SHORT_REST = 512;
 /** How often the rest is tried to be made short before it is taken as it is: writing goes on meanwhile. */
 const MOST_ROUNDS = 4;
-/** Where the thread is, SQLite's own checkpoints are only for when it fails: pages of the log. */
-const LAST_RESORT = 25_000;
+/** Where the thread is, SQLite's own checkpoints are only for when it fails: pages of the log, far from where it is begun again. */
+const LAST_RESORT = 4 * LONG_LOG;
 
 /**
  * Keeps the write-ahead log short, in a thread of its own: a checkpoint of SQLite's own making stops everything that is served for as long
@@ -20,19 +20,20 @@ const LAST_RESORT = 25_000;
 export class ThreadedCheckpoints {
   #worker: Worker | null = null;
   #isBusy = false;
-  #transactions = 0;
+  #commits = 0;
   #rounds = 0;
   #leavesRest = false;
 
   constructor(private readonly sqlite: Database.Database) {}
 
-  /** To be called after each transaction. */
-  committed(): void {
+  /** To be called after each transaction, with the number of commits in it. */
+  committed(commits: number): void {
     if (this.#leavesRest) this.#takeRest();
-    if (++this.#transactions < TRANSACTIONS_BETWEEN || this.#isBusy) return;
+    this.#commits += commits;
+    if (this.#commits < COMMITS_BETWEEN || this.#isBusy) return;
     // From source there is nothing that a thread could load, and in memory there is no log.
     if (this.sqlite.memory || import.meta.filename.endsWith(".ts")) return;
-    this.#transactions = 0;
+    this.#commits = 0;
     this.#rounds = 0;
     this.#ask();
   }

@@ -1,5 +1,5 @@
-import { and, asc, eq, getTableColumns, getTableName, gt, is, sql } from "drizzle-orm";
-import { type SQLiteColumn, type SQLiteTable, SQLiteTable as Table } from "drizzle-orm/sqlite-core";
+import { and, asc, eq, getTableColumns, getTableName, is, type SQL, sql } from "drizzle-orm";
+import { getTableConfig, type SQLiteColumn, type SQLiteTable, SQLiteTable as Table } from "drizzle-orm/sqlite-core";
 import type { OpenDatabase } from "./open-database.js";
 import { readAnswer, readInjection } from "./rows.js";
 import * as schema from "./schema.js";
@@ -24,6 +24,8 @@ interface ScopedTable {
   readonly name: string;
   readonly table: SQLiteTable;
   readonly scopeId: SQLiteColumn;
+  /** What rows of one scope are told apart by, and come in the order of. */
+  readonly key: readonly SQLiteColumn[];
   readonly columns: readonly (readonly [key: string, column: SQLiteColumn])[];
 }
 
@@ -33,10 +35,15 @@ const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((tab
   const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
   const scopeId = columns.find(([, { name }]) => name === "scope_id")?.[1];
   if (scopeId === undefined) return [];
-  return [
-    { name: getTableName(table), table, scopeId, columns: columns.filter(([, { name }]) => name !== "scope_id") },
-  ];
+  const own = columns.filter(([, { name }]) => name !== "scope_id");
+  return [{ name: getTableName(table), table, scopeId, key: keyOf(table), columns: own }];
 });
+
+function keyOf(table: SQLiteTable): readonly SQLiteColumn[] {
+  // As they were served, and as their index is.
+  if (table === schema.requests) return [schema.requests.turn, schema.requests.requestId];
+  return getTableConfig(table).primaryKeys.flatMap(({ columns }) => columns.filter(({ name }) => name !== "scope_id"));
+}
 
 /**
  * Reads everything that is kept of a user: of every scope every row of every table, JSON taken apart, under the names of the schema. Gives
@@ -73,24 +80,27 @@ export async function readUserExport(
 
 async function readRows(
   orm: OpenDatabase["orm"],
-  { table, scopeId: column, columns }: ScopedTable,
+  { table, scopeId: column, key, columns }: ScopedTable,
   scopeId: number,
   pause: () => Promise<void>,
 ): Promise<readonly ExportedRow[]> {
   const rows: ExportedRow[] = [];
-  const rowid = sql<number>`rowid`;
-  for (let last = 0; ; ) {
-    const piece = orm
-      .select({ rowid, ...Object.fromEntries(columns) })
+  const names = key.map((keyColumn) => sql`${keyColumn}`);
+  const keyFields = key.map((keyColumn) => columns.find(([, at]) => at === keyColumn)?.[0] ?? "");
+  for (let isBehind: SQL | undefined; ; ) {
+    const piece: Record<string, unknown>[] = orm
+      .select(Object.fromEntries(columns))
       .from(table)
-      .where(and(eq(column, scopeId), gt(rowid, last)))
-      .orderBy(asc(rowid))
+      .where(and(eq(column, scopeId), isBehind))
+      .orderBy(...key.map((keyColumn) => asc(keyColumn)))
       .limit(ROWS_AT_ONCE)
-      .all() as (Record<string, unknown> & { readonly rowid: number })[];
+      .all();
     for (const row of piece)
-      rows.push(Object.fromEntries(columns.map(([key, at]) => [at.name, exportedValue(at, row[key])])));
-    if (piece.length < ROWS_AT_ONCE) return rows;
-    last = piece.at(-1)?.rowid ?? last;
+      rows.push(Object.fromEntries(columns.map(([field, at]) => [at.name, exportedValue(at, row[field])])));
+    const last = piece.at(-1);
+    if (piece.length < ROWS_AT_ONCE || last === undefined) return rows;
+    const values = keyFields.map((field) => sql`${last[field]}`);
+    isBehind = sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
     await pause();
   }
 }
