@@ -3,30 +3,28 @@ import { seeded } from "./seeded.js";
 
 /** How the load is made up. */
 export interface LoadShape {
-  readonly users: number;
-  readonly composes: number;
+  /** Composes of each user. */
+  readonly each: number;
   readonly k: number;
-  /** Users who are at it at any time; as many as `users`: everybody, in no order. */
+  /** Users who are at it at any time; when one is through, another comes. */
   readonly active: number;
 }
 
-/** The bodies of `POST /compose`, one by one: each user asks a recorded conversation's questions; every other user in a conversation. */
-export function* loadRequests(traces: readonly RecordedTrace[], shape: LoadShape): Generator<Buffer, void, undefined> {
+/** The bodies of `POST /compose`, one by one: each user asks a recorded conversation's questions; every other user in a conversation. Without end. */
+export function* loadRequests(traces: readonly RecordedTrace[], shape: LoadShape): Generator<Buffer, never, undefined> {
   const random = seeded(7);
-  const each = Math.max(1, Math.ceil(shape.composes / shape.users));
   const asked = new Map<number, number>();
-  const active = Array.from({ length: Math.min(shape.active, shape.users) }, (_, user) => user);
+  const active = Array.from({ length: shape.active }, (_, user) => user);
   let next = active.length;
-  for (let n = 0; n < shape.composes && active.length > 0; n++) {
+  for (;;) {
     const at = Math.floor(random() * active.length);
     const user = active[at] ?? 0;
     const turn = asked.get(user) ?? 0;
     yield Buffer.from(bodyOf(traces, user, turn, shape.k));
-    if (turn + 1 < each) asked.set(user, turn + 1);
+    if (turn + 1 < shape.each) asked.set(user, turn + 1);
     else {
       asked.delete(user);
-      if (next < shape.users) active[at] = next++;
-      else active.splice(at, 1);
+      active[at] = next++;
     }
   }
 }

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
- * its own. Throughput and waiting over time, memory, bytes on disk; then twice the load that it sustained; then a start on the database
- * that was made. `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`, `SHARES`, `MOST_CONNECTIONS` in the environment. Needs `../shared/data`.
+ * its own. Throughput and waiting over time, memory, bytes on disk; then the same at a steady rate, up to twice what was sustained, and
+ * users who come back when they are no longer in memory; then a start on the database that was made. `USERS`, `COMPOSES`, `ACTIVE`,
+ * `CONNECTIONS`, `K`, `SHARES`, `RETURNING`, `MOST_CONNECTIONS` in the environment. Needs `../shared/data`.
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
@@ -58,7 +59,8 @@ const quantile = (values: readonly number[], q: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
 
 const service = await startService();
-const requests = loadRequests(traces, { users, composes, k, active });
+const requests = loadRequests(traces, { each: Math.max(1, Math.ceil(composes / users)), k, active });
+let asked = 0;
 const open = Array.from({ length: connections }, () => new LoadConnection(service.port, "/compose"));
 console.log(`${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}`);
 console.log("| composes | per s | CPU ms each | p50, ms | p99, ms | RSS, MiB | database, MB |");
@@ -72,8 +74,8 @@ let windowStart = performance.now();
 let cpu = service.cpuMs();
 await Promise.all(
   open.map(async (connection) => {
-    for (const body of requests) {
-      const { status, ms } = await connection.send(body);
+    while (asked++ < composes) {
+      const { status, ms } = await connection.send(requests.next().value);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       waits.push(ms);
       if (++done % step !== 0 && done !== composes) continue;
@@ -96,7 +98,7 @@ console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${t
 const MOST_CONNECTIONS = number("MOST_CONNECTIONS", 2_000);
 
 /** Sends at a steady rate, whatever comes back; waits count from when each was due. */
-async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer>) {
+async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer, never>) {
   const free: LoadConnection[] = [];
   const under = new Set<Promise<void>>();
   const waiting: (() => void)[] = [];
@@ -109,7 +111,7 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
   for (let n = 0; n < perSecond * seconds; n++) {
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
-    const body = bodies.next().value as Buffer;
+    const body = bodies.next().value;
     if (under.size >= MOST_CONNECTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
     let connection = free.pop();
     while (connection?.isStale) {
@@ -156,13 +158,18 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
 /** Of the second half: a service that has just started has its code still to compile. */
 const sustained = quantile(rates.slice(5), 0.5);
 console.log(
-  "\n| sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
+  "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
 );
-console.log("| --: | --: | --: | --: | --: | --: | --: | --: |");
+console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
+const SECONDS = 20;
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
-  const many = loadRequests(traces, { users, composes: sustained * share * 20 + 1, k, active });
-  console.log(`| ${(await steadily(sustained * share, 20, many)).join(" | ")} |`);
+  console.log(`| as before | ${(await steadily(sustained * share, SECONDS, requests)).join(" | ")} |`);
 }
+// Those who asked first are no longer in memory.
+const returning = loadRequests(traces, { each: 1, k, active });
+console.log(
+  `| users from disk | ${(await steadily(sustained * number("RETURNING", 0.25), SECONDS, returning)).join(" | ")} |`,
+);
 await service.stop();
 const again = await startService();
 console.log(`started again on ${databaseMB().toFixed(0)} MB: ready after ${again.readyMs.toFixed(0)} ms`);
