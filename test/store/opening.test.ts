@@ -23,7 +23,7 @@ import { composeInto, id, scopeOf } from "./stored-compose.js";
 const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const PAGE = 4_096;
+const PAGE = 2_048;
 let files = 0;
 const newFile = () => join(directory, `file-${++files}.db`);
 

@@ -30,6 +30,9 @@ const KEPT = [
   "0003_residency",
   "0004_first_token_times",
   "0005_requests_by_turn",
+  "0006_api_keys",
+  "0007_labels_apart",
+  "0008_memory_bank",
 ] as const;
 
 interface Exchange {
