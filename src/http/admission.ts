@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { isOpenAiPath } from "./openai-problem.js";
 import { ALWAYS_ANSWERED } from "./pending.js";
 import { problem } from "./problem.js";
-import { type OnRefused, RETRY_SOON } from "./refusal.js";
+import { RETRY_SOON } from "./refusal.js";
+import { cutTarget } from "./request-target.js";
 import { SECURITY_HEADERS } from "./security-headers.js";
 
 /** Milliseconds that one turn of the event loop lets requests in for. What shares a turn shares a transaction, too. */
@@ -12,6 +13,14 @@ const MOST_TURNS_FOR_CONNECTIONS = 64;
 /** A request that waited for too long is turned away once others have been waiting for so many times as long: a burst is served. */
 const BURST = 2;
 
+/** A request that was not let in, and answered with 503. */
+export interface TurnedAway {
+  readonly reason: "lag" | "pending";
+  readonly method: string;
+  /** Milliseconds that it waited. */
+  readonly ms: number;
+}
+
 /** What decides who is let in. */
 export interface AdmissionParts {
   /** Milliseconds that a request may wait to be let in. */
@@ -20,7 +29,7 @@ export interface AdmissionParts {
   readonly maxWaiting: number;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-  readonly onRefused: OnRefused;
+  readonly onTurnedAway: (refused: TurnedAway) => void;
   /** Told how long one that had to wait did, in milliseconds. */
   readonly onWaited: (ms: number) => void;
 }
@@ -53,6 +62,8 @@ export class Admission {
   #connections = 0;
   #turnsForConnections = 0;
   readonly #shed = new WeakSet<object>();
+  /** Of requests that had to wait. */
+  readonly #cameAt = new WeakMap<object, number>();
 
   constructor(private readonly parts: AdmissionParts) {}
 
@@ -64,6 +75,11 @@ export class Admission {
   /** Whether a chat is to go on as it came. */
   isShed(request: object): boolean {
     return this.#shed.has(request);
+  }
+
+  /** When a request came that had to wait; undefined for one that was let in at once. */
+  cameAt(request: object): number | undefined {
+    return this.#cameAt.get(request);
   }
 
   /** To be called with every new connection. */
@@ -121,6 +137,7 @@ export class Admission {
       if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#turnAway(next, "lag");
       else {
         onWaited(waited);
+        this.#cameAt.set(next.request, next.since);
         next.listener(next.request, next.response);
         // Behind what that does at once.
         queueMicrotask(() => process.nextTick(this.#letIn));
@@ -141,13 +158,14 @@ export class Admission {
     this.#done = 0;
   }
 
-  #turnAway({ request, response, listener }: Waiting, reason: Refusal): void {
+  #turnAway({ request, response, listener, since }: Waiting, reason: TurnedAway["reason"]): void {
     if (isOpenAiPath(pathOf(request))) {
       this.#shed.add(request);
       listener(request, response);
       return;
     }
-    this.parts.onRefused(reason);
+    const { method = "" } = request;
+    this.parts.onTurnedAway({ reason, method, ms: this.parts.clock() - since });
     response.writeHead(503, HEAD).end(BODIES[reason]);
   }
 }
@@ -156,10 +174,8 @@ const BODIES = {
   lag: JSON.stringify(problem(503, "more requests come than can be served: MEMSTEM_MAX_LAG_MS")),
   pending: JSON.stringify(problem(503, "more requests wait than may: MEMSTEM_MAX_PENDING")),
 } as const;
-type Refusal = keyof typeof BODIES;
 const HEAD = { ...Object.fromEntries(SECURITY_HEADERS), ...RETRY_SOON, "content-type": "application/problem+json" };
 
 function pathOf({ url = "" }: IncomingMessage): string {
-  const at = url.indexOf("?");
-  return at < 0 ? url : url.slice(0, at);
+  return cutTarget(url).path;
 }

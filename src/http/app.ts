@@ -15,7 +15,7 @@ import { limitBody } from "./body.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
 import { post, responses } from "./documented-route.js";
-import type { ComposedEntry, HttpEnvironment } from "./environment.js";
+import type { HttpEnvironment } from "./environment.js";
 import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
@@ -24,19 +24,11 @@ import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
 import { closeWhenStopping, limitPending } from "./pending.js";
 import { isFault, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON } from "./refusal.js";
+import type { RequestLog } from "./request-log.js";
 import { securityHeaders } from "./security-headers.js";
 import { answerUnrouted } from "./unrouted.js";
 import { addUserRoutes } from "./user-routes.js";
 import { addWebhookRoute } from "./webhook-route.js";
-
-/** What the log gets of a request. Never memory text, never a query. */
-export interface RequestLog extends ComposedEntry {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  /** Milliseconds. */
-  readonly ms: number;
-}
 
 /** What the HTTP surface needs. */
 export interface HttpParts {
@@ -68,6 +60,9 @@ export interface HttpParts {
   readonly clock: () => number;
 }
 
+/** What a request counts for that no route was looked up for, as for one that no route was found for. */
+const UNROUTED = "/*";
+
 /** What pages of other sites may read of an answer beside what browsers let them. */
 const EXPOSED_HEADERS = [
   "x-memstem-request-id",
@@ -98,28 +93,29 @@ export function createApp(parts: HttpParts): HttpSurface {
   const metrics = new Metrics(parts.memstem);
   parts.memstem.observe(metrics);
   const onRefused = metrics.refused.bind(metrics);
-  app.use(async (c, next) => {
-    const start = parts.clock();
-    await next();
-    const { method, routePath } = c.req;
-    metrics.served(method, routePath, c.res.status, parts.clock() - start);
-    parts.onRequest({
-      method,
-      route: routePath,
-      status: c.res.status,
-      ms: parts.clock() - start,
-      ...c.get("composed"),
-    });
-  });
-  app.use(securityHeaders());
-  app.use(closeWhenStopping(isStopping));
+  const answered = (entry: RequestLog) => {
+    metrics.served(entry);
+    parts.onRequest(entry);
+  };
   const admission = new Admission({
     maxLagMs: parts.maxLagMs,
     maxWaiting: parts.maxPending,
     clock: parts.clock,
-    onRefused,
+    onTurnedAway({ reason, method, ms }) {
+      onRefused(reason);
+      answered({ method, route: UNROUTED, status: 503, ms });
+    },
     onWaited: metrics.waited.bind(metrics),
   });
+  app.use(async (c, next) => {
+    const { incoming } = c.env ?? {};
+    const start = (incoming === undefined ? undefined : admission.cameAt(incoming)) ?? parts.clock();
+    await next();
+    const { method, routePath } = c.req;
+    answered({ method, route: routePath, status: c.res.status, ms: parts.clock() - start, ...c.get("composed") });
+  });
+  app.use(securityHeaders());
+  app.use(closeWhenStopping(isStopping));
   app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];

@@ -18,6 +18,7 @@ import type { HttpEnvironment } from "./environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
 import { notJson, problem, problemOf } from "./problem.js";
+import { cutTarget } from "./request-target.js";
 import { utf8Text } from "./utf8.js";
 
 /** What the routes need. */
@@ -49,7 +50,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
-    const answer = await chat.models(queryOf(c), headersToEngine(c), client.signal);
+    const answer = await chat.models(cutTarget(c.req.url).query, headersToEngine(c), client.signal);
     return responseOf(answer, headersOf(answer), client, onFault);
   });
 }
@@ -65,7 +66,7 @@ async function complete(
   const request = {
     ...read,
     headers: headersToEngine(c),
-    query: queryOf(c),
+    query: cutTarget(c.req.url).query,
     isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
@@ -186,12 +187,6 @@ function brokenOff(error: unknown): Uint8Array {
 
 function noEngine(c: Context): Response {
   return answerProblem(c, problem(501, "no engine is configured: set MEMSTEM_UPSTREAM_URL"));
-}
-
-function queryOf(c: Context): string {
-  const { url } = c.req;
-  const at = url.indexOf("?");
-  return at < 0 ? "" : url.slice(at);
 }
 
 function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {

@@ -6,6 +6,7 @@ import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import type { EngineCall, MemorySearch, MemstemObserver } from "../service/memstem-parts.js";
 import type { RefusalReason } from "./refusal.js";
+import type { RequestLog } from "./request-log.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -23,7 +24,7 @@ export class Metrics implements MemstemObserver {
   ]);
   readonly #durations = new Histogram({
     name: "memstem_http_request_duration_seconds",
-    help: "From a request's head to its answer's.",
+    help: "From a request's head to its answer's, with the time that it waited to be taken up.",
     labelNames: ["route"],
     buckets: DURATIONS,
     registers: [this.#registry],
@@ -137,8 +138,7 @@ export class Metrics implements MemstemObserver {
     });
   }
 
-  /** @param ms milliseconds */
-  served(method: string, route: string, status: number, ms: number): void {
+  served({ method, route, status, ms }: RequestLog): void {
     this.#requests.inc({ method, route, status });
     this.#durations.observe({ route }, ms / 1_000);
   }

@@ -38,7 +38,7 @@ async function serving(
     maxLagMs: MAX_LAG,
     maxWaiting,
     clock: () => now,
-    onRefused: (reason) => refused.push(reason),
+    onTurnedAway: ({ reason, method, ms }) => refused.push(`${method} ${reason} ${ms}`),
     onWaited: (ms) => waited.push(ms),
   });
   const listener = admission.before((request, response) => {
@@ -102,7 +102,7 @@ describe("requests that come together", () => {
     expect(away).toBeGreaterThanOrEqual(BURST / EACH);
     expect(statuses).toEqual(paths.map((_, n) => (n < away ? "200" : "503")));
     expect(served.order).toEqual(paths.slice(0, away));
-    expect(served.refused).toEqual(statuses.slice(away).map(() => "lag"));
+    expect(served.refused.map((line) => line.replace(/ \d+$/, ""))).toEqual(statuses.slice(away).map(() => "POST lag"));
     expect(answers[away]).toMatch(/\r\nretry-after: 1\r\n/i);
     expect(answers[away]).toContain("MEMSTEM_MAX_LAG_MS");
     expect(answers[away]).toMatch(/\r\nx-content-type-options: nosniff\r\n/i);
@@ -115,7 +115,7 @@ describe("requests that come together", () => {
     const statuses = (await inOneGo(served, numbered(20))).map(statusOf);
     // What one turn has time for, and those that may wait.
     expect(statuses.filter((status) => status === "200")).toHaveLength(3 + 5);
-    expect(new Set(served.refused)).toEqual(new Set(["pending"]));
+    expect(new Set(served.refused)).toEqual(new Set(["POST pending 0"]));
   });
 
   it("ask how the service is, and need not wait; chats are let in, and marked", async () => {

@@ -14,7 +14,7 @@ import {
   type UserId,
 } from "../../src/core/index.js";
 import { ENGINES } from "../../src/engines/engines.js";
-import type { RequestLog } from "../../src/http/app.js";
+import type { RequestLog } from "../../src/http/request-log.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { newApiKey } from "../../src/service/api-key.js";
 import { StoreUnavailableError } from "../../src/service/errors.js";

@@ -259,6 +259,15 @@ describe("more requests at once than can be served in time", () => {
     const { text } = await app.send("GET", "/metrics");
     expect(text).toContain(`memstem_refused_requests_total{reason="lag"} ${away}`);
     expect(text).toMatch(/^memstem_admission_wait_seconds_count \d+$/m);
+    expect(text).toContain(`memstem_http_requests_total{method="POST",route="/*",status="503"} ${away}`);
+    const logged = app.log.filter(({ status }) => status === 503);
+    expect(logged).toHaveLength(away);
+    for (const entry of logged)
+      expect(entry).toEqual({ method: "POST", route: "/*", status: 503, ms: expect.any(Number) });
+    // What a client waited counts whole: of these requests, those that were let in late most of all.
+    const waits = /^memstem_admission_wait_seconds_sum (\S+)$/m.exec(text)?.[1];
+    const spent = /^memstem_http_request_duration_seconds_sum\{route="\/compose"\} (\S+)$/m.exec(text)?.[1];
+    expect(Number(spent)).toBeGreaterThan(Number(waits));
   });
 });
 

@@ -6,10 +6,11 @@ import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
 import { keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
-import { createApp, type RequestLog } from "../../src/http/app.js";
+import { createApp } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
 import { nodeServer } from "../../src/http/node-server.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
+import type { RequestLog } from "../../src/http/request-log.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/memstem.js";
 
