@@ -167,12 +167,6 @@ export function sectionAtStart(text: string): string | null {
   return parseSection(section) === null ? null : section;
 }
 
-/** Whether a message's text begins with a section. */
-export function beginsWithSection({ content }: ChatMessage): boolean {
-  const text = typeof content === "string" ? content : content?.[0]?.["text"];
-  return typeof text === "string" && sectionAtStart(text) !== null;
-}
-
 /**
  * Where the blocks of the section that a text begins with stand: the offsets, in characters, at which each starts, and, last, where they
  * end. What follows there is another text every turn. Empty where there is no section or no block in it.

@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  type Injection,
   messageText,
   NOTHING_INJECTED,
   type PlacedMemory,
@@ -60,7 +61,8 @@ export interface Composed {
   readonly messages: readonly ChatMessage[];
   /** The instructions at the front of the messages. */
   readonly head: readonly ChatMessage[];
-  readonly annotations: readonly string[];
+  /** What this turn put into them. */
+  readonly injection: Injection;
 }
 
 /** Puts an answer together; the same for a new one and for one that was stored. */
@@ -69,21 +71,15 @@ export function composeAnswer(
   { memories, plan, warnings }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
-  const { requestId, messages, annotations } = composed;
-  const served = {
-    ...composed,
-    head: composed.head.length,
-    annotations: annotations.length,
-    plan,
-    cacheSecret: form.cacheSecret,
-  };
+  const { requestId, messages, injection } = composed;
+  const served = { ...composed, head: composed.head.length, plan, cacheSecret: form.cacheSecret };
   const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
   return {
     requestId,
     messages: emitted.messages,
     ...(form.prompt ? { prompt: promptText(messages) } : {}),
     blocks: memories,
-    annotations,
+    annotations: injection.annotations.map(renderAnnotation),
     plan,
     engine: { fields: emitted.fields, headers: emitted.headers },
     warnings,
@@ -107,8 +103,8 @@ export function answerAgain(
       turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
     ),
   ];
-  const annotations = last?.injection.annotations.map(renderAnnotation) ?? [];
-  return composeAnswer({ requestId, scope, messages, head: request.head, annotations }, request.answer, form);
+  const injection = last?.injection ?? NOTHING_INJECTED;
+  return composeAnswer({ requestId, scope, messages, head: request.head, injection }, request.answer, form);
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {

@@ -9,6 +9,7 @@ import {
   type EngineModel,
   IN_FLIGHT_MS,
   KEEPS_ALL,
+  NOTHING_INJECTED,
   ORDERING_POLICIES,
   type OrderingPolicy,
   plannedOrder,
@@ -107,7 +108,12 @@ export function planIn(
       at,
     });
   };
-  return { answer: composeAnswer({ ...composition, requestId, scope }, answer, form), isRepeated: false, commit };
+  const { injection } = composition.turn;
+  return {
+    answer: composeAnswer({ ...composition, injection, requestId, scope }, answer, form),
+    isRepeated: false,
+    commit,
+  };
 }
 
 /** A request as the core takes it, and what its lookup gives reason to say. */
@@ -169,7 +175,7 @@ export function coldHeadIn(
       messages: [...head.messages, { role: "user", content: "." }],
       head: head.instructions,
       plan: { layout, retention: "keep", stableMessages: 0 },
-      annotations: 0,
+      injection: NOTHING_INJECTED,
       cacheSecret: tenant.cacheSecret,
     }),
   );

@@ -30,7 +30,7 @@ export function draftIn(
         retention: choice.retention,
         stableMessages: replay.stableMessages,
       },
-      annotations: injection.annotations.length,
+      injection,
       cacheSecret: tenant.cacheSecret,
     }),
     marksElsewhere: request.marksElsewhere ?? 0,

@@ -1,4 +1,12 @@
-import { beginsWithSection, type ChatMessage, digestOf, type Plan, type RequestId, type Scope } from "../core/index.js";
+import {
+  type ChatMessage,
+  digestOf,
+  type Injection,
+  isEmptyInjection,
+  type Plan,
+  type RequestId,
+  type Scope,
+} from "../core/index.js";
 import type { EnginePrompt } from "../engines/engine-adapter.js";
 
 /** What an engine's adapter is told of a composed prompt; the same of a new one and of one that is answered again. */
@@ -9,18 +17,16 @@ export interface ServedPrompt {
   /** How many messages at the front are instructions. */
   readonly head: number;
   readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages">;
-  /** How many annotation lines this turn's section has. */
-  readonly annotations: number;
+  /** What this turn put in front of its last message. */
+  readonly injection: Injection;
   /** What the tenant's cache salts are made of. */
   readonly cacheSecret: string;
 }
 
 /** Says where later prompts will go on, from what the plan says that they keep of this turn. */
 export function enginePrompt(served: ServedPrompt): EnginePrompt {
-  const { requestId, scope, messages, head, plan, cacheSecret } = served;
-  const last = messages.length - 1;
-  const final = messages[last];
-  const section = final !== undefined && beginsWithSection(final) ? last : null;
+  const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
+  const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
   const ends = [goesOnAfter(served, section), head - 1].filter((at) => at >= 0);
   return {
@@ -49,11 +55,11 @@ function cacheKeys(scope: Scope, cacheSecret: string): Pick<EnginePrompt, "tenan
 }
 
 /** The message up to whose end the next prompt is this one. */
-function goesOnAfter({ messages, plan, annotations }: ServedPrompt, section: number | null): number {
+function goesOnAfter({ messages, plan, injection }: ServedPrompt, section: number | null): number {
   const keepsAll =
     section === null ||
     (plan.layout === "conversation" &&
-      (plan.retention === "keep" || (plan.retention === "volatile" && annotations === 0)));
+      (plan.retention === "keep" || (plan.retention === "volatile" && injection.annotations.length === 0)));
   return keepsAll ? messages.length - 1 : section - 1;
 }
 
