@@ -8,19 +8,29 @@ export interface LoadShape {
   readonly k: number;
   /** Users who are at it at any time; when one is through, another comes. */
   readonly active: number;
+  /** Of so many equal parts of all users, the `part`-th from 0. */
+  readonly parts: number;
+  readonly part: number;
 }
 
-/** The bodies of `POST /compose`, one by one: each user asks a recorded conversation's questions; every other user in a conversation. Without end. */
+/**
+ * The bodies of `POST /compose`, one by one and without end: each user asks a recorded conversation's questions; every other user in a
+ * conversation.
+ */
 export function* loadRequests(traces: readonly RecordedTrace[], shape: LoadShape): Generator<Buffer, never, undefined> {
-  const random = seeded(7);
+  const { part, parts } = shape;
+  // By sixes, so that each part has of every conversation, and of both kinds of users.
+  const { length } = traces;
+  const userAt = (at: number) => (Math.floor(at / length) * parts + part) * length + (at % length);
+  const random = seeded(7 + part);
   const asked = new Map<number, number>();
-  const active = Array.from({ length: shape.active }, (_, user) => user);
+  const active = Array.from({ length: Math.ceil(shape.active / parts) }, (_, at) => at);
   let next = active.length;
   for (;;) {
     const at = Math.floor(random() * active.length);
     const user = active[at] ?? 0;
     const turn = asked.get(user) ?? 0;
-    yield Buffer.from(bodyOf(traces, user, turn, shape.k));
+    yield Buffer.from(bodyOf(traces, userAt(user), turn, shape.k));
     if (turn + 1 < shape.each) asked.set(user, turn + 1);
     else {
       asked.delete(user);

@@ -2,18 +2,19 @@
  * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
  * its own. Throughput and waiting over time, memory, bytes on disk; then the same at a steady rate, up to twice what was sustained, and
  * users who come back when they are no longer in memory; then a start on the database that was made. `USERS`, `COMPOSES`, `ACTIVE`,
- * `CONNECTIONS`, `K`, `SHARES`, `RETURNING`, `MOST_CONNECTIONS` in the environment. Needs `../shared/data`.
+ * `CONNECTIONS`, `K`, `SHARES`, `RETURNING`, `MOST_CONNECTIONS` and `SERVICES`, among which users are shared out, in the environment. Needs
+ * `../shared/data`.
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
-import { listeningChild } from "./child-process.js";
 import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
+import { LoadServices } from "./load-services.js";
+
+type Bodies = Generator<Buffer, never, undefined>;
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const users = number("USERS", 100_000);
@@ -27,42 +28,26 @@ if (!existsSync(shared)) {
   process.exit(1);
 }
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
-const main = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-const dataDir = mkdtempSync(join(tmpdir(), "memstem-load-"));
-
-async function startService() {
-  const started = performance.now();
-  const { address, child, stop } = await listeningChild(
-    [...(process.env["NODE_FLAGS"]?.split(" ") ?? []), main, "serve"],
-    { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", MEMSTEM_LOG_LEVEL: "silent", MEMSTEM_DATA_DIR: dataDir },
+const services = new LoadServices(number("SERVICES", 1));
+/** Each service's requests: users are shared out among services. */
+const requestsOf = (questions: number) =>
+  services.ports.map((_, part) =>
+    loadRequests(traces, { each: questions, k, active, part, parts: services.ports.length }),
   );
-  return {
-    port: Number(new URL(address).port),
-    readyMs: performance.now() - started,
-    rssMiB: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024,
-    /** Of all its threads. */
-    cpuMs: () => {
-      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8")
-        .replace(/^.*\) /, "")
-        .split(" ");
-      return (Number(fields[11]) + Number(fields[12])) * 10;
-    },
-    stop,
-  };
-}
-
-const databaseMB = () =>
-  ["", "-wal"]
-    .map((suffix) => join(dataDir, `memstem.db${suffix}`))
-    .reduce((sum, file) => sum + (existsSync(file) ? statSync(file).size : 0), 0) / 1e6;
 const quantile = (values: readonly number[], q: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
 
-const service = await startService();
-const requests = loadRequests(traces, { each: Math.max(1, Math.ceil(composes / users)), k, active });
+await services.start();
+const { ports } = services;
+const requests = requestsOf(Math.max(1, Math.ceil(composes / users)));
 let asked = 0;
-const open = Array.from({ length: connections }, () => new LoadConnection(service.port, "/compose"));
-console.log(`${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}`);
+const open = Array.from({ length: connections }, (_, at) => {
+  const part = at % ports.length;
+  return { bodies: requests[part] as Bodies, connection: new LoadConnection(ports[part] as number, "/compose") };
+});
+console.log(
+  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${ports.length}`,
+);
 console.log("| composes | per s | CPU ms each | p50, ms | p99, ms | RSS, MiB | database, MB |");
 console.log("| --: | --: | --: | --: | --: | --: | --: |");
 let done = 0;
@@ -71,35 +56,35 @@ const statuses = new Map<number, number>();
 const step = Math.ceil(composes / 10);
 const rates: number[] = [];
 let windowStart = performance.now();
-let cpu = service.cpuMs();
+let cpu = services.cpuMs;
 await Promise.all(
-  open.map(async (connection) => {
+  open.map(async ({ bodies, connection }) => {
     while (asked++ < composes) {
-      const { status, ms } = await connection.send(requests.next().value);
+      const { status, ms } = await connection.send(bodies.next().value);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       waits.push(ms);
       if (++done % step !== 0 && done !== composes) continue;
       const rate = waits.length / ((performance.now() - windowStart) / 1_000);
-      const each = (service.cpuMs() - cpu) / waits.length;
-      cpu = service.cpuMs();
+      const each = (services.cpuMs - cpu) / waits.length;
+      cpu = services.cpuMs;
       rates.push(rate);
       console.log(
-        `| ${done} | ${rate.toFixed(0)} | ${each.toFixed(2)} | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.99).toFixed(1)} | ${service.rssMiB().toFixed(0)} | ${databaseMB().toFixed(0)} |`,
+        `| ${done} | ${rate.toFixed(0)} | ${each.toFixed(2)} | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.99).toFixed(1)} | ${services.rssMiB.toFixed(0)} | ${services.databaseMB.toFixed(0)} |`,
       );
       waits = [];
       windowStart = performance.now();
     }
   }),
 );
-for (const connection of open) connection.close();
+for (const { connection } of open) connection.close();
 console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${times}`).join(", ")}`);
 
 /** Connections of those who send at a steady rate: what is due waits for one. */
 const MOST_CONNECTIONS = number("MOST_CONNECTIONS", 2_000);
 
 /** Sends at a steady rate, whatever comes back; waits count from when each was due. */
-async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buffer, never>) {
-  const free: LoadConnection[] = [];
+async function steadily(perSecond: number, seconds: number, requests: readonly Bodies[]) {
+  const free = requests.map((): LoadConnection[] => []);
   const under = new Set<Promise<void>>();
   const waiting: (() => void)[] = [];
   const accepted: number[] = [];
@@ -107,22 +92,24 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
   let cut = 0;
   let hasRetryAfter = true;
   const start = performance.now();
-  const cpuBefore = service.cpuMs();
+  const cpuBefore = services.cpuMs;
   for (let n = 0; n < perSecond * seconds; n++) {
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
-    const body = bodies.next().value;
+    const part = n % ports.length;
+    const body = (requests[part] as Bodies).next().value;
+    const idle = free[part] as LoadConnection[];
     if (under.size >= MOST_CONNECTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
-    let connection = free.pop();
+    let connection = idle.pop();
     while (connection?.isStale) {
       connection.close();
-      connection = free.pop();
+      connection = idle.pop();
     }
-    connection ??= new LoadConnection(service.port, "/compose");
+    connection ??= new LoadConnection(ports[part] as number, "/compose");
     const used = connection;
     const sent = used.send(body).then(
       ({ status, retryAfter }) => {
-        free.push(used);
+        idle.push(used);
         if (status === 200) accepted.push(performance.now() - due);
         else {
           refused++;
@@ -140,13 +127,13 @@ async function steadily(perSecond: number, seconds: number, bodies: Iterator<Buf
     });
   }
   await Promise.all(under);
-  for (const connection of free) connection.close();
+  for (const connection of free.flat()) connection.close();
   const rate = accepted.length / ((performance.now() - start) / 1_000);
   const all = refused + cut + accepted.length;
   return [
     perSecond.toFixed(0),
     rate.toFixed(0),
-    ((service.cpuMs() - cpuBefore) / all).toFixed(2),
+    ((services.cpuMs - cpuBefore) / all).toFixed(2),
     `${((100 * refused) / all).toFixed(1)} %`,
     quantile(accepted, 0.5).toFixed(1),
     quantile(accepted, 0.99).toFixed(1),
@@ -166,12 +153,12 @@ for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number
   console.log(`| as before | ${(await steadily(sustained * share, SECONDS, requests)).join(" | ")} |`);
 }
 // Those who asked first are no longer in memory.
-const returning = loadRequests(traces, { each: 1, k, active });
+const returning = requestsOf(1);
 console.log(
   `| users from disk | ${(await steadily(sustained * number("RETURNING", 0.25), SECONDS, returning)).join(" | ")} |`,
 );
-await service.stop();
-const again = await startService();
-console.log(`started again on ${databaseMB().toFixed(0)} MB: ready after ${again.readyMs.toFixed(0)} ms`);
-await again.stop();
-rmSync(dataDir, { recursive: true });
+await services.stop();
+const readyMs = await services.start();
+console.log(`started again on ${services.databaseMB.toFixed(0)} MB: ready after ${readyMs.toFixed(0)} ms`);
+await services.stop();
+services.remove();
