@@ -39,6 +39,7 @@ export function runCheck(directory: string, print: (line: string) => void): bool
  * The new directory is there whole or not at all. Rejects where it exists already, or cannot be written.
  */
 export async function runBackup(from: string, to: string, print: (line: string) => void): Promise<void> {
+  if (to === "") throw new BackupError('""', "it names no directory");
   const target = resolve(to);
   if (existsSync(target)) throw new BackupError(to, "it exists already");
   if (!existsSync(join(from, DATABASE))) throw new DatabaseOpenError(join(from, DATABASE), "there is no such file");

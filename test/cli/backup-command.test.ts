@@ -112,6 +112,12 @@ describe("memstem backup", () => {
       expect(refused).toMatchObject({ code: 1, stdout: "" });
       expect(refused.stderr).toMatch(/^memstem: cannot copy to .*: (ENOTDIR|ENOENT): .*\n$/);
     }
+    const nowhere = await memstem.run(["backup", ""]);
+    expect(nowhere).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: 'memstem: cannot copy to "": it names no directory\n',
+    });
   });
 });
 

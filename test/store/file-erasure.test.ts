@@ -12,7 +12,7 @@ import { SqliteStore } from "../../src/store/sqlite-store.js";
 import { composeInto, scopeOf } from "./stored-compose.js";
 
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
-const PAGE = 4_096;
+const PAGE = 2_048;
 
 let directory: string;
 let file: string;
