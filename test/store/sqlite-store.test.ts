@@ -8,8 +8,10 @@ import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { afterAll, describe, expect, it } from "vitest";
 import { ScopeState } from "../../src/core/index.js";
 import { DatabaseOpenError } from "../../src/store/database-open-error.js";
+import { readScopesWithMemory } from "../../src/store/memory-holders.js";
 import { openDatabase } from "../../src/store/open-database.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { ScopesFound } from "../../src/store/store.js";
 import { describeStore } from "./store.suite.js";
 import { composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
 
@@ -65,6 +67,29 @@ describe("SQLite database file", () => {
     expect(() => store.commitCompose(scopeOf("ana"), version, broken)).toThrow("UNIQUE");
     expect(store.loadScope(scopeOf("ana"))).toEqual(before);
     store.close();
+  });
+
+  it("finds who has a memory among tens of thousands of others', a piece at a time", () => {
+    const opened = openDatabase(newFile());
+    const store = new SqliteStore(opened);
+    for (const user of ["ana", "bo", "cy", "dee"]) composeInto(store, scopeOf(user), TEA);
+    composeInto(store, scopeOf("eve", "another tenant"), TEA);
+    store.close();
+    const { sqlite, orm } = openDatabase(opened.sqlite.name);
+    sqlite.exec("delete from memory_versions where scope_id in (1, 3)");
+    const fill = sqlite.prepare(`with recursive n (i) as (select 1 union all select i + 1 from n where i < 15000)
+      insert into memory_versions (scope_id, memory_id, label, current) select ?, 'other-' || i, i + 100, 1 from n`);
+    for (const scope of [1, 2, 3]) fill.run(scope);
+    const found: string[] = [];
+    let pieces = 0;
+    for (let after: number | null = 0; after !== null; pieces++) {
+      const { scopes, next }: ScopesFound = readScopesWithMemory(orm, "default", "m1", after);
+      found.push(...scopes.map(({ userId }) => userId));
+      after = next;
+    }
+    expect(found).toEqual(["bo", "dee"]);
+    expect(pieces).toBe(2);
+    sqlite.close();
   });
 
   it("says clearly that a file is no database, and leaves it as it is", () => {
