@@ -61,8 +61,10 @@ export interface Composed {
   readonly messages: readonly ChatMessage[];
   /** The instructions at the front of the messages. */
   readonly head: readonly ChatMessage[];
-  /** What this turn put into them. */
+  /** What this turn put into them … */
   readonly injection: Injection;
+  /** … and its annotations, as lines. */
+  readonly annotations: readonly string[];
 }
 
 /** Puts an answer together; the same for a new one and for one that was stored. */
@@ -71,7 +73,7 @@ export function composeAnswer(
   { memories, plan, warnings }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
-  const { requestId, messages, injection } = composed;
+  const { requestId, messages, annotations } = composed;
   const served = { ...composed, head: composed.head.length, plan, cacheSecret: form.cacheSecret };
   const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
   return {
@@ -79,7 +81,7 @@ export function composeAnswer(
     messages: emitted.messages,
     ...(form.prompt ? { prompt: promptText(messages) } : {}),
     blocks: memories,
-    annotations: injection.annotations.map(renderAnnotation),
+    annotations,
     plan,
     engine: { fields: emitted.fields, headers: emitted.headers },
     warnings,
@@ -104,7 +106,12 @@ export function answerAgain(
     ),
   ];
   const injection = last?.injection ?? NOTHING_INJECTED;
-  return composeAnswer({ requestId, scope, messages, head: request.head, injection }, request.answer, form);
+  const annotations = injection.annotations.map(renderAnnotation);
+  return composeAnswer(
+    { requestId, scope, messages, head: request.head, injection, annotations },
+    request.answer,
+    form,
+  );
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {

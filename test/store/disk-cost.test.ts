@@ -79,7 +79,7 @@ describe("a compose", () => {
       if (turn === 1) before = pagesOfLog(opened.sqlite);
       for (let user = 0; user < users; user++) {
         const memories = Object.fromEntries(Array.from({ length: 20 }, (_, at) => memory(turn * 10 + at)));
-        const requestId = `${String(++composes).padStart(8, "0")}`;
+        const requestId = String(++composes).padStart(8, "0");
         composeInto(store, scopeOf(`user-${(user * 77) % users}`), { requestId, question: `And ${turn}?`, memories });
         // As many share a transaction as at some hundred a second.
         if (composes % 8 === 0) await store.settled;
