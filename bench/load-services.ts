@@ -2,9 +2,19 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+/** Node's flags: those of `npm start`, where `NODE_FLAGS` does not say others. */
+const FLAGS = (process.env["NODE_FLAGS"] ?? startScript().replace(/^node | *dist\/.*$/g, ""))
+  .split(" ")
+  .filter(Boolean);
+
+function startScript(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return z.object({ scripts: z.object({ start: z.string() }) }).parse(JSON.parse(text)).scripts.start;
+}
 
 /** Services, each a process with a data directory of its own, among which users are shared out. */
 export class LoadServices {
@@ -18,10 +28,9 @@ export class LoadServices {
   /** Starts all of them. Gives the milliseconds until the last one was ready. */
   async start(): Promise<number> {
     const started = performance.now();
-    const flags = process.env["NODE_FLAGS"]?.split(" ") ?? [];
     this.#children = await Promise.all(
       this.#directories.map((directory) =>
-        listeningChild([...flags, MAIN, "serve"], {
+        listeningChild([...FLAGS, MAIN, "serve"], {
           MEMSTEM_PORT: "0",
           MEMSTEM_SOURCE: "none",
           MEMSTEM_LOG_LEVEL: "silent",

@@ -1,8 +1,9 @@
 /**
  * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
  * its own. Throughput and waiting over time, memory, bytes on disk; then the same at a steady rate, up to twice what was sustained, and
- * users who come back when they are no longer in memory; then a start on the database that was made. `USERS`, `COMPOSES`, `ACTIVE`,
- * `CONNECTIONS`, `K`, `SHARES`, `RETURNING`, `MOST_CONNECTIONS` and `SERVICES`, among which users are shared out, in the environment. Needs
+ * users who come back when they are no longer in memory; then a start on the database that was made. In the environment: `USERS`,
+ * `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out; `SHARES` and `RETURNING` of what was sustained,
+ * or of `SUSTAINED`, for `SECONDS` each, on at most `MOST_CONNECTIONS`; `NODE_FLAGS` in place of those of `npm start`. Needs
  * `../shared/data`.
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
@@ -137,18 +138,19 @@ async function steadily(perSecond: number, seconds: number, requests: readonly B
     `${((100 * refused) / all).toFixed(1)} %`,
     quantile(accepted, 0.5).toFixed(1),
     quantile(accepted, 0.99).toFixed(1),
+    quantile(accepted, 0.999).toFixed(1),
     hasRetryAfter ? "yes" : "no",
     String(cut),
   ];
 }
 
 /** Of the second half: a service that has just started has its code still to compile. */
-const sustained = quantile(rates.slice(5), 0.5);
+const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
 console.log(
-  "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | with 503 and Retry-After | connections lost |",
+  "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
 );
 console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
-const SECONDS = 20;
+const SECONDS = number("SECONDS", 20);
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
   console.log(`| as before | ${(await steadily(sustained * share, SECONDS, requests)).join(" | ")} |`);
 }
