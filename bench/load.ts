@@ -149,7 +149,7 @@ const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
 console.log(
   "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
 );
-console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
+console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 const SECONDS = number("SECONDS", 20);
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
   console.log(`| as before | ${(await steadily(sustained * share, SECONDS, requests)).join(" | ")} |`);
