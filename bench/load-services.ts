@@ -2,19 +2,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { z } from "zod";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-/** Node's flags: those of `npm start`, where `NODE_FLAGS` does not say others. */
-const FLAGS = (process.env["NODE_FLAGS"] ?? startScript().replace(/^node | *dist\/.*$/g, ""))
-  .split(" ")
-  .filter(Boolean);
-
-function startScript(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  return z.object({ scripts: z.object({ start: z.string() }) }).parse(JSON.parse(text)).scripts.start;
-}
+/** Node's flags; by default those of `npm start`. */
+const FLAGS = (process.env["NODE_FLAGS"] ?? "--max-semi-space-size=64").split(" ").filter(Boolean);
 
 /** Services, each a process with a data directory of its own, among which users are shared out. */
 export class LoadServices {

@@ -15,7 +15,11 @@ import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
 import { LoadServices } from "./load-services.js";
 
-type Bodies = Generator<Buffer, never, undefined>;
+/** A service, and what its users ask. */
+interface Lane {
+  readonly port: number;
+  readonly bodies: Generator<Buffer, never, undefined>;
+}
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const users = number("USERS", 100_000);
@@ -30,24 +34,24 @@ if (!existsSync(shared)) {
 }
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
 const services = new LoadServices(number("SERVICES", 1));
-/** Each service's requests: users are shared out among services. */
-const requestsOf = (questions: number) =>
-  services.ports.map((_, part) =>
-    loadRequests(traces, { each: questions, k, active, part, parts: services.ports.length }),
-  );
+/** Users are shared out among services. */
+const lanesOf = (questions: number): readonly Lane[] =>
+  services.ports.map((port, part, { length: parts }) => ({
+    port,
+    bodies: loadRequests(traces, { each: questions, k, active, part, parts }),
+  }));
 const quantile = (values: readonly number[], q: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
 
 await services.start();
-const { ports } = services;
-const requests = requestsOf(Math.max(1, Math.ceil(composes / users)));
+const lanes = lanesOf(Math.max(1, Math.ceil(composes / users)));
 let asked = 0;
 const open = Array.from({ length: connections }, (_, at) => {
-  const part = at % ports.length;
-  return { bodies: requests[part] as Bodies, connection: new LoadConnection(ports[part] as number, "/compose") };
+  const { port, bodies } = lanes[at % lanes.length] as Lane;
+  return { bodies, connection: new LoadConnection(port, "/compose") };
 });
 console.log(
-  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${ports.length}`,
+  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}`,
 );
 console.log("| composes | per s | CPU ms each | p50, ms | p99, ms | RSS, MiB | database, MB |");
 console.log("| --: | --: | --: | --: | --: | --: | --: |");
@@ -84,8 +88,8 @@ console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${t
 const MOST_CONNECTIONS = number("MOST_CONNECTIONS", 2_000);
 
 /** Sends at a steady rate, whatever comes back; waits count from when each was due. */
-async function steadily(perSecond: number, seconds: number, requests: readonly Bodies[]) {
-  const free = requests.map((): LoadConnection[] => []);
+async function steadily(perSecond: number, seconds: number, lanes: readonly Lane[]) {
+  const free = lanes.map((lane) => ({ ...lane, idle: [] as LoadConnection[] }));
   const under = new Set<Promise<void>>();
   const waiting: (() => void)[] = [];
   const accepted: number[] = [];
@@ -97,16 +101,15 @@ async function steadily(perSecond: number, seconds: number, requests: readonly B
   for (let n = 0; n < perSecond * seconds; n++) {
     const due = start + (n / perSecond) * 1_000;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
-    const part = n % ports.length;
-    const body = (requests[part] as Bodies).next().value;
-    const idle = free[part] as LoadConnection[];
+    const { port, bodies, idle } = free[n % free.length] as (typeof free)[0];
+    const body = bodies.next().value;
     if (under.size >= MOST_CONNECTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
     let connection = idle.pop();
     while (connection?.isStale) {
       connection.close();
       connection = idle.pop();
     }
-    connection ??= new LoadConnection(ports[part] as number, "/compose");
+    connection ??= new LoadConnection(port, "/compose");
     const used = connection;
     const sent = used.send(body).then(
       ({ status, retryAfter }) => {
@@ -128,7 +131,7 @@ async function steadily(perSecond: number, seconds: number, requests: readonly B
     });
   }
   await Promise.all(under);
-  for (const connection of free.flat()) connection.close();
+  for (const connection of free.flatMap(({ idle }) => idle)) connection.close();
   const rate = accepted.length / ((performance.now() - start) / 1_000);
   const all = refused + cut + accepted.length;
   return [
@@ -152,10 +155,10 @@ console.log(
 console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 const SECONDS = number("SECONDS", 20);
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
-  console.log(`| as before | ${(await steadily(sustained * share, SECONDS, requests)).join(" | ")} |`);
+  console.log(`| as before | ${(await steadily(sustained * share, SECONDS, lanes)).join(" | ")} |`);
 }
 // Those who asked first are no longer in memory.
-const returning = requestsOf(1);
+const returning = lanesOf(1);
 console.log(
   `| users from disk | ${(await steadily(sustained * number("RETURNING", 0.25), SECONDS, returning)).join(" | ")} |`,
 );
