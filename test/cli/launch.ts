@@ -5,7 +5,7 @@ import { childOutput } from "../child-output.js";
 import { endingWithUs } from "../ending-children.js";
 
 /** The built command line; `pretest` builds it. */
-const MAIN = resolve(import.meta.dirname, "../../dist/cli/main.js");
+export const MAIN = resolve(import.meta.dirname, "../../dist/cli/main.js");
 
 /** A process that has ended. */
 export interface Ended {
