@@ -92,6 +92,9 @@ export interface MemstemClient {
  */
 export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   const memstem = assemble(settingsOf(options));
+  const finishing = new AbortController();
+  // What fails is tried again before the source is next asked for that user.
+  void memstem.finishDeletions(() => {}, finishing.signal).catch(() => {});
   let closing: Promise<void> | undefined;
   const whileOpen =
     <A, R>(call: (given: A) => Promise<R>) =>
@@ -122,6 +125,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
       await memstem.forgetUser(readOptions(forgetUserOptions, given).userId);
     }),
     close: () => {
+      finishing.abort();
       closing ??= memstem.close();
       return closing;
     },

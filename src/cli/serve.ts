@@ -77,6 +77,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
     settings.keepDays === undefined
       ? async () => {}
       : startSweeps(memstem, { keepDays: settings.keepDays, now: () => Date.now(), onFault });
+  const finishing = new AbortController();
+  const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -84,7 +86,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
       log.info("stopping");
       isStopping = true;
       const deadline = performance.now() + settings.shutdownMs;
-      await stopSweeps();
+      finishing.abort();
+      await Promise.all([stopSweeps(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
       // A kept connection would else stay open, and ask for more, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

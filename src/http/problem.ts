@@ -4,6 +4,7 @@ import { z } from "zod";
 import {
   AbandonedRequestError,
   BusyUserError,
+  DeletedMeanwhileError,
   type FieldIssue,
   InvalidRequestError,
   MemorySourceError,
@@ -32,6 +33,7 @@ const TITLES: Readonly<Record<number, string>> = {
   403: "Not allowed",
   404: "Not found",
   405: "Method not allowed",
+  409: "Deleted meanwhile",
   413: "Request too large",
   415: "Unsupported media type",
   421: "Misdirected request",
@@ -71,6 +73,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof NotFoundError) {
     return problem(404, error.message, [{ field: error.field, message: error.message }]);
   }
+  if (error instanceof DeletedMeanwhileError) return problem(409, error.message);
   if (error instanceof BusyUserError) return problem(429, `${error.message}: MEMSTEM_MAX_WAITING_PER_USER`);
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
   if (error instanceof UpstreamError) return upstreamProblem(error);

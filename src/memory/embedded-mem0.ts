@@ -43,6 +43,9 @@ const NAME = "embedded";
 /** What of a query Mem0 sees. Its keyword search compares every word of it with every word of every memory. */
 const MAX_QUERY_CHARACTERS = 4_000;
 
+/** What another process deletes at the same time is listed no more the next time. */
+const DELETE_ALL_ATTEMPTS = 3;
+
 /** More memories than one user can have here: Mem0 lists as many as it is asked for. */
 const MOST_LISTED = 1_000_000_000;
 
@@ -147,7 +150,12 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
         const deleted = await writes.run(async () => {
           if (!isOwnedBy(await mem0.get(id), names)) return false;
           erasure.begin();
-          await mem0.delete(id);
+          try {
+            await mem0.delete(id);
+          } catch (error) {
+            // Another process on these files may have been faster.
+            if (isOwnedBy(await mem0.get(id), names)) throw error;
+          }
           return true;
         });
         if (deleted) await erased();
@@ -160,7 +168,15 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       await call(signal, async (mem0) => {
         await writes.run(async () => {
           erasure.begin();
-          await mem0.deleteAll({ userId });
+          for (let attempt = 1; ; attempt++) {
+            try {
+              await mem0.deleteAll({ userId });
+              return;
+            } catch (error) {
+              // It gives up at a memory that another process deleted meanwhile.
+              if (attempt === DELETE_ALL_ATTEMPTS) throw error;
+            }
+          }
         });
         await erased();
       });

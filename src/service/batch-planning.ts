@@ -2,12 +2,12 @@ import { setImmediate } from "node:timers/promises";
 import { type BatchRequest, type Digest, messageDigest, type PlannedRequest } from "../core/index.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 import type { ComposeRequest } from "./compose-request.js";
-import type { MemoryLookup } from "./memory-lookup.js";
+import type { WaitingLookup } from "./memory-lookup.js";
 
 /** A request of a batch with its memories at hand. */
 export interface FoundRequest {
   readonly request: ComposeRequest;
-  readonly lookup: MemoryLookup;
+  readonly lookup: WaitingLookup;
   /** Higher ones are executed first. */
   readonly priority: number;
   /** Of one priority, earlier ones first; null: after all that have one. */

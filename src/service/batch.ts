@@ -5,7 +5,7 @@ import { type FoundRequest, type Planning, planFound } from "./batch-planning.js
 import { BatchRouting, type RoutableRequest, type WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import type { MemoryLookup } from "./memory-lookup.js";
+import type { WaitingLookup } from "./memory-lookup.js";
 
 /** Most requests of one batch. */
 export const MAX_BATCH = 10_000;
@@ -54,12 +54,12 @@ export interface BatchProgress {
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
   readonly planning: Planning;
-  lookUp(request: ComposeRequest, signal: AbortSignal): Promise<MemoryLookup>;
+  lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
   /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerMemory;
   composeFound(
     request: ComposeRequest,
-    lookup: MemoryLookup,
+    lookup: WaitingLookup,
     order: readonly Digest[],
     signal: AbortSignal,
   ): Promise<ComposeAnswer>;

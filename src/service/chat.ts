@@ -11,6 +11,7 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
+import type { DeletionWatch } from "./deletions-meanwhile.js";
 import { NotFoundError } from "./errors.js";
 import { hold } from "./held-body.js";
 import type { Memstem } from "./memstem.js";
@@ -46,7 +47,10 @@ export interface ChatParts extends ChatEngine {
 }
 
 /** What a chat asks of the tenant's state. */
-export type ChatMemory = Pick<Memstem, "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "addMemories">;
+export type ChatMemory = Pick<
+  Memstem,
+  "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "keepExchange" | "watchDeletions"
+>;
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
@@ -113,6 +117,7 @@ export class Chat {
    * @param signal the client is gone
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
+    const watch = memstem.watchDeletions(request.userId);
     const ahead = new CallAhead<Sent>(signal);
     const { composed, notComposed } = await this.#compose(memstem, request, signal, ahead);
     if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
@@ -124,7 +129,7 @@ export class Chat {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
       }
-      const exchange = { memstem, request, composed, started, observed: new ObservedAnswer() };
+      const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
         return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, notComposed, usage: null };
@@ -254,7 +259,7 @@ export class Chat {
     }
   }
 
-  #keep({ memstem, request, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
+  #keep({ memstem, request, watch, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
     const { onFault } = this.parts;
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
@@ -270,7 +275,7 @@ export class Chat {
     const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
     const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
     const memory = answer === null ? null : exchangeMemory(messages, answer);
-    if (memory !== null) memstem.addMemories(request.userId, request.agentId, [memory]).catch(onFault);
+    if (memory !== null) memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
   }
 
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
@@ -292,6 +297,8 @@ interface Sent {
 interface Exchange {
   readonly memstem: ChatMemory;
   readonly request: ChatRequest;
+  /** Of what is deleted since it began. */
+  readonly watch: DeletionWatch;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;

@@ -20,6 +20,7 @@ import {
 import type { ChosenDepth } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { DeletedMeanwhileError } from "./deletions-meanwhile.js";
 import { enginePrompt } from "./engine-prompt.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { MemstemParts } from "./memstem-parts.js";
@@ -30,7 +31,8 @@ import type { WorkingScope } from "./working-scopes.js";
 /** A request with its memories at hand. */
 export interface FoundCompose {
   readonly request: ComposeRequest;
-  readonly lookup: MemoryLookup;
+  /** Null: it was answered before, and nothing is looked up to repeat that. */
+  readonly lookup: MemoryLookup | null;
   /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
   readonly order: readonly Digest[] | null;
   /** Whose request it is. */
@@ -38,6 +40,9 @@ export interface FoundCompose {
   /** How much of what was found it gives, and what to tell the caller of that. Default: all of it. */
   readonly depth?: ChosenDepth | null;
 }
+
+/** One that is not answered yet. */
+export type LookedUpCompose = Omit<FoundCompose, "lookup" | "depth"> & { readonly lookup: MemoryLookup };
 
 /** An answer, and whether it was stored before and only repeated now. */
 export interface PlannedCompose {
@@ -49,7 +54,7 @@ export interface PlannedCompose {
 
 /**
  * Composes one request in its scope, or repeats the answer that its id has already. Nothing else may change the scope before it is
- * committed.
+ * committed. Throws {@link DeletedMeanwhileError} where an answer was to be repeated and is gone.
  *
  * @param engine what prompts cost the engine now
  */
@@ -60,7 +65,7 @@ export function planIn(
   parts: MemstemParts,
   engine: EngineModel,
 ): PlannedCompose {
-  const { request, tenant, depth = null } = found;
+  const { request, lookup, tenant, depth = null } = found;
   const { store, defaults } = parts;
   const { state } = working;
   const form = {
@@ -78,11 +83,12 @@ export function planIn(
       return { answer, isRepeated: true, commit: () => {} };
     }
   }
+  if (lookup === null) throw new DeletedMeanwhileError();
   const at = parts.now();
   // What came at the same time may not have been written when the engine gets this one.
   const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
   const settledAt = underWay === null ? at : underWay - 1;
-  const { input, warnings } = composeInput(working, scope, found, parts, engine, at);
+  const { input, warnings } = composeInput(working, scope, { ...found, lookup }, parts, engine, at);
   const { policy } = input;
   const composition = compose(state, input);
   const requestId = request.requestId ?? parts.newRequestId();
@@ -120,7 +126,7 @@ export function planIn(
 export function composeInput(
   working: WorkingScope,
   scope: Scope,
-  { request, lookup, order, depth }: Omit<FoundCompose, "depth"> & { readonly depth?: Depth | null },
+  { request, lookup, order, depth }: LookedUpCompose & { readonly depth?: Depth | null },
   parts: MemstemParts,
   engine: EngineModel,
   now: number,

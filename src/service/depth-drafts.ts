@@ -1,6 +1,6 @@
 import { type Depth, draftPrompt, type EngineModel, type Scope } from "../core/index.js";
 import type { DraftedPrompt } from "./chosen-depth.js";
-import { composeInput, type FoundCompose } from "./composing.js";
+import { composeInput, type LookedUpCompose } from "./composing.js";
 import { enginePrompt } from "./engine-prompt.js";
 import type { MemstemParts } from "./memstem-parts.js";
 import type { WorkingScope } from "./working-scopes.js";
@@ -9,7 +9,7 @@ import type { WorkingScope } from "./working-scopes.js";
 export function draftIn(
   working: WorkingScope,
   scope: Scope,
-  found: FoundCompose,
+  found: LookedUpCompose,
   depth: Depth | null,
   parts: MemstemParts,
   engine: EngineModel,

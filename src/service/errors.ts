@@ -1,6 +1,7 @@
 export { UpstreamError } from "../engines/upstream.js";
 export { MemorySourceError } from "../memory/memory-source.js";
 export { StoreUnavailableError } from "../store/store.js";
+export { DeletedMeanwhileError } from "./deletions-meanwhile.js";
 
 /** One thing that is wrong with a request; `field` names it as the caller wrote it. Never quotes memory text. */
 export interface FieldIssue {

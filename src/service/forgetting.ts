@@ -6,6 +6,7 @@ import type { WorkingScope } from "./working-scopes.js";
  * Forgets a memory in one scope: its text is gone from the blocks, from every turn that is replayed and from what the application said,
  * and its id is never sent again. Gives back the labels whose text is gone.
  *
+ * @param isInSource whether the memory source has to delete it, too
  * @param at milliseconds since the epoch
  */
 export function forgetIn(
@@ -13,6 +14,7 @@ export function forgetIn(
   store: Store,
   scope: Scope,
   memoryId: MemoryId,
+  isInSource: boolean,
   at: number,
 ): ReadonlySet<Label> {
   const { state } = working;
@@ -29,6 +31,7 @@ export function forgetIn(
         .map((standing) => renderSection(standing, state.register.textOf))
         .filter((section) => section !== "")
         .map(digestOf),
+    isInSource,
     at,
   });
   return gone;

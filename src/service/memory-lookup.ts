@@ -10,6 +10,7 @@ import {
 } from "../core/index.js";
 import { type MemorySource, MemorySourceError } from "../memory/memory-source.js";
 import type { ComposeRequest } from "./compose-request.js";
+import type { DeletionWatch } from "./deletions-meanwhile.js";
 
 /** What a lookup came to. A failed one still gives a prompt: from the memories that are known already. */
 export type MemoryLookup =
@@ -19,6 +20,9 @@ export type MemoryLookup =
       readonly cut?: readonly MemoryId[];
     }
   | { readonly failed: MemorySourceError; readonly query: string };
+
+/** A lookup that waits to be composed: what was deleted since does not come back by it. */
+export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
 /** Where memories are looked for, and how long their texts may be. */
 export interface LookupParts {

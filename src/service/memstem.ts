@@ -16,11 +16,13 @@ import type { EngineEmission, EngineName } from "../engines/engine-adapter.js";
 import type { NewMemory } from "../memory/memory-source.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation } from "../store/store.js";
+import { addUnlessDeleted } from "./adding-memories.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { DeletedMeanwhileError, DeletionWatch } from "./deletions-meanwhile.js";
 import { EngineLaw } from "./engine-law.js";
 import { plainPrompt } from "./engine-prompt.js";
 import { NotFoundError } from "./errors.js";
@@ -29,9 +31,10 @@ import { type ExplainedRequest, explainIn } from "./explain.js";
 import type { UserExport } from "./exporting.js";
 import { reportIn } from "./feedback.js";
 import type { MemoryEvent } from "./memory-events.js";
-import type { MemoryLookup } from "./memory-lookup.js";
+import type { WaitingLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { type ComposeHooks, PromptComposer } from "./prompt-composer.js";
+import { finishingDeletions } from "./source-deletions.js";
 import { StoredTurns } from "./stored-turns.js";
 import { DEFAULT_TENANT, type Tenant } from "./tenant.js";
 import { UserQueues } from "./user-queues.js";
@@ -71,7 +74,7 @@ export interface Load {
 /** What can be had without being a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
-  "dropUnused" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+  "dropUnused" | "finishDeletions" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
 >;
 
 /**
@@ -88,12 +91,19 @@ export class Memstem {
   readonly #stored: StoredTurns;
   readonly #composer: PromptComposer;
 
+  private readonly parts: MemstemParts;
+
   /** @param shared another tenant's, to be one service with it */
   constructor(
-    private readonly parts: MemstemParts,
+    given: MemstemParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
+    // Another tenant's is this already.
+    const source =
+      given.source === null || shared !== undefined ? given.source : finishingDeletions(given.source, given.store);
+    const parts = { ...given, source };
+    this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
     this.#shared = shared ?? {
       scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
@@ -149,14 +159,14 @@ export class Memstem {
   }
 
   /** See {@link PromptComposer.lookUp}. */
-  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
     return this.#composer.lookUp(request, signal);
   }
 
   /** See {@link PromptComposer.composeFound}. */
   composeFound(
     request: ComposeRequest,
-    lookup: MemoryLookup,
+    lookup: WaitingLookup,
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
@@ -211,18 +221,64 @@ export class Memstem {
     },
   };
 
-  /** Adds memories to the source. Rejects with {@link MemorySourceError}, or {@link BusyUserError} like `compose`. */
+  /** Watches, from now on, whether a user or a memory of theirs is deleted. */
+  watchDeletions(userId: UserId): DeletionWatch {
+    return new DeletionWatch(this.parts.store, this.tenant.name, userId);
+  }
+
+  /**
+   * Adds memories to the source. Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with
+   * {@link DeletedMeanwhileError} where another process deleted the user meanwhile; then nothing of it stays.
+   */
   async addMemories(
     userId: UserId,
     agentId: AgentId | null,
     memories: readonly NewMemory[],
     signal?: AbortSignal,
   ): Promise<readonly RetrievedMemory[]> {
+    return this.#add(userId, agentId, memories, signal, () => {
+      const watch = this.watchDeletions(userId);
+      return () => watch.isUserDeleted;
+    });
+  }
+
+  /**
+   * Adds an exchange with an engine to the source, as a memory. False where the user, or a memory of theirs, was deleted since the exchange
+   * began: it may hold what was to be forgotten, so it is not kept. Rejects like {@link addMemories}.
+   */
+  async keepExchange(
+    userId: UserId,
+    agentId: AgentId | null,
+    exchange: NewMemory,
+    watch: DeletionWatch,
+  ): Promise<boolean> {
+    try {
+      await this.#add(userId, agentId, [exchange], undefined, () => () => watch.isDeleted);
+      return true;
+    } catch (error) {
+      if (error instanceof DeletedMeanwhileError) return false;
+      throw error;
+    }
+  }
+
+  /** @param watching called in the user's turn; says from then on whether what is added belongs to what was deleted */
+  async #add(
+    userId: UserId,
+    agentId: AgentId | null,
+    memories: readonly NewMemory[],
+    signal: AbortSignal | undefined,
+    watching: () => () => boolean,
+  ): Promise<readonly RetrievedMemory[]> {
     const { source } = this.parts;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
     this.#turns.refuseIfBusy(userId);
-    const add = (stop: AbortSignal) => source.add(this.#turns.scopeOf(userId, agentId), memories, stop);
-    return this.#turns.run(userId, () => this.#turns.untilClosing(signal, add));
+    const scope = this.#turns.scopeOf(userId, agentId);
+    const { closing } = this.#turns;
+    return this.#turns.run(userId, () =>
+      this.#turns.untilClosing(signal, (stop) =>
+        addUnlessDeleted(source, scope, memories, watching(), { signal: stop, closing }),
+      ),
+    );
   }
 
   /**
@@ -309,6 +365,11 @@ export class Memstem {
   /** See {@link UserRecords.forgetUser}. */
   forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     return this.#records.forgetUser(userId);
+  }
+
+  /** See {@link UserRecords.finishDeletions}. */
+  finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
+    return this.#records.finishDeletions(onFault, signal);
   }
 
   /** See {@link UserRecords.exportUser}. */

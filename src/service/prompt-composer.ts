@@ -3,11 +3,19 @@ import { type Depth, type Digest, MAX_MEMORY_CHARACTERS, type Scope } from "../c
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { type ColdHead, coldHeadIn, type FoundCompose, type PlannedCompose, planIn } from "./composing.js";
+import {
+  type ColdHead,
+  coldHeadIn,
+  type FoundCompose,
+  type LookedUpCompose,
+  type PlannedCompose,
+  planIn,
+} from "./composing.js";
+import { DeletedMeanwhileError, DeletionWatch } from "./deletions-meanwhile.js";
 import { draftIn } from "./depth-drafts.js";
 import type { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, StoreUnavailableError } from "./errors.js";
-import { type LookupParts, lookUpMemories, type MemoryLookup } from "./memory-lookup.js";
+import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { inSpan } from "./spans.js";
 import type { Committed, StoredTurns } from "./stored-turns.js";
@@ -62,31 +70,10 @@ export class PromptComposer {
    * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
    * would stand in the conversation): {@link AbandonedRequestError}.
    */
-  async compose(
-    request: ComposeRequest,
-    signal?: AbortSignal,
-    { whileSearching, chooseDepth, beforeStored }: ComposeHooks = {},
-  ): Promise<ComposeAnswer> {
+  async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    const { tenant } = this.on;
     this.on.turns.refuseIfBusy(request.userId);
-    const compose = async () => {
-      if (signal?.aborted) throw new AbandonedRequestError();
-      if (this.#isAnswered(scope, request))
-        return this.#composeIn(scope, { request, lookup: { found: [] }, order: null, tenant });
-      const isSearched = request.memories === null && this.on.parts.source !== null;
-      const head =
-        isSearched && whileSearching !== undefined
-          ? this.on.scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, this.on.parts))
-          : null;
-      const ended = head === null ? undefined : whileSearching?.(head);
-      const lookup = await this.#lookUp(scope, request, signal);
-      await ended?.();
-      const found = { request, lookup, order: null, tenant };
-      const isLeft = chooseDepth === undefined || signal?.aborted;
-      const depth = isLeft ? undefined : await this.#depthOf(scope, found, chooseDepth, signal);
-      return this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, signal, beforeStored);
-    };
+    const compose = () => this.#composeNow(scope, request, null, signal, hooks);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.stored.run(request.userId, compose).catch((error: unknown) => {
@@ -106,23 +93,84 @@ export class PromptComposer {
   }
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
-  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+  async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
     const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    if (this.#isAnswered(scope, request)) return Promise.resolve({ found: [] });
-    return this.#lookUp(scope, request, signal);
+    const watch = this.#watch(scope);
+    if (this.#isAnswered(scope, request)) return { found: [] };
+    return { ...(await this.#lookUp(scope, request, signal)), watch };
   }
 
-  /** Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. */
+  /**
+   * Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. What was deleted since they were looked
+   * up does not come back: they are looked up again. Rejects with {@link DeletedMeanwhileError} where the user was deleted since and the
+   * request brought its memories along.
+   */
   composeFound(
     request: ComposeRequest,
-    lookup: MemoryLookup,
+    { watch, ...lookup }: WaitingLookup,
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    return this.on.stored.run(request.userId, () => {
-      return this.#composeIn(scope, { request, lookup, order, tenant: this.on.tenant }, signal);
+    const { tenant } = this.on;
+    return this.on.stored.run(request.userId, async () => {
+      if (watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
+      if (watch === undefined || watch.isDeleted) return this.#composeNow(scope, request, order, signal);
+      return this.#composeIn(scope, { request, lookup, order, tenant }, watch, signal).catch((error: unknown) => {
+        if (!(error instanceof DeletedMeanwhileError)) throw error;
+        return this.#composeNow(scope, request, order, signal);
+      });
     });
+  }
+
+  /**
+   * Looks memories up and composes, in the user's turn; again, where another process deleted the user, or a memory of theirs, meanwhile:
+   * what was looked up before may be gone.
+   */
+  async #composeNow(
+    scope: Scope,
+    request: ComposeRequest,
+    order: readonly Digest[] | null,
+    signal?: AbortSignal,
+    hooks: ComposeHooks = {},
+  ): Promise<Committed<ComposeAnswer>> {
+    for (;;) {
+      try {
+        return await this.#composeOnce(scope, request, order, signal, hooks);
+      } catch (error) {
+        if (!(error instanceof DeletedMeanwhileError)) throw error;
+      }
+    }
+  }
+
+  async #composeOnce(
+    scope: Scope,
+    request: ComposeRequest,
+    order: readonly Digest[] | null,
+    signal: AbortSignal | undefined,
+    { whileSearching, chooseDepth, beforeStored }: ComposeHooks,
+  ): Promise<Committed<ComposeAnswer>> {
+    if (signal?.aborted) throw new AbandonedRequestError();
+    const { scopes, parts, tenant } = this.on;
+    const watch = this.#watch(scope);
+    if (this.#isAnswered(scope, request))
+      return this.#composeIn(scope, { request, lookup: null, order, tenant }, watch, signal);
+    const isSearched = request.memories === null && parts.source !== null;
+    const head =
+      isSearched && whileSearching !== undefined
+        ? scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, parts))
+        : null;
+    const ended = head === null ? undefined : whileSearching?.(head);
+    const lookup = await this.#lookUp(scope, request, signal);
+    await ended?.();
+    const found = { request, lookup, order, tenant };
+    const isLeft = chooseDepth === undefined || signal?.aborted;
+    const depth = isLeft ? undefined : await this.#depthOf(scope, found, watch, chooseDepth, signal);
+    return this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, watch, signal, beforeStored);
+  }
+
+  #watch({ tenant, userId }: Scope): DeletionWatch {
+    return new DeletionWatch(this.on.parts.store, tenant, userId);
   }
 
   #isAnswered(scope: Scope, request: ComposeRequest): boolean {
@@ -132,12 +180,19 @@ export class PromptComposer {
   async #composeIn(
     scope: Scope,
     asked: FoundCompose,
+    watch: DeletionWatch,
     signal?: AbortSignal,
     beforeStored?: BeforeStored,
   ): Promise<Committed<ComposeAnswer>> {
     const { scopes, stored, parts, law } = this.on;
     const plan = (working: WorkingScope) => planIn(working, scope, asked, parts, law.model);
+    /** From here to the commit no other process deletes or changes anything. */
+    const begin = () => {
+      parts.store.begin();
+      if (watch.isDeleted) throw new DeletedMeanwhileError();
+    };
     const commit = (planned: PlannedCompose) => {
+      if (!planned.isRepeated) begin();
       planned.commit();
       return stored.committed(planned);
     };
@@ -145,8 +200,8 @@ export class PromptComposer {
       // Looked at again and again: another process may hold the database for as long as a caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
-      // What cannot be stored now is not to be told of.
-      parts.store.begin();
+      // What cannot be stored now is not to be told of, nor what is older than what is stored.
+      begin();
       return scopes.useInSteps(scope, async (working) => {
         const planned = plan(working);
         if (planned.isRepeated) return commit(planned);
@@ -163,14 +218,18 @@ export class PromptComposer {
   /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
   async #depthOf(
     scope: Scope,
-    found: FoundCompose,
+    found: LookedUpCompose,
+    watch: DeletionWatch,
     chooseDepth: ChooseDepth,
     signal: AbortSignal | undefined,
   ): Promise<ChosenDepth> {
     const draft = (depth: Depth | null) =>
-      whileBusy(() =>
-        this.on.scopes.use(scope, (working) => draftIn(working, scope, found, depth, this.on.parts, this.on.law.model)),
-      );
+      whileBusy(() => {
+        // Drafts are tried at the engine.
+        if (watch.isDeleted) throw new DeletedMeanwhileError();
+        const { scopes, parts, law } = this.on;
+        return scopes.use(scope, (working) => draftIn(working, scope, found, depth, parts, law.model));
+      });
     try {
       const depth = await chooseDepth({ draft });
       if (signal?.aborted) throw new AbandonedRequestError();

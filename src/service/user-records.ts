@@ -34,9 +34,10 @@ export class UserRecords {
       const own = this.turns.scopeOf(userId, null);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
-        const { store, now } = this.parts;
+        const { store, now, source } = this.parts;
+        const isInSource = source?.owned === true;
         const gone = await whileBusy(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
+          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, isInSource, now())),
         );
         for (const label of gone) labels.add(label);
       }
@@ -54,7 +55,8 @@ export class UserRecords {
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     const forgotten = await this.turns.run(userId, async () => {
       const scopes = await whileBusy(() => {
-        const deleted = this.parts.store.deleteUser(this.turns.tenant, userId);
+        const isInSource = this.parts.source?.owned === true;
+        const deleted = this.parts.store.deleteUser(this.turns.tenant, userId, isInSource);
         this.scopes.dropUser(this.turns.tenant, userId);
         return deleted;
       });
@@ -64,6 +66,21 @@ export class UserRecords {
     });
     await this.parts.store.erased();
     return forgotten;
+  }
+
+  /**
+   * Finishes what processes before this one deleted and did not come to delete from the source as well: every tenant's users, one after the
+   * other, each in its turn.
+   */
+  async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
+    const { store, source } = this.parts;
+    if (source === null || !source.owned) return;
+    for (const user of store.usersPendingInSource()) {
+      if (signal.aborted) return;
+      // Whatever is asked of the source for this user finishes them first.
+      await this.turns.runOf(user, () => source.list?.(user, this.turns.closing)).catch(onFault);
+    }
+    await store.erased();
   }
 
   /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where the source that memstem keeps fails. */

@@ -1,5 +1,6 @@
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../core/index.js";
-import { StaleScopeError, type Store, type StoredVersion } from "../store/store.js";
+import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../store/store.js";
+import { isSameCount } from "./deletions-meanwhile.js";
 
 /** A scope in memory, with the stored version that it is. */
 export interface WorkingScope {
@@ -9,6 +10,8 @@ export interface WorkingScope {
 
 interface Entry extends WorkingScope {
   readonly scope: Scope;
+  /** Deletions when it was loaded: a memory that was forgotten since is no row of a scope that is not stored. */
+  readonly deletions: DeletionCounts;
   weight: number;
 }
 
@@ -46,8 +49,9 @@ export class WorkingScopes {
   }
 
   /**
-   * Lets `work` change a scope and commit it; `work` sets the new version. If it throws, memory may hold what the database does not, so
-   * the scope is dropped and loads again; if another process was faster, `work` is repeated on the reloaded scope.
+   * Lets `work` change a scope and commit it; `work` sets the new version. What another process changed is loaded before: `work` never sees
+   * an older state than is stored. If it throws, memory may hold what the database does not, so the scope is dropped and loads again; if
+   * another process was faster, `work` is repeated on the reloaded scope.
    */
   use<T>(scope: Scope, work: (working: WorkingScope) => T): T {
     for (let attempt = 1; ; attempt++) {
@@ -100,14 +104,19 @@ export class WorkingScopes {
   #get(scope: Scope): Entry {
     const key = keyOf(scope);
     const known = this.#entries.get(key);
+    // Before the scope is read: what happens in between is seen the next time.
+    const deletions = this.store.deletionsOf(scope.tenant, scope.userId);
     if (known !== undefined) {
-      this.#entries.delete(key);
-      this.#entries.set(key, known);
-      return known;
+      if (isSameCount(known.deletions, deletions) && isSameVersion(known.version, this.store.versionOf(scope))) {
+        this.#entries.delete(key);
+        this.#entries.set(key, known);
+        return known;
+      }
+      this.#remove(key);
     }
     const loaded = this.store.loadScope(scope);
     const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
-    const entry: Entry = { scope, state, version: loaded.version, weight: 0 };
+    const entry: Entry = { scope, state, version: loaded.version, deletions, weight: 0 };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -128,6 +137,10 @@ export class WorkingScopes {
     this.#entries.delete(key);
     this.#weight -= entry.weight;
   }
+}
+
+function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
+  return a?.scopeId === b?.scopeId && a?.commits === b?.commits;
 }
 
 function keyOf(scope: Scope): string {

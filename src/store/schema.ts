@@ -3,7 +3,7 @@ import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from
 import { FIXED_RETENTIONS } from "../core/index.js";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table but four belongs to a scope and goes with it. Memory text stands
+ * One row of `users` is a scope: (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
  * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
  *
  * A compose writes a few short rows into many tables, and SQLite writes a whole page for each that it touches: pages, not rows, are what
@@ -70,6 +70,31 @@ export const memoryVersions = sqliteTable(
 export const forgottenMemories = sqliteTable(
   "forgotten_memories",
   { tenant: text("tenant").notNull(), userId: text("user_id").notNull(), memoryId: text("memory_id").notNull() },
+  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
+);
+
+/**
+ * How often users, and memories of theirs, were deleted: what is under way in any process compares it before it goes on. Counts users by
+ * a hash of their names, several in one bucket, so that nobody's name stays behind.
+ */
+export const deletions = sqliteTable("deletions", {
+  bucket: integer("bucket").primaryKey(),
+  users: integer("users").notNull(),
+  memories: integer("memories").notNull(),
+});
+
+/**
+ * What is deleted here and not yet known to be deleted from the source that memstem keeps: written with the deletion, removed once the
+ * source has done it. Whatever process comes next to this user finishes it first.
+ */
+export const sourceDeletions = sqliteTable(
+  "source_deletions",
+  {
+    tenant: text("tenant").notNull(),
+    userId: text("user_id").notNull(),
+    /** Empty: all of the user's. */
+    memoryId: text("memory_id").notNull(),
+  },
   (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
 );
 

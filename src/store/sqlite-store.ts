@@ -14,6 +14,7 @@ import type {
   UserId,
 } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
+import { Deletions } from "./deletions.js";
 import { collectTexts, eraseFromTurns } from "./erasure.js";
 import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
@@ -29,12 +30,14 @@ import { prepareStatements, type Statements } from "./statements.js";
 import {
   type AnsweredRequest,
   type ComposeRecord,
+  type DeletionCounts,
   type ExpiredTurns,
   type ExpiryRecord,
   type ExportedUser,
   type ForgetRecord,
   type LoadedScope,
   type Observation,
+  type PendingSourceDeletions,
   type PromptHistory,
   type ScannedTurns,
   type ScopeCounts,
@@ -48,7 +51,7 @@ import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
-const SCOPE_ID = "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
+const OF_SCOPE = "from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
@@ -57,6 +60,8 @@ export class SqliteStore implements Store {
   readonly #erasure: FileErasure;
   /** Several times with every compose. */
   readonly #scopeId: Database.Statement<[ScopeKey], number>;
+  readonly #version: Database.Statement<[ScopeKey], StoredVersion>;
+  readonly #deletions: Deletions;
   readonly #requests: RequestRecords;
 
   constructor(
@@ -68,7 +73,9 @@ export class SqliteStore implements Store {
     this.#times = new FirstTokenTimes(database);
     this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
-    this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
+    this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(`select scope_id ${OF_SCOPE}`).pluck();
+    this.#version = database.sqlite.prepare(`select scope_id as "scopeId", version as commits ${OF_SCOPE}`);
+    this.#deletions = new Deletions(database);
     this.#requests = new RequestRecords(database, this.#statements);
   }
 
@@ -78,6 +85,14 @@ export class SqliteStore implements Store {
 
   begin(): void {
     this.#group.begin();
+  }
+
+  versionOf(scope: Scope): StoredVersion | null {
+    return this.#version.get(keyOf(scope)) ?? null;
+  }
+
+  deletionsOf(tenant: string, userId: UserId): DeletionCounts {
+    return this.#deletions.countsOf({ tenant, userId });
   }
 
   loadScope(scope: Scope): LoadedScope {
@@ -167,6 +182,7 @@ export class SqliteStore implements Store {
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
       eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+      this.#deletions.count(scope, record.memoryId, record.isInSource);
       this.#erasure.count();
     });
     const pieces = new ForgottenPieces();
@@ -273,25 +289,45 @@ export class SqliteStore implements Store {
       .map(readScope);
   }
 
-  deleteUser(tenant: string, userId: UserId): number {
+  deleteUser(tenant: string, userId: UserId, isInSource: boolean): number {
     const { forgottenMemories, users } = tables;
     this.#group.flush();
     const pieces = new ForgottenPieces();
-    const scopes = this.database.sqlite.transaction(() => {
-      const { orm } = this.database;
-      collectTexts(orm, tenant, userId, pieces);
-      this.#erasure.count();
-      orm
-        .delete(forgottenMemories)
-        .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
-        .run();
-      return orm
-        .delete(users)
-        .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-        .run().changes;
-    })();
+    const scopes = this.database.sqlite
+      .transaction(() => {
+        const { orm } = this.database;
+        collectTexts(orm, tenant, userId, pieces);
+        this.#erasure.count();
+        this.#deletions.count({ tenant, userId }, null, isInSource);
+        orm
+          .delete(forgottenMemories)
+          .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
+          .run();
+        return orm
+          .delete(users)
+          .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+          .run().changes;
+      })
+      .immediate();
     this.#erasure.begin(pieces);
     return scopes;
+  }
+
+  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
+    return this.#deletions.pendingOf({ tenant, userId });
+  }
+
+  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void {
+    this.#group.run(() => {
+      this.#deletions.done({ tenant, userId }, memoryId);
+      this.#erasure.count();
+    });
+    // The user's name was in what is gone now.
+    this.#erasure.begin(new ForgottenPieces());
+  }
+
+  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[] {
+    return this.#deletions.usersPending();
   }
 
   erased(): Promise<void> {

@@ -111,8 +111,26 @@ export interface ForgetRecord {
   readonly texts: readonly string[];
   /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
   readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
+  /** Whether the memory source has to delete it too; then that is pending until {@link Store.deletedFromSource}. */
+  readonly isInSource: boolean;
   /** Milliseconds since the epoch. */
   readonly at: number;
+}
+
+/**
+ * How often a user, and a memory of theirs, was deleted so far, by any process. Now and then another user's deletion is counted here too:
+ * equal counts mean that nothing was deleted, different ones that something may have been.
+ */
+export interface DeletionCounts {
+  readonly users: number;
+  readonly memories: number;
+}
+
+/** What was deleted here and the memory source has yet to delete. */
+export interface PendingSourceDeletions {
+  /** All memories that the user had when it was deleted. */
+  readonly everything: boolean;
+  readonly memoryIds: readonly MemoryId[];
 }
 
 /** A row as it is exported: column names, values with JSON taken apart. */
@@ -217,6 +235,10 @@ export interface Store {
 
   /** Throws where nothing can be committed now: another process is writing, or the file cannot be written at all. Stores nothing. */
   begin(): void;
+  /** The version of a scope now; null for one that is not stored. For noticing what other processes did, before anything is sent. */
+  versionOf(scope: Scope): StoredVersion | null;
+  /** See {@link DeletionCounts}. */
+  deletionsOf(tenant: string, userId: UserId): DeletionCounts;
   loadScope(scope: Scope): LoadedScope;
   /** A conversation's turns, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Turn[];
@@ -284,8 +306,18 @@ export interface Store {
   liveRequests(scope: Scope, limit: number): { requestId: RequestId; leaf: NodeId }[];
   /** Every scope kept for a user: one per agent, and the one without. */
   scopesOf(tenant: string, userId: UserId): Scope[];
-  /** Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were. */
-  deleteUser(tenant: string, userId: UserId): number;
+  /**
+   * Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were.
+   *
+   * @param isInSource whether the memory source has to delete the user too; pending until {@link Store.deletedFromSource}
+   */
+  deleteUser(tenant: string, userId: UserId, isInSource: boolean): number;
+  /** What the memory source has yet to delete of a user; null for nothing. */
+  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null;
+  /** The memory source has deleted a memory, or (null) everything that the user had. */
+  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void;
+  /** Users of whom the memory source has yet to delete something. */
+  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[];
   /** Everything kept for a user; read in pieces, with `pause` awaited between two. */
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
   /**

@@ -71,7 +71,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     planted(SECRET.slice(20, 60));
     const store = open();
     const spy = rewritten();
-    store.deleteUser("default", "ana" as UserId);
+    store.deleteUser("default", "ana" as UserId, false);
     expect(inFiles(SECRET.slice(25, 55))).toBe(true);
     await store.erased();
     expect(inFiles(SECRET.slice(25, 55))).toBe(false);
@@ -103,7 +103,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     const reader = new Database(file, { readonly: true });
     reader.exec("begin");
     reader.prepare("select count(*) from users").get();
-    store.deleteUser("default", "ana" as UserId);
+    store.deleteUser("default", "ana" as UserId, false);
     await store.erased();
     expect(inFiles(SECRET)).toBe(true);
     reader.exec("commit");
@@ -116,10 +116,10 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     const store = open();
     for (const user of ["ana", "bob", "cy"]) ask(store, user, SECRET);
     const spy = rewritten();
-    store.deleteUser("default", "ana" as UserId);
+    store.deleteUser("default", "ana" as UserId, false);
     await store.erased();
-    store.deleteUser("default", "cy" as UserId);
-    store.deleteUser("default", "nobody" as UserId);
+    store.deleteUser("default", "cy" as UserId, false);
+    store.deleteUser("default", "nobody" as UserId, false);
     await store.erased();
     expect(rewrites(spy)).toBe(0);
     expect(inFiles(SECRET)).toBe(true);
@@ -141,7 +141,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
       const user = `user-${pick(30)}`;
       const own = texts.get(user) ?? [];
       if (step % 20 === 19 && own.length > 0) {
-        store.deleteUser("default", user as UserId);
+        store.deleteUser("default", user as UserId, false);
         await store.erased();
         texts.delete(user);
         const bytes = readFileSync(file, "latin1") + readFileSync(`${file}-wal`, "latin1");

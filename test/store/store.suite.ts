@@ -105,7 +105,7 @@ export function describeStore(name: string, open: () => Store): void {
 
     it("does not take a user who came back for the one that was deleted", () => {
       const version = composeInto(store, ana, TEA);
-      store.deleteUser("default", "ana" as UserId);
+      store.deleteUser("default", "ana" as UserId, false);
       const again = composeInto(store, ana, TEA);
       expect(again.scopeId).not.toBe(version.scopeId);
       const { record } = recordFor(store, ana, { ...TEA, requestId: "r2" });
@@ -120,7 +120,7 @@ export function describeStore(name: string, open: () => Store): void {
         expect(store.counts(scope).requests).toBe(1);
       }
       expect(store.scopesOf("default", "ana" as UserId)).toHaveLength(2);
-      expect(store.deleteUser("default", "ana" as UserId)).toBe(2);
+      expect(store.deleteUser("default", "ana" as UserId, false)).toBe(2);
       expect(store.loadScope(ana).version).toBeNull();
       expect(store.loadScope(scopes[1] ?? ana).version).not.toBeNull();
       expect(store.loadScope(scopes[2] ?? ana).version).not.toBeNull();
@@ -279,6 +279,7 @@ export function describeStore(name: string, open: () => Store): void {
         gone,
         texts: ["Ana likes tea."],
         sectionsOf: () => [section],
+        isInSource: false,
         at: 1,
       };
       store.commitForgetting(ana, version, { ...forgetting, changes: state.drain() });
@@ -311,14 +312,14 @@ export function describeStore(name: string, open: () => Store): void {
       const { scope, version } = store.loadScope(ana);
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
-      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionsOf: () => [], at: 1 };
+      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionsOf: () => [], isInSource: false, at: 1 };
       state.index.forget(gone);
       store.commitForgetting(ana, version, { ...record, changes: state.drain() });
       const forgottenBy = (of: typeof ana) => store.loadScope(of).scope.register.forgotten;
       expect(forgottenBy({ ...ana, agentId: "new agent" as never })).toEqual(["m1"]);
       expect(forgottenBy(scopeOf("bo"))).toEqual([]);
       expect(forgottenBy(scopeOf("ana", "acme"))).toEqual([]);
-      store.deleteUser("default", "ana" as UserId);
+      store.deleteUser("default", "ana" as UserId, false);
       expect(forgottenBy(ana)).toEqual([]);
     });
 
@@ -334,6 +335,7 @@ export function describeStore(name: string, open: () => Store): void {
         gone,
         texts: ["Ana likes tea."],
         sectionsOf: () => [],
+        isInSource: false,
         at: 1,
       });
       expect(store.findRequest(ana, id("r1"))).toBeNull();

@@ -1,0 +1,95 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
+import { readSettings } from "../../src/cli/settings.js";
+import type { OpenAiEngine } from "../http/openai-engine.js";
+import { type StartedApp, startApp } from "../http/served-app.js";
+import { type OwnedMemories, ownedMemories } from "./owned-memories.js";
+
+/** An answer over a socket. */
+export interface Answered {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** One of two services on one directory. */
+export interface Service {
+  send(method: string, path: string, body?: unknown): Promise<Answered>;
+  /** A chat of user "ada". */
+  chat(content: string, more?: object): Promise<Answered>;
+}
+
+/** Two services on one directory, which share a memory source; fresh ones for every test. */
+export interface TwoServices {
+  readonly one: Service;
+  readonly other: Service;
+  readonly dataDir: string;
+  readonly source: OwnedMemories;
+  readonly faults: unknown[];
+  /** Ends both and starts one anew, as if they had been killed. */
+  restart(): Promise<Service>;
+}
+
+export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<string, string>> = {}): TwoServices {
+  const faults: unknown[] = [];
+  let dataDir = "";
+  let source = ownedMemories();
+  let apps: StartedApp[] = [];
+  const start = async () => {
+    const settings = readSettings({
+      MEMSTEM_DATA_DIR: dataDir,
+      MEMSTEM_SOURCE: "embedded",
+      MEMSTEM_UPSTREAM_URL: engine.url,
+      ...environment,
+    });
+    const app = await startApp(settings, source, { log: [], faults });
+    apps.push(app);
+    return app;
+  };
+  const serviceAt = (at: number): Service => {
+    const send = async (method: string, path: string, body?: unknown) => {
+      const answer = await fetch(`${apps[at]?.base}${path}`, {
+        method,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers: { connection: "close", "content-type": "application/json" },
+      });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const chat = (content: string, more: object = {}) =>
+      send("POST", "/v1/chat/completions", { user: "ada", messages: [{ role: "user", content }], ...more });
+    return { send, chat };
+  };
+  const close = async () => {
+    await Promise.all(apps.map((app) => app.close()));
+    apps = [];
+  };
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), "memstem-two-"));
+    source = ownedMemories();
+    await start();
+    await start();
+  });
+  afterEach(async () => {
+    await close();
+    await rm(dataDir, { recursive: true });
+    faults.length = 0;
+  });
+  return {
+    one: serviceAt(0),
+    other: serviceAt(1),
+    faults,
+    get dataDir() {
+      return dataDir;
+    },
+    get source() {
+      return source;
+    },
+    async restart() {
+      await close();
+      const { memstem } = await start();
+      await memstem.finishDeletions((error) => faults.push(error), new AbortController().signal);
+      return serviceAt(0);
+    },
+  };
+}
