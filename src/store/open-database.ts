@@ -33,6 +33,8 @@ const PAGE_BYTES = 2_048;
 
 /** How long opening waits for another process that holds the file, in milliseconds. */
 const OPEN_WAIT_MS = 5_000;
+/** How long until opening is tried again after a lock that SQLite does not wait for, in milliseconds. */
+const OPEN_AGAIN_MS = 20;
 /** How long a commit waits for one. Nothing else is served meanwhile, so the longer wait is its caller's, between two attempts. */
 const COMMIT_WAIT_MS = 20;
 /** Processes that start together on a file may each migrate it: those that come second find it done when they look again. */
@@ -45,6 +47,30 @@ const MIGRATION_ATTEMPTS = 3;
  * its own to write: no database, another program's, a newer version's, a damaged one.
  */
 export function openDatabase(file: string): OpenDatabase {
+  try {
+    return retryWhileLocked(() => openOnce(file));
+  } catch (error) {
+    throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
+  }
+}
+
+/**
+ * SQLite does not wait for every lock: where two processes turn a new file to WAL at once, one fails at once
+ * (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Waiting blocks: nothing is served yet.
+ */
+function retryWhileLocked<T>(work: () => T): T {
+  const deadline = performance.now() + OPEN_WAIT_MS;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_AGAIN_MS);
+    }
+  }
+}
+
+function openOnce(file: string): OpenDatabase {
   let sqlite: Database.Database | undefined;
   try {
     if (file !== ":memory:") {
@@ -67,7 +93,7 @@ export function openDatabase(file: string): OpenDatabase {
     return { sqlite, orm };
   } catch (error) {
     sqlite?.close();
-    throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
+    throw error;
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import {
   copyFileSync,
   existsSync,
@@ -10,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../src/store/check-database.js";
@@ -22,6 +24,15 @@ import { composeInto, id, scopeOf } from "./stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** In a thread: takes a new file's write lock, says so, and lets go after a while. */
+const HOLDS_A_NEW_FILE = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  const sqlite = require("better-sqlite3")(workerData);
+  sqlite.exec("begin immediate");
+  parentPort.postMessage("held");
+  setTimeout(() => { sqlite.exec("rollback"); sqlite.close(); }, 300);
+`;
 
 const PAGE = 2_048;
 let files = 0;
@@ -217,6 +228,16 @@ describe("a file that opens though it is damaged", () => {
 });
 
 describe("a file that another process holds locked", () => {
+  it("is waited for where it is new, and the other one is about to make it: SQLite itself would fail at once", async () => {
+    const file = newFile();
+    const other = new Worker(HOLDS_A_NEW_FILE, { eval: true, workerData: file });
+    await once(other, "message");
+    const store = new SqliteStore(openDatabase(file));
+    composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
+    store.close();
+    await once(other, "exit");
+  });
+
   it("fails a commit at once and in a word, and takes it when the lock is gone", () => {
     const file = filled(1);
     const store = namingFaults(new SqliteStore(openDatabase(file)));
