@@ -1,6 +1,7 @@
 import type { MemoryId, Scope } from "../core/index.js";
 import type { MemorySource } from "../memory/memory-source.js";
 import type { Store } from "../store/store.js";
+import { whileBusy } from "./while-busy.js";
 
 type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
@@ -25,14 +26,12 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
     },
     async delete(scope, id, signal) {
       const isDeleted = await source.delete(scope, id, signal);
-      if (store.pendingInSource(scope.tenant, scope.userId)?.memoryIds.includes(id))
-        store.deletedFromSource(scope.tenant, scope.userId, id);
+      if (store.pendingInSource(scope.tenant, scope.userId)?.memoryIds.includes(id)) await settle(store, scope, [id]);
       return isDeleted;
     },
     async deleteUser(user, signal) {
       await source.deleteUser(user, signal);
-      const pending = store.pendingInSource(user.tenant, user.userId);
-      for (const name of namesOf(pending)) store.deletedFromSource(user.tenant, user.userId, name);
+      await settle(store, user, namesOf(store.pendingInSource(user.tenant, user.userId)));
     },
     ...(source.list === undefined
       ? {}
@@ -60,7 +59,12 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   const ids = [...(still?.memoryIds ?? []), ...(still?.everything ? listed.map(({ id }) => id) : [])];
   const scope = { ...user, agentId: null };
   await Promise.all(ids.map((id) => source.delete(scope, id, signal)));
-  for (const name of namesOf(still)) store.deletedFromSource(tenant, userId, name);
+  await settle(store, user, namesOf(still));
+}
+
+/** The source has deleted these. */
+async function settle(store: Ledger, { tenant, userId }: User, names: readonly (MemoryId | null)[]): Promise<void> {
+  for (const name of names) await whileBusy(() => store.deletedFromSource(tenant, userId, name));
 }
 
 /** As `Store.deletedFromSource` takes them. */

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { surviveKills } from "../crash/survive-kills.js";
 
 const KILLS = 6;
+const KILLS_OF_TWO = 3;
 const SEED = 20_260_101;
 
 describe("memstem serve, killed at any moment", () => {
@@ -21,5 +22,13 @@ describe("memstem serve, killed at any moment", () => {
     const { turns, batches, evictions, reports, forgottenMemories, forgottenUsers } = survival;
     for (const deed of [turns, batches, evictions, reports, forgottenMemories, forgottenUsers])
       expect(deed).toBeGreaterThan(0);
+  }, 180_000);
+
+  it("holds to the same with two services on one directory that chat and keep exchanges, whichever is asked", async () => {
+    const own = mkdtempSync(join(directory, "two-"));
+    const survival = await surviveKills({ directory: own, kills: KILLS_OF_TWO, seed: SEED, services: 2 });
+    expect(survival.answered).toBeGreaterThan(50);
+    const { turns, chats, forgottenMemories, forgottenUsers } = survival;
+    for (const deed of [turns, chats, forgottenMemories, forgottenUsers]) expect(deed).toBeGreaterThan(0);
   }, 180_000);
 });

@@ -4,6 +4,7 @@ import { type Answers, ask, type Body, GONE, messagesIn } from "./answers.js";
 /** What an actor did, beside composing. */
 export interface Deeds {
   turns: number;
+  chats: number;
   batches: number;
   evictions: number;
   reports: number;
@@ -19,8 +20,11 @@ export interface Forgotten {
   readonly going: Set<string>;
 }
 
-/** Something that asks the service for things, one after the other, until it dies; then again, beginning with what got no answer. */
-export type Actor = (address: string) => Promise<void>;
+/**
+ * Something that asks services for things, one after the other, until one dies; then again, beginning with what got no answer. Each call
+ * of `address` names one of those that run.
+ */
+export type Actor = (address: () => string) => Promise<void>;
 
 /** Turns of a conversation before another one begins. */
 const TURNS = 25;
@@ -69,7 +73,7 @@ export function talker(answers: Answers, deeds: Deeds, user: string, choices: Ch
         messages: history,
         memories: choices.found(user),
       };
-      const text = await ask(address, "POST", "/compose", pending);
+      const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
       const messages = messagesIn(text);
       if (JSON.stringify(messages.slice(0, before.length)) !== JSON.stringify(before))
@@ -99,7 +103,7 @@ export function asker(answers: Answers, user: string, choices: Choices): Actor {
   return async (address) => {
     for (;;) {
       pending ??= { user_id: user, request_id: `${user}-s${asked++}`, query: "Well?", memories: choices.found(user) };
-      const text = await ask(address, "POST", "/compose", pending);
+      const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
       answers.keep(pending, text);
       pending = undefined;
@@ -117,7 +121,7 @@ export function batcher(answers: Answers, deeds: Deeds, users: readonly string[]
         const user = users[choices.pick(users.length)] ?? "";
         return { user_id: user, request_id: `b${batch}-${n}`, query: "And?", memories: choices.found(user) };
       });
-      if (!(await sendBatch(address, pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
+      if (!(await sendBatch(address(), pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
       batch++;
       pending = undefined;
       deeds.batches++;
@@ -187,8 +191,8 @@ export function engine(answers: Answers, deeds: Deeds, choices: Choices): Actor 
         ttft_ms: 1 + choices.pick(500),
       };
       const answer = evicts
-        ? await ask(address, "POST", "/evict", { request_ids: some.map((one) => one.body.request_id) })
-        : await ask(address, "POST", "/feedback", report);
+        ? await ask(address(), "POST", "/evict", { request_ids: some.map((one) => one.body.request_id) })
+        : await ask(address(), "POST", "/feedback", report);
       if (answer === GONE) return;
       if (evicts) deeds.evictions++;
       else deeds.reports++;
@@ -215,7 +219,7 @@ export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, 
       if (forgetting !== undefined) {
         const name = `${user}-${forgetting}`;
         forgotten.going.add(name);
-        if ((await ask(address, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
+        if ((await ask(address(), "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
         forgotten.gone.add(name);
         deeds.forgottenMemories++;
         forgetting = undefined;
@@ -226,12 +230,20 @@ export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, 
         const memories = [...named].map((n) => memoryOf(`${user}-${n}`, 0));
         pending = { user_id: user, request_id: `${user}-s${asked++}`, query: "Still?", memories };
       }
-      const text = await ask(address, "POST", "/compose", pending);
+      const before = new Set(forgotten.gone);
+      const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
+      refuseForgotten(text, before, user);
       answers.keep(pending, text);
       pending = undefined;
     }
   };
+}
+
+/** Throws where a prompt has what was forgotten before it was asked for. */
+function refuseForgotten(text: string, gone: ReadonlySet<string>, user: string): void {
+  const told = [...marksIn(text)].filter((name) => gone.has(name));
+  if (told.length > 0) throw new Error(`${user} is told ${told}, which was forgotten`);
 }
 
 /** Asks a few times, and is forgotten with everything; then comes back as if new. */
@@ -244,7 +256,7 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
     for (;;) {
       if (pending === undefined && asked >= 4) {
         answers.dropUser(user);
-        if ((await ask(address, "DELETE", `/users/${user}`)) === GONE) return;
+        if ((await ask(address(), "DELETE", `/users/${user}`)) === GONE) return;
         for (const name of told) forgotten.gone.add(name);
         deeds.forgottenUsers++;
         told = new Set();
@@ -256,8 +268,9 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
         for (const name of marksIn(memories.map(({ memory }) => memory).join("\n"))) told.add(name);
         pending = { user_id: user, request_id: `${user}-${life}-${asked++}`, query: "Who am I?", memories };
       }
-      const text = await ask(address, "POST", "/compose", pending);
+      const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
+      refuseForgotten(text, forgotten.gone, user);
       if (life > 0 && asked === 1 && !text.includes("[1] Fact")) throw new Error(`${user} came back and was known`);
       answers.keep(pending, text);
       pending = undefined;

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDatabase } from "../../src/store/check-database.js";
+import { openDatabase } from "../../src/store/open-database.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
 import { type Ended, launch, listening } from "../cli/launch.js";
 import {
   type Actor,
@@ -17,6 +19,7 @@ import {
   talker,
 } from "./actors.js";
 import { type Answered, Answers, ask, GONE } from "./answers.js";
+import { chatter, type WatchingEngine, watchingEngine } from "./chatting.js";
 
 /** What a service is put through. */
 export interface Ordeal {
@@ -24,6 +27,8 @@ export interface Ordeal {
   readonly directory: string;
   readonly kills: number;
   readonly seed: number;
+  /** Services that run side by side on the directory; two also chat, with an engine, and keep exchanges as memories. Default: 1. */
+  readonly services?: 1 | 2;
   readonly print?: (line: string) => void;
 }
 
@@ -48,15 +53,36 @@ const SAMPLE = 150;
 const ASKED_AT_ONCE = 12;
 
 /**
- * Runs the built service under many users at once, kills it with SIGKILL at random moments, and looks after each: whether the database
- * holds to its promises, whether what was forgotten is out of the files, whether every answer comes back with the same bytes. Rejects
+ * Runs the built service, or two on one directory, under many users at once, kills with SIGKILL at random moments, and looks after each:
+ * whether the database holds to its promises, whether what was forgotten is out of the files, whether every answer comes back with the same bytes. Rejects
  * with the first promise that was broken.
  */
-export async function surviveKills({ directory, kills, seed, print = () => {} }: Ordeal): Promise<Survival> {
+export async function surviveKills(ordeal: Ordeal): Promise<Survival> {
+  const forgotten: Forgotten = { gone: new Set(), going: new Set() };
+  const chatEngine = await watchingEngine(forgotten);
+  try {
+    return await surviveWith(chatEngine, forgotten, ordeal);
+  } finally {
+    await chatEngine.close();
+  }
+}
+
+async function surviveWith(
+  chatEngine: WatchingEngine,
+  forgotten: Forgotten,
+  { directory, kills, seed, services: count = 1, print = () => {} }: Ordeal,
+): Promise<Survival> {
   const choices = new Choices(seed);
   const answers = new Answers();
-  const forgotten: Forgotten = { gone: new Set(), going: new Set() };
-  const deeds: Deeds = { turns: 0, batches: 0, evictions: 0, reports: 0, forgottenMemories: 0, forgottenUsers: 0 };
+  const deeds: Deeds = {
+    turns: 0,
+    chats: 0,
+    batches: 0,
+    evictions: 0,
+    reports: 0,
+    forgottenMemories: 0,
+    forgottenUsers: 0,
+  };
   const own = (n: number) => new Choices(seed + 1_000 * (n + 1));
   const actors: Actor[] = [
     ...TALKERS.map((user, n) => talker(answers, deeds, user, own(n))),
@@ -66,6 +92,9 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
     engine(answers, deeds, own(30)),
     ...["f0", "f1"].map((user, n) => forgetter(answers, deeds, forgotten, user, own(40 + n))),
     ...["l0", "l1"].map((user, n) => leaver(answers, deeds, forgotten, user, own(50 + n))),
+    ...["w0", "w1"]
+      .slice(0, 2 * (count - 1))
+      .map((user, n) => chatter(chatEngine, deeds, forgotten, user, own(60 + n))),
   ];
   const data = join(directory, "data");
   const start = () =>
@@ -74,7 +103,8 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
       HOME: directory,
       MEMSTEM_DATA_DIR: data,
       MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
+      MEMSTEM_SOURCE: count === 1 ? "none" : "embedded",
+      MEMSTEM_UPSTREAM_URL: chatEngine.url,
       MEMSTEM_LOG_LEVEL: "error",
       // A slow machine is no reason to turn anything away here.
       MEMSTEM_MAX_LAG_MS: "600000",
@@ -83,14 +113,16 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
   let killedAtStart = 0;
   let last = { scopes: 0, requests: 0 };
   for (let kill = 0; ; kill++) {
-    last = checkFiles(data, forgotten) ?? last;
-    const service = start();
+    last = (await checkFiles(data, forgotten, count)) ?? last;
+    const services = Array.from({ length: count }, start);
     try {
       if (kill < kills && choices.pick(12) === 0) {
-        await Promise.race([new Promise((resolve) => setTimeout(resolve, choices.pick(600))), listening(service)]);
+        const pause = new Promise((resolve) => setTimeout(resolve, choices.pick(600)));
+        await Promise.race([pause, ...services.map(listening)]);
         killedAtStart++;
       } else {
-        const address = await listening(service);
+        const addresses = await Promise.all(services.map(listening));
+        const address = () => addresses[choices.pick(count)] ?? "";
         const again = kill === kills ? answers.all() : [...answers.fresh, ...sampleOf(answers.all(), choices)];
         await repeat(address, again, forgotten);
         repeated += again.length;
@@ -98,26 +130,48 @@ export async function surviveKills({ directory, kills, seed, print = () => {} }:
         if (kill === kills) break;
         const acting = Promise.all(actors.map((actor) => actor(address)));
         const enough = answers.arrived + 20 + choices.pick(180);
-        await Promise.race([until(() => answers.arrived >= enough), acting]);
-        await new Promise((resolve) => setTimeout(resolve, choices.pick(15)));
-        service.child.kill("SIGKILL");
+        // Chats begin once Mem0 has started.
+        const enoughChats = deeds.chats + 2 * (count - 1);
+        const isEnough = () => answers.arrived >= enough && deeds.chats >= enoughChats;
+        let isOver = false;
+        await Promise.race([until(() => isOver || isEnough()), acting]).finally(() => {
+          isOver = true;
+        });
+        for (const { child } of services) {
+          await new Promise((resolve) => setTimeout(resolve, choices.pick(15)));
+          child.kill("SIGKILL");
+        }
         await acting;
       }
     } finally {
-      service.child.kill("SIGKILL");
-      died(await service.ended);
+      for (const { child, ended } of services) {
+        child.kill("SIGKILL");
+        died(await ended);
+      }
     }
+    if (chatEngine.told.length > 0) throw new Error(`the engine is told ${chatEngine.told}, which was forgotten`);
     if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
   }
-  last = checkFiles(data, forgotten) ?? last;
+  last = (await checkFiles(data, forgotten, count)) ?? last;
   for (const user of [...TALKERS, ...BATCHED]) checkLabels(answers, user);
   return { kills, killedAtStart, answered: answers.size, repeated, ...deeds, ...last };
 }
 
 /** What a dead service left: a database that holds to its promises, and nothing of what it said is forgotten. */
-function checkFiles(data: string, { gone }: Forgotten): { scopes: number; requests: number } | null {
+async function checkFiles(
+  data: string,
+  { gone }: Forgotten,
+  services: number,
+): Promise<{ scopes: number; requests: number } | null> {
   const file = join(data, "memstem.db");
   if (!existsSync(file)) return null;
+  if (services > 1) {
+    // What one deletes while another reads stays in the log until the next process finishes it.
+    const store = new SqliteStore(openDatabase(file));
+    store.emptyLog();
+    await store.erased();
+    store.close();
+  }
   // Before it is opened: opening may write the log back.
   for (const path of [file, `${file}-wal`]) {
     if (!existsSync(path)) continue;
@@ -131,12 +185,12 @@ function checkFiles(data: string, { gone }: Forgotten): { scopes: number; reques
 }
 
 /** Every answer comes back as it was; where a memory of it was forgotten since, without that. */
-async function repeat(address: string, answered: readonly Answered[], { gone, going }: Forgotten): Promise<void> {
+async function repeat(address: () => string, answered: readonly Answered[], { gone, going }: Forgotten): Promise<void> {
   const left = [...answered];
   const one = async () => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { body, text } = next;
-      const again = await ask(address, "POST", "/compose", body);
+      const again = await ask(address(), "POST", "/compose", body);
       if (again === GONE) throw new Error("the service died by itself");
       const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => going.has(name));
       const told = [...marksIn(again)].filter((name) => gone.has(name));

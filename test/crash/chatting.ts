@@ -1,0 +1,121 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Actor, type Choices, type Deeds, type Forgotten, marksIn } from "./actors.js";
+import { ask, GONE } from "./answers.js";
+
+/** An engine that answers every chat, as slowly as it is told, and looks at what it is sent. */
+export interface WatchingEngine {
+  readonly url: string;
+  /** What was sent to it though it had been forgotten by then. */
+  readonly told: string[];
+  /** Answers from now on only when the returned function is called; `reached` resolves with the first chat of the user. */
+  hold(user: string): { readonly reached: Promise<void>; release(): void };
+  close(): Promise<void>;
+}
+
+export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngine> {
+  const told: string[] = [];
+  const held = new Map<string, { reach: () => void; readonly released: Promise<void> }>();
+  const server: Server = createServer(async (request, response) => {
+    const raw = await textOf(request);
+    if (raw === null) return;
+    for (const mark of marksIn(raw)) if (gone.has(mark)) told.push(mark);
+    const { user = "", messages = [] } = JSON.parse(raw || "{}") as { user?: string; messages?: { content: string }[] };
+    const hold = held.get(user);
+    hold?.reach();
+    await hold?.released;
+    const [said = "nothing"] = /mk-[a-z0-9-]+-v\d\./.exec(messages.at(-1)?.content ?? "") ?? [];
+    const message = { role: "assistant", content: `Noted: ${said}` };
+    response.setHeader("content-type", "application/json");
+    response.end(
+      JSON.stringify({ object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] }),
+    );
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    told,
+    hold(user) {
+      let reach = () => {};
+      let release = () => {};
+      const reached = new Promise<void>((resolve) => {
+        reach = resolve;
+      });
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      held.set(user, { reach, released });
+      return {
+        reached,
+        release: () => {
+          held.delete(user);
+          release();
+        },
+      };
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+/** Null where the service was killed while it sent. */
+async function textOf(request: IncomingMessage): Promise<string | null> {
+  try {
+    return Buffer.concat(await request.toArray()).toString("utf8");
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Chats, and has what was said kept as memories; is forgotten while the engine still answers, often by another service than the one that
+ * waits for the answer. What was said before is never to reach the engine again.
+ */
+export function chatter(
+  engine: WatchingEngine,
+  deeds: Deeds,
+  forgotten: Forgotten,
+  user: string,
+  choices: Choices,
+): Actor {
+  let life = 0;
+  let isLeaving = false;
+  return async (address) => {
+    const name = () => `${user}-life${life}`;
+    const chat = (content: string) =>
+      ask(address(), "POST", "/v1/chat/completions", {
+        user,
+        messages: [{ role: "user", content }],
+        memstem: { write_back: true },
+      });
+    for (;;) {
+      if (!isLeaving) {
+        for (let told = 1 + choices.pick(3); told > 0; told--) {
+          if ((await chat(`Remember mk-${name()}-v${told}.`)) === GONE) return;
+          deeds.chats++;
+        }
+        if ((await chat("What do you know?")) === GONE) return;
+      }
+      const answering = engine.hold(user);
+      try {
+        const last = chat(`And this: mk-${name()}-v9.`);
+        const isReached = await Promise.race([answering.reached.then(() => true), last.then(() => false)]);
+        if (!isReached) return;
+        isLeaving = true;
+        const left = await ask(address(), "DELETE", `/users/${user}`);
+        if (left !== GONE) {
+          forgotten.gone.add(name());
+          deeds.forgottenUsers++;
+          isLeaving = false;
+          life++;
+        }
+        answering.release();
+        if ((await last) === GONE || left === GONE) return;
+      } finally {
+        answering.release();
+      }
+    }
+  };
+}
