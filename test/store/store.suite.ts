@@ -112,6 +112,46 @@ export function describeStore(name: string, open: () => Store): void {
       expect(() => store.commitCompose(ana, version, record)).toThrow(StaleScopeError);
     });
 
+    it("says which version a scope is, and counts deletions of a user and of their memories by tenant", () => {
+      expect(store.versionOf(ana)).toBeNull();
+      const version = composeInto(store, ana, TEA);
+      expect(store.versionOf(ana)).toEqual(version);
+      const counts = (tenant: string, user: string) => store.deletionsOf(tenant, user as UserId);
+      const others = () => [counts("acme", "ana"), counts("default", "bo")];
+      const [before, othersBefore] = [counts("default", "ana"), others()];
+      store.deleteUser("default", "ana" as UserId, false);
+      expect(store.versionOf(ana)).toBeNull();
+      expect(counts("default", "ana")).toEqual({ ...before, users: before.users + 1 });
+      expect(others()).toEqual(othersBefore);
+    });
+
+    it("keeps what a memory source has yet to delete until it has, a user's and one memory's", () => {
+      const user = "ana" as UserId;
+      const memory = "m1" as MemoryId;
+      const forget = (isInSource: boolean) => {
+        const { scope, version } = store.loadScope(ana);
+        const state = new ScopeState(scope, countTokens);
+        const gone = state.register.forget(memory);
+        const record = { changes: state.drain(), memoryId: memory, gone, texts: [], sectionsOf: () => [], at: 1 };
+        store.commitForgetting(ana, version, { ...record, isInSource });
+      };
+      forget(false);
+      expect(store.pendingInSource("default", user)).toBeNull();
+      const before = store.deletionsOf("default", user);
+      forget(true);
+      forget(true);
+      expect(store.deletionsOf("default", user)).toEqual({ ...before, memories: before.memories + 2 });
+      expect(store.pendingInSource("default", user)).toEqual({ everything: false, memoryIds: [memory] });
+      store.deleteUser("default", user, true);
+      expect(store.pendingInSource("default", user)).toEqual({ everything: true, memoryIds: [memory] });
+      expect(store.pendingInSource("acme", user)).toBeNull();
+      expect(store.usersPendingInSource()).toEqual([{ tenant: "default", userId: user }]);
+      store.deletedFromSource("default", user, null);
+      expect(store.pendingInSource("default", user)).toEqual({ everything: false, memoryIds: [memory] });
+      store.deletedFromSource("default", user, memory);
+      expect(store.usersPendingInSource()).toEqual([]);
+    });
+
     it("keeps scopes apart: tenant, user and agent", () => {
       const scopes = [ana, scopeOf("bo"), scopeOf("ana", "acme"), { ...ana, agentId: "coach" as never }];
       for (const [n, scope] of scopes.entries()) composeInto(store, scope, { ...TEA, memories: { m1: `Text ${n}.` } });
