@@ -1,3 +1,4 @@
+import { type Escaping, escapeText, unescapeText } from "./escaping.js";
 import type { Label } from "./ids.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { ChatMessage, ContentPart } from "./message.js";
@@ -11,9 +12,8 @@ import type { ChatMessage, ContentPart } from "./message.js";
  *   labels       = 1*label
  *   annotation   = a line that begins with neither "[", "<" nor white space
  *
- * Memory text is untrusted. Every line of it but the first is indented, and what means something here (a label, the section's tags) or to
- * an engine (the tokens of chat templates, which many engines read wherever they stand) gets a backslash inside, so no memory can forge
- * one. The escaping is a bijection: `[7]` is printed `[\7]`, `[\7]` is printed `[\\7]`.
+ * Memory text is untrusted. Every line of it but the first is indented, and what could be taken for structure gets a backslash inside
+ * (see escaping.ts), so no memory can forge any.
  */
 
 const OPEN = "<memories>\n";
@@ -31,34 +31,6 @@ export const LONE_SECTION_CLOSING = CLOSE;
 /** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
 export type TextOf = (label: Label) => string;
 
-/** What a square bracket opens that is no text: a label; turns and tools of Llama 2, Mistral and GLM. */
-const BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)|[gs]MASK`;
-/**
- * What an angle bracket opens that is no text: a section's tags; `<|…|>` of most templates, `<｜…｜>` of DeepSeek's; beginnings and ends as
- * Llama 2, Gemma, Cohere and GLM mark them; thoughts and tools as Qwen's and Hermes' do.
- */
-const ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
-const FORGEABLE = new RegExp(String.raw`\[(\\*)(${BRACKETED})\]|<(\\*)(${ANGLED})`, "gi");
-const ESCAPED = new RegExp(String.raw`\[\\(\\*)(${BRACKETED})\]|<\\(\\*)(${ANGLED})`, "gi");
-
-/** Canonical memory text as it stands in a prompt. */
-export function escapeText(text: string): string {
-  return text
-    .replace(FORGEABLE, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[\\${a}${inside}]` : `<\\${b ?? ""}${mark}`,
-    )
-    .replaceAll("\n", "\n  ");
-}
-
-/** The inverse of {@link escapeText}. */
-export function unescapeText(rendered: string): string {
-  return rendered
-    .replaceAll("\n  ", "\n")
-    .replace(ESCAPED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[${a}${inside}]` : `<${b ?? ""}${mark}`,
-    );
-}
-
 /** A label as the reader of the prompt sees it. */
 export function renderLabel(label: Label): string {
   return `[${label}]`;
@@ -72,7 +44,7 @@ export function renderLabels(labels: readonly Label[], between = ""): string {
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces, block.between)}) `;
-  return `${renderLabel(block.label)} ${mark}${escapeText(text)}\n`;
+  return `${renderLabel(block.label)} ${mark}${escapeText(text, block.escaping)}\n`;
 }
 
 /** One annotation's line, without the line break. */
@@ -192,8 +164,11 @@ export interface ParsedSection {
 
 const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
-/** Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}. */
-export function parseSection(section: string): ParsedSection | null {
+/**
+ * Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}, where the texts were escaped
+ * in this way.
+ */
+export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
@@ -219,7 +194,7 @@ export function parseSection(section: string): ParsedSection | null {
     blocks: blocks.map(({ label, replaces, lines: text }) => ({
       label,
       replaces,
-      text: unescapeText(text.join("\n")),
+      text: unescapeText(text.join("\n"), escaping),
     })),
     annotations,
   };

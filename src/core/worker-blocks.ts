@@ -30,7 +30,7 @@ export class WorkerBlocks {
 
   constructor(rows: readonly WorkerRow[]) {
     for (const { id, name, labels } of rows) this.#workers.set(name, { id, labels: new Set(labels) });
-    this.#nextId = 1 + Math.max(0, ...rows.map(({ id }) => id));
+    this.#nextId = 1 + rows.reduce((most, { id }) => Math.max(most, id), 0);
   }
 
   get size(): number {

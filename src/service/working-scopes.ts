@@ -27,6 +27,7 @@ export class WorkingScopes {
     private readonly countTokens: TokenCounter,
     private readonly maxBytes: number,
     private readonly scopeBounds: ScopeBounds,
+    private readonly markers: readonly string[] = [],
   ) {}
 
   get size(): number {
@@ -106,7 +107,7 @@ export class WorkingScopes {
       return known;
     }
     const loaded = this.store.loadScope(scope);
-    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
     const entry: Entry = { scope, state, version: loaded.version, weight: 0 };
     this.#entries.set(key, entry);
     return entry;
