@@ -63,6 +63,7 @@ export * from "./retention.js";
 export { retrieval } from "./retrieval.js";
 export * from "./retrieved-memory.js";
 export * from "./scope-state.js";
+export { withoutSections } from "./section-scan.js";
 export * from "./slot-choice.js";
 export { sorted } from "./sorted.js";
 export { unstorable, unstorableWithin } from "./storable-text.js";

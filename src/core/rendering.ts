@@ -2,6 +2,7 @@ import { type Escaping, escapeText, unescapeText } from "./escaping.js";
 import type { Label } from "./ids.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { ChatMessage, ContentPart } from "./message.js";
+import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
 /*
  * A section is what memstem puts into a message:
@@ -16,8 +17,6 @@ import type { ChatMessage, ContentPart } from "./message.js";
  * (see escaping.ts), so no memory can forge any.
  */
 
-const OPEN = "<memories>\n";
-const CLOSE = "</memories>";
 /** Stands between a section and the message's own text. */
 const GLUE = "\n\n";
 
@@ -132,11 +131,8 @@ function withoutGlue(text: string): string {
 
 /** The well-formed section that a text begins with, or null. */
 export function sectionAtStart(text: string): string | null {
-  if (!text.startsWith(OPEN)) return null;
-  const end = text.indexOf(`\n${CLOSE}`, OPEN.length - 1);
-  if (end < 0) return null;
-  const section = text.slice(0, end + 1 + CLOSE.length);
-  return parseSection(section) === null ? null : section;
+  const end = new SectionScan(text).endFrom(0);
+  return end < 0 ? null : text.slice(0, end);
 }
 
 /**
@@ -149,8 +145,9 @@ export function blockBounds(text: string): readonly number[] {
   const bounds: number[] = [];
   let at = OPEN.length;
   for (const line of section.slice(OPEN.length, -CLOSE.length).split("\n")) {
-    if (BLOCK_LINE.test(line)) bounds.push(at);
-    else if (!line.startsWith("  ")) break;
+    const kind = lineKindAt(line, 0);
+    if (kind === "block") bounds.push(at);
+    else if (kind !== "continued") break;
     at += line.length + 1;
   }
   return bounds.length === 0 ? [] : [...bounds, at];
@@ -181,13 +178,13 @@ export function parseSection(section: string, escaping?: Escaping): ParsedSectio
       if (annotations.length > 0) return null;
       const replaces = [...(match[2] ?? "").matchAll(/\d+/g)].map(([digits]) => Number(digits));
       blocks.push({ label: Number(match[1]), replaces, lines: [match[3] ?? ""] });
-    } else if (line.startsWith("  ")) {
+    } else if (lineKindAt(line, 0) === "continued") {
       if (last === undefined || annotations.length > 0) return null;
       last.lines.push(line);
-    } else if (line === "" || /^[[<\s]/.test(line)) {
-      return null;
-    } else {
+    } else if (lineKindAt(line, 0) === "annotation") {
       annotations.push(line);
+    } else {
+      return null;
     }
   }
   return {
