@@ -5,6 +5,7 @@ import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
 import { CountedHeads } from "./counted-heads.js";
+import { largest } from "./extremes.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
 import { MemoryBank } from "./memory-bank.js";
@@ -100,7 +101,12 @@ export class ScopeState implements ScopeKnowledge {
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
     this.workers = new WorkerBlocks(stored.workers);
-    const nextCluster = 1 + stored.clusters.reduce((most, { id }) => Math.max(most, id), 0);
+    const nextCluster =
+      1 +
+      largest(
+        stored.clusters.map(({ id }) => id),
+        0,
+      );
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
     this.accesses = new AccessWindow(stored.accesses);
     this.bank = new MemoryBank(stored.bankedTokens);
