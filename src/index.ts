@@ -52,6 +52,8 @@ export interface MemstemOptions {
   readonly cacheTtlSeconds?: number;
   /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
   readonly cacheTokens?: number;
+  /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
+  readonly escape?: readonly string[];
 }
 
 /** An answer whose messages have the caller's own message type. */
@@ -134,7 +136,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
-  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens"],
+  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "escape"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -148,7 +150,7 @@ function refuseUnknown(given: MemstemOptions): void {
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
-  const { dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens } = given;
+  const { dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens, escape: markers } = given;
   const options = {
     MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
     MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
@@ -159,6 +161,7 @@ function settingsOf(given: MemstemOptions): Settings {
     },
     MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
     MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
+    MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
   } as const;
   try {

@@ -68,6 +68,7 @@ function assembleOn(
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,
+    markers: settings.escape ?? [],
     // Version 7 (RFC 9562 §5.7) grows with time: what is stored by it comes behind what is there, on pages that are at hand.
     newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),

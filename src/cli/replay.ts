@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { largest } from "../core/extremes.js";
 import {
   DEFAULT_POLICY,
   type Label,
@@ -180,7 +181,7 @@ function share(part: number, whole: number): string {
 function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
   const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
   if (short.length === 0) return;
-  const most = Math.max(...questions.map(({ retrieved }) => retrieved.length));
+  const most = largest(questions.map(({ retrieved }) => retrieved.length));
   const all = short.length === questions.length;
   const which = all
     ? `every question of the trace has fewer, ${most} at most`

@@ -5,6 +5,7 @@ import type { EmbeddedEngine } from "../engines/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded-upstream.js";
 import { createApp, type HttpSurface } from "../http/app.js";
+import { EventLoopBlocks } from "../http/event-loop-blocks.js";
 import { isLoopbackAddress } from "../http/loopback.js";
 import { nodeServer } from "../http/node-server.js";
 import { InvalidRequestError, StoreUnavailableError } from "../service/errors.js";
@@ -79,6 +80,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
       : startSweeps(memstem, { keepDays: settings.keepDays, now: () => Date.now(), onFault });
   const finishing = new AbortController();
   const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);
+  const eventLoop = new EventLoopBlocks(surface.onBlocked);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -99,6 +101,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
       await closed;
       clearTimeout(cut);
       clearInterval(sweep);
+      eventLoop.stop();
       await memstem.close(left());
       await inside?.close();
     })();

@@ -12,6 +12,7 @@ import {
 import { ENGINE_NAMES } from "../engines/engine-adapter.js";
 import { adaptiveDepth } from "./adaptive-depth-setting.js";
 import { engineModel } from "./engine-model-setting.js";
+import { escapedMarkers } from "./escape-setting.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
@@ -128,6 +129,11 @@ export const SETTINGS = {
     "MEMSTEM_MAX_MEMORY_CHARACTERS",
     "most characters of one memory in a prompt; a longer one is cut, and a mark says so",
     wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
+  ),
+  escape: setting(
+    "MEMSTEM_ESCAPE",
+    "more texts to be escaped in memories, as a JSON array: special tokens of no usual shape; default: none",
+    escapedMarkers.optional(),
   ),
   maxBodyBytes: setting(
     "MEMSTEM_MAX_BODY_BYTES",

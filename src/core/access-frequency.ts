@@ -1,3 +1,4 @@
+import { append } from "./extremes.js";
 import type { Label, TurnId } from "./ids.js";
 
 /** Requests that count (CRAFT's sliding window). */
@@ -107,7 +108,10 @@ export class AccessWindow {
       const { node, labels } = step;
       if (node.children.size === 0 && labels.length > 0) found.push(labels);
       const children = [...node.children].sort(([a], [b]) => b - a);
-      pending.push(...children.map(([label, child]) => ({ node: child, labels: [...labels, label] })));
+      append(
+        pending,
+        children.map(([label, child]) => ({ node: child, labels: [...labels, label] })),
+      );
     }
     return found;
   }

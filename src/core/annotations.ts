@@ -1,6 +1,6 @@
+import { forgesStructure } from "./escaping.js";
 import type { Label } from "./ids.js";
 import type { Annotation } from "./injection.js";
-import { escapeText } from "./rendering.js";
 
 /** The sentences of the annotations; `{labels}` stands for the labels, best first. One line each. */
 export interface AnnotationWording {
@@ -24,7 +24,7 @@ export function wordingProblem(template: string): string | null {
   if (/[\p{Cc}\u2028\u2029]/u.test(template)) return "must be one line without control characters";
   // With the labels in front the line would read as a block's.
   if (/^(?:[[<\s]|\{labels\})/.test(template)) return 'must not begin with {labels}, "[", "<" or white space';
-  if (escapeText(template) !== template) return "must not contain a label, a memories tag or a template token";
+  if (forgesStructure(template)) return "must not contain a label, a memories tag or a template token";
   return null;
 }
 

@@ -1,6 +1,8 @@
 import { canonicalText } from "./context-block.js";
 import { digestOf } from "./digest.js";
+import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isWrittenAlike } from "./escaping.js";
 import type { Digest, Label, MemoryId } from "./ids.js";
+import type { InjectedBlock } from "./injection.js";
 import { renderBlock } from "./rendering.js";
 import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { MemoryVersion, RegisterChanges, StoredBlock } from "./stored-block.js";
@@ -46,6 +48,8 @@ export class BlockRegister {
   readonly #dirtyMemories = new Set<MemoryId>();
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
+  /** Of blocks in which a configured marker stands. */
+  readonly #escapings = new Map<Label, Escaping>();
   #nextLabel: number;
   #textLength = 0;
   #currentTokens = 0;
@@ -58,14 +62,17 @@ export class BlockRegister {
     },
     nextLabel: number,
     private readonly countTokens: TokenCounter,
+    /** Texts that are escaped wherever they stand in a memory, by configuration. */
+    private readonly markers: readonly string[] = [],
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
     for (const block of stored.blocks) {
       const { label, text } = block;
-      // An engine's own counter is exact, and what was stored may be another one's count.
-      const tokens = countTokens.template === undefined ? block.tokens : this.#tokensOf(label, text);
-      this.#keep({ ...block, tokens });
+      this.#escape(label, text);
+      // An engine's own counter is exact, and what was stored may be another one's count; or that of a text that was escaped otherwise.
+      const isAsCounted = countTokens.template === undefined && isWrittenAlike(text, BY_LIST, this.#escapingOf(label));
+      this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
     }
     for (const version of stored.versions) this.#hold(version.memoryId, version.label, version.current);
   }
@@ -111,6 +118,22 @@ export class BlockRegister {
     if (block === undefined) throw new Error(`block [${label}] is not in the register`);
     return block.text;
   };
+
+  /** A block as a turn injects it now. */
+  injected(label: Label, replaces: readonly Label[]): InjectedBlock {
+    const escaping = this.#escapings.get(label);
+    return escaping === undefined ? { label, replaces } : { label, replaces, escaping };
+  }
+
+  /** Tokens of a block's line as a turn injected it; none for one whose text is gone. */
+  lineTokens(block: InjectedBlock): number {
+    const stored = this.#blocks.get(block.label);
+    if (stored === undefined) return 0;
+    const own = this.#escapingOf(block.label);
+    const { replaces, escaping = BY_SHAPES } = block;
+    if (replaces.length === 0 && (escaping === own || isWrittenAlike(stored.text, escaping, own))) return stored.tokens;
+    return this.countTokens(renderBlock(block, stored.text));
+  }
 
   /** Blocks that some memory has now, in label order. */
   *current(): Iterable<StoredBlock> {
@@ -252,6 +275,7 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
+    this.#escape(label, text);
     const block: StoredBlock = { label, text, textDigest, tokens: this.#tokensOf(label, text), supersededBy: null };
     this.#keep(block);
     this.#dirtyBlocks.add(label);
@@ -259,7 +283,16 @@ export class BlockRegister {
   }
 
   #tokensOf(label: Label, text: string): number {
-    return this.countTokens(renderBlock({ label, replaces: [] }, text));
+    return this.countTokens(renderBlock(this.injected(label, []), text));
+  }
+
+  #escapingOf(label: Label): Escaping {
+    return this.#escapings.get(label) ?? BY_SHAPES;
+  }
+
+  #escape(label: Label, text: string): void {
+    const escaping = escapingOf(text, this.markers);
+    if (escaping !== BY_SHAPES) this.#escapings.set(label, escaping);
   }
 
   #keep(block: StoredBlock): void {
@@ -275,6 +308,7 @@ export class BlockRegister {
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
     this.#holders.delete(label);
+    this.#escapings.delete(label);
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;

@@ -3,6 +3,7 @@ import type { ClusterPlace } from "./cluster-children.js";
 import type { ClusterChanges, ClusterEntry, ClusterMatch, ClusterNode } from "./cluster-node.js";
 import { ClusterPlaces } from "./cluster-places.js";
 import { positionsOf } from "./context-distance.js";
+import { append } from "./extremes.js";
 import type { Label, NodeId, TurnId } from "./ids.js";
 
 /** Requests that one leaf names; of more, the newest. */
@@ -115,7 +116,7 @@ export class ClusterTree {
       // Where only one sibling stays, it takes its parent's place and has to bring what the parent had.
       const changed = parent === this.#root || parent.children.size > 2 ? [leaf] : [parent, ...parent.children];
       for (const place of changed) tokens -= ownTokens(place);
-      evicted.push(...leaf.row.tickets);
+      append(evicted, leaf.row.tickets);
       this.#removeLeaf(leaf);
       for (const place of changed) if (this.#places.has(place)) tokens += ownTokens(place);
     }

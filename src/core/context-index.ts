@@ -1,3 +1,4 @@
+import { append } from "./extremes.js";
 import type { Digest, Label, NodeId } from "./ids.js";
 import type {
   HeldEnd,
@@ -144,7 +145,7 @@ export class ContextIndex {
     for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
       const cut = place.row.run.findIndex((label) => labels.has(label));
       if (cut < 0) {
-        pending.push(...placesBehind(place));
+        append(pending, placesBehind(place));
         continue;
       }
       for (const behind of [...placesBehind(place)]) this.#forest.removeBranch(behind);
@@ -187,7 +188,7 @@ export class ContextIndex {
     for (let place: Place | null = end; place !== null && depthOf(place) > tokens; place = place.above) {
       const pending = [...placesBehind(place)].filter((behind) => behind !== served);
       for (let behind = pending.pop(); behind !== undefined; behind = pending.pop()) {
-        if (behind.row.lastUsed >= clock || behind.row.usedAt > settled) pending.push(...placesBehind(behind));
+        if (behind.row.lastUsed >= clock || behind.row.usedAt > settled) append(pending, placesBehind(behind));
         else {
           gone = Math.max(gone, behind.row.lastUsed);
           this.#forest.removeBranch(behind);
@@ -241,7 +242,10 @@ export class ContextIndex {
     for (let place = pending.pop(); place !== undefined && entries.length < limit; place = pending.pop()) {
       const { id, uses, live, lastUsed, run } = place.row;
       entries.push({ id, ...pathTo(place, run.length), uses, live, lastUsed });
-      pending.push(...[...place.children.values()].sort((a, b) => b.row.position - a.row.position));
+      append(
+        pending,
+        [...place.children.values()].sort((a, b) => b.row.position - a.row.position),
+      );
     }
     return entries;
   }

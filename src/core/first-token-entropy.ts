@@ -1,3 +1,4 @@
+import { smallest } from "./extremes.js";
 /** More tokens than vocabularies in use have: what an engine does not list is at most spread over so many. */
 export const VOCABULARY_TOKENS = 262_144;
 
@@ -27,7 +28,7 @@ export function entropyBounds(
   if (listed.length === 0 || !(sum > 0 && sum <= 1 + ROUNDING)) return null;
   const scale = Math.max(1, sum);
   const rest = Math.max(0, 1 - sum);
-  const last = Math.min(...listed);
+  const last = smallest(listed);
   const known = listed.reduce((nats, p) => nats + nat(p / scale), 0);
   const others = Math.max(1, vocabularyTokens - listed.length);
   // No unlisted token is likelier than the last one listed, so there are at least this many of them, if they share the rest.

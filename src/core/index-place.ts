@@ -1,3 +1,4 @@
+import { append } from "./extremes.js";
 import type { Label } from "./ids.js";
 import type { IndexNode, PrefixMatch } from "./index-node.js";
 import type { Used } from "./use-order.js";
@@ -32,7 +33,7 @@ export function* placesBehind({ children, continuations }: Place): Generator<Pla
 /** A node and everything behind it, in an order in which each stands behind those before it or beside them. */
 export function branchOf(top: Place): Place[] {
   const branch = [top];
-  for (let at = 0; at < branch.length; at++) branch.push(...placesBehind(branch[at] as Place));
+  for (let at = 0; at < branch.length; at++) append(branch, placesBehind(branch[at] as Place));
   return branch;
 }
 

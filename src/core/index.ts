@@ -17,6 +17,7 @@ export { ClusterTree } from "./cluster-tree.js";
 export { type ClusteredRows, clusterContexts, type TicketedContext } from "./clustering.js";
 export * from "./compose.js";
 export * from "./composed-prompt.js";
+export { MAX_MARKERS, markerProblem } from "./configured-marker.js";
 export * from "./context-block.js";
 export { contextDistance } from "./context-distance.js";
 export * from "./context-index.js";
@@ -27,6 +28,13 @@ export * from "./depth.js";
 export * from "./digest.js";
 export * from "./draft.js";
 export * from "./engine-model.js";
+export {
+  BY_LIST,
+  BY_SHAPES,
+  type Escaping,
+  escapeText,
+  unescapeText,
+} from "./escaping.js";
 export { explain } from "./explain.js";
 export type * from "./explanation.js";
 export { explanationText } from "./explanation-text.js";
@@ -55,6 +63,7 @@ export * from "./retention.js";
 export { retrieval } from "./retrieval.js";
 export * from "./retrieved-memory.js";
 export * from "./scope-state.js";
+export { withoutSections } from "./section-scan.js";
 export * from "./slot-choice.js";
 export { sorted } from "./sorted.js";
 export { unstorable, unstorableWithin } from "./storable-text.js";

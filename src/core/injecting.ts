@@ -3,14 +3,8 @@ import type { BlockRegister } from "./block-register.js";
 import type { Standing } from "./conversation.js";
 import { groupBy } from "./group-by.js";
 import type { Label } from "./ids.js";
-import {
-  type Annotation,
-  type InjectedBlock,
-  type Injection,
-  isEmptyInjection,
-  NOTHING_INJECTED,
-} from "./injection.js";
-import { LONE_SECTION_CLOSING, renderAnnotation, renderBlock, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
+import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "./injection.js";
+import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "./rendering.js";
 import type { StoredBlock } from "./stored-block.js";
 import { type TokenCounter, tokensPerMessage } from "./token-counter.js";
 import type { Turn } from "./turn.js";
@@ -36,7 +30,7 @@ export interface InjectionRequest {
 export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
   const { requested, standing, placed, settings } = request;
   const replacing = replacedBySuccessor(register, standing);
-  const blocks = placed.map((label): InjectedBlock => ({ label, replaces: replacing.get(label) ?? [] }));
+  const blocks = placed.map((label) => register.injected(label, replacing.get(label) ?? []));
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const fresh = requested.map(({ label }) => label).filter((label) => !standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
@@ -85,7 +79,7 @@ export function injectionTokens(
 ): number {
   if (isEmptyInjection(injection)) return 0;
   let tokens = countTokens(SECTION_OPENING) + closingTokens(placement, countTokens);
-  for (const block of injection.blocks) tokens += blockTokens(block, register, countTokens);
+  for (const block of injection.blocks) tokens += register.lineTokens(block);
   for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
   return tokens;
 }
@@ -95,11 +89,4 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
   return placement === "in-question"
     ? countTokens(SECTION_CLOSING)
     : countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
-}
-
-/** Tokens of a block's line as it stands in a section; none for one whose text is gone. */
-export function blockTokens(block: InjectedBlock, register: BlockRegister, countTokens: TokenCounter): number {
-  const stored = register.get(block.label);
-  if (stored === undefined) return 0;
-  return block.replaces.length === 0 ? stored.tokens : countTokens(renderBlock(block, stored.text));
 }

@@ -1,3 +1,4 @@
+import type { Escaping } from "./escaping.js";
 import type { Label } from "./ids.js";
 
 /** What names several labels in one place. */
@@ -11,6 +12,8 @@ export interface InjectedBlock extends NamesLabels {
   readonly label: Label;
   /** Labels in the same prompt whose text this block takes the place of (an updated memory). */
   readonly replaces: readonly Label[];
+  /** How its text is written. Absent: as it is today, no configured marker in it; turns that were sent before stay as they were sent. */
+  readonly escaping?: Escaping;
 }
 
 /** One line after the blocks of a section. */

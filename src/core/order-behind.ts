@@ -1,3 +1,4 @@
+import { append } from "./extremes.js";
 import type { Label } from "./ids.js";
 import { orderForReuse } from "./order-for-reuse.js";
 import type { OrderingRequest, ScopeKnowledge } from "./ordering.js";
@@ -16,7 +17,10 @@ export function orderBehind(
   const sequence = [...front];
   const isServed = (label: Label) => index.heldBlocks(anchor, [...sequence, label]) > sequence.length;
   for (let next = left.findIndex(({ label }) => isServed(label)); next >= 0; ) {
-    sequence.push(...left.splice(next, 1).map(({ label }) => label));
+    append(
+      sequence,
+      left.splice(next, 1).map(({ label }) => label),
+    );
     next = left.findIndex(({ label }) => isServed(label));
   }
   const asked = retrieved.map(({ label }) => label);

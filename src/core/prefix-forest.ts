@@ -1,3 +1,4 @@
+import { append } from "./extremes.js";
 import type { Digest, Label, NodeId } from "./ids.js";
 import type { IndexChanges, IndexNode } from "./index-node.js";
 import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
@@ -296,7 +297,7 @@ export class PrefixForest {
   /** Makes every node as young as what stands behind it, and puts them in their order of use. */
   #orderByUse(): void {
     const down = [...this.tops()];
-    for (let at = 0; at < down.length; at++) down.push(...placesBehind(down[at] as Place));
+    for (let at = 0; at < down.length; at++) append(down, placesBehind(down[at] as Place));
     if (down.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
     const up = down.reverse();
     for (const { row, above } of up) {

@@ -1,7 +1,7 @@
 import type { BlockRegister } from "./block-register.js";
 import { type ComposedPrompt, ownTurn, type SpokenTurn } from "./composed-prompt.js";
 import type { Digest, TurnId } from "./ids.js";
-import { blockTokens, closingTokens } from "./injecting.js";
+import { closingTokens } from "./injecting.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import { digestAfter, digestAfterTurn, messagesTokens } from "./prompt.js";
@@ -232,13 +232,19 @@ function sectionSegments(
   return [
     { ...where, kind: "opening", key: "<" },
     ...injection.blocks.map((block): SectionSegment => {
-      return { ...where, kind: "block", block, key: `b${block.label} ${block.replaces.join()}` };
+      return { ...where, kind: "block", block, key: blockKey(block) };
     }),
     ...injection.annotations.map((annotation): SectionSegment => {
       return { ...where, kind: "annotation", annotation, key: `a${renderAnnotation(annotation)}` };
     }),
     { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
+}
+
+/** Equal for lines that are the same bytes. */
+function blockKey({ label, replaces, escaping }: InjectedBlock): string {
+  const written = escaping === undefined ? "" : ` ${escaping.by} ${JSON.stringify(escaping.markers)}`;
+  return `b${label} ${replaces.join()}${written}`;
 }
 
 /** No outline of the prompt has more segments: to know without one that it cannot share more than another does. */
@@ -260,7 +266,7 @@ export function segmentTokens(segment: Segment, register: BlockRegister, countTo
     case "opening":
       return countTokens(SECTION_OPENING);
     case "block":
-      return blockTokens(segment.block, register, countTokens);
+      return register.lineTokens(segment.block);
     case "annotation":
       return countTokens(`${renderAnnotation(segment.annotation)}\n`);
     case "closing":

@@ -1,4 +1,5 @@
 import { digestOf } from "./digest.js";
+import { append } from "./extremes.js";
 import type { Digest } from "./ids.js";
 import { type ChatMessage, countedText } from "./message.js";
 import { injectInto, sectionMessage } from "./rendering.js";
@@ -28,19 +29,19 @@ export class Prompt {
 
   /** Adds plain messages as they are. */
   push({ messages, digests }: DigestedMessages): void {
-    this.messages.push(...messages);
+    append(this.messages, messages);
     this.#digest = digestAfter(this.#digest, digests);
   }
 
   /** Adds what one turn adds: its plain messages, with the section in its place. */
   pushTurn({ messages, digests }: DigestedMessages, placement: Turn["placement"], section: string): void {
-    this.messages.push(...turnMessages(messages, placement, section));
+    append(this.messages, turnMessages(messages, placement, section));
     this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
   /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
   pushAgain(messages: readonly ChatMessage[], placement: Turn["placement"], section: string, after: Digest): void {
-    this.messages.push(...turnMessages(messages, placement, section));
+    append(this.messages, turnMessages(messages, placement, section));
     this.#digest = after;
   }
 }

@@ -1,6 +1,8 @@
+import { type Escaping, escapeText, unescapeText } from "./escaping.js";
 import type { Label } from "./ids.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { ChatMessage, ContentPart } from "./message.js";
+import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
 /*
  * A section is what memstem puts into a message:
@@ -11,13 +13,10 @@ import type { ChatMessage, ContentPart } from "./message.js";
  *   labels       = 1*label
  *   annotation   = a line that begins with neither "[", "<" nor white space
  *
- * Memory text is untrusted. Every line of it but the first is indented, and what means something here (a label, the section's tags) or to
- * an engine (the tokens of chat templates, which many engines read wherever they stand) gets a backslash inside, so no memory can forge
- * one. The escaping is a bijection: `[7]` is printed `[\7]`, `[\7]` is printed `[\\7]`.
+ * Memory text is untrusted. Every line of it but the first is indented, and what could be taken for structure gets a backslash inside
+ * (see escaping.ts), so no memory can forge any.
  */
 
-const OPEN = "<memories>\n";
-const CLOSE = "</memories>";
 /** Stands between a section and the message's own text. */
 const GLUE = "\n\n";
 
@@ -30,34 +29,6 @@ export const LONE_SECTION_CLOSING = CLOSE;
 
 /** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
 export type TextOf = (label: Label) => string;
-
-/** What a square bracket opens that is no text: a label; turns and tools of Llama 2, Mistral and GLM. */
-const BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)|[gs]MASK`;
-/**
- * What an angle bracket opens that is no text: a section's tags; `<|…|>` of most templates, `<｜…｜>` of DeepSeek's; beginnings and ends as
- * Llama 2, Gemma, Cohere and GLM mark them; thoughts and tools as Qwen's and Hermes' do.
- */
-const ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
-const FORGEABLE = new RegExp(String.raw`\[(\\*)(${BRACKETED})\]|<(\\*)(${ANGLED})`, "gi");
-const ESCAPED = new RegExp(String.raw`\[\\(\\*)(${BRACKETED})\]|<\\(\\*)(${ANGLED})`, "gi");
-
-/** Canonical memory text as it stands in a prompt. */
-export function escapeText(text: string): string {
-  return text
-    .replace(FORGEABLE, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[\\${a}${inside}]` : `<\\${b ?? ""}${mark}`,
-    )
-    .replaceAll("\n", "\n  ");
-}
-
-/** The inverse of {@link escapeText}. */
-export function unescapeText(rendered: string): string {
-  return rendered
-    .replaceAll("\n  ", "\n")
-    .replace(ESCAPED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[${a}${inside}]` : `<${b ?? ""}${mark}`,
-    );
-}
 
 /** A label as the reader of the prompt sees it. */
 export function renderLabel(label: Label): string {
@@ -72,7 +43,7 @@ export function renderLabels(labels: readonly Label[], between = ""): string {
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces, block.between)}) `;
-  return `${renderLabel(block.label)} ${mark}${escapeText(text)}\n`;
+  return `${renderLabel(block.label)} ${mark}${escapeText(text, block.escaping)}\n`;
 }
 
 /** One annotation's line, without the line break. */
@@ -160,11 +131,8 @@ function withoutGlue(text: string): string {
 
 /** The well-formed section that a text begins with, or null. */
 export function sectionAtStart(text: string): string | null {
-  if (!text.startsWith(OPEN)) return null;
-  const end = text.indexOf(`\n${CLOSE}`, OPEN.length - 1);
-  if (end < 0) return null;
-  const section = text.slice(0, end + 1 + CLOSE.length);
-  return parseSection(section) === null ? null : section;
+  const end = new SectionScan(text).endFrom(0);
+  return end < 0 ? null : text.slice(0, end);
 }
 
 /**
@@ -177,8 +145,9 @@ export function blockBounds(text: string): readonly number[] {
   const bounds: number[] = [];
   let at = OPEN.length;
   for (const line of section.slice(OPEN.length, -CLOSE.length).split("\n")) {
-    if (BLOCK_LINE.test(line)) bounds.push(at);
-    else if (!line.startsWith("  ")) break;
+    const kind = lineKindAt(line, 0);
+    if (kind === "block") bounds.push(at);
+    else if (kind !== "continued") break;
     at += line.length + 1;
   }
   return bounds.length === 0 ? [] : [...bounds, at];
@@ -192,8 +161,11 @@ export interface ParsedSection {
 
 const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
-/** Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}. */
-export function parseSection(section: string): ParsedSection | null {
+/**
+ * Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}, where the texts were escaped
+ * in this way.
+ */
+export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
@@ -206,20 +178,20 @@ export function parseSection(section: string): ParsedSection | null {
       if (annotations.length > 0) return null;
       const replaces = [...(match[2] ?? "").matchAll(/\d+/g)].map(([digits]) => Number(digits));
       blocks.push({ label: Number(match[1]), replaces, lines: [match[3] ?? ""] });
-    } else if (line.startsWith("  ")) {
+    } else if (lineKindAt(line, 0) === "continued") {
       if (last === undefined || annotations.length > 0) return null;
       last.lines.push(line);
-    } else if (line === "" || /^[[<\s]/.test(line)) {
-      return null;
-    } else {
+    } else if (lineKindAt(line, 0) === "annotation") {
       annotations.push(line);
+    } else {
+      return null;
     }
   }
   return {
     blocks: blocks.map(({ label, replaces, lines: text }) => ({
       label,
       replaces,
-      text: unescapeText(text.join("\n")),
+      text: unescapeText(text.join("\n"), escaping),
     })),
     annotations,
   };

@@ -1,7 +1,7 @@
 import type { BlockRegister } from "./block-register.js";
 import type { Conversation, RecalledHistory } from "./conversation.js";
 import type { Digest, NodeId, TurnId } from "./ids.js";
-import { blockTokens, injectionTokens } from "./injecting.js";
+import { injectionTokens } from "./injecting.js";
 import type { InjectedBlock, Injection } from "./injection.js";
 import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
@@ -117,7 +117,7 @@ export function beginningTokens(
   countTokens: TokenCounter,
 ): number {
   if (blocks.length === 0) return 0;
-  return blocks.reduce((sum, block) => sum + blockTokens(block, register, countTokens), countTokens(SECTION_OPENING));
+  return blocks.reduce((sum, block) => sum + register.lineTokens(block), countTokens(SECTION_OPENING));
 }
 
 function replayTurn(

@@ -5,6 +5,7 @@ import { ClusterTree } from "./cluster-tree.js";
 import { ContextIndex } from "./context-index.js";
 import type { Conversation } from "./conversation.js";
 import { CountedHeads } from "./counted-heads.js";
+import { largest } from "./extremes.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "./ids.js";
 import type { IndexChanges } from "./index-node.js";
 import { MemoryBank } from "./memory-bank.js";
@@ -92,13 +93,20 @@ export class ScopeState implements ScopeKnowledge {
     stored: StoredScope,
     countTokens: TokenCounter,
     private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    /** Texts that are escaped wherever they stand in a memory, by configuration. */
+    markers: readonly string[] = [],
   ) {
-    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, markers);
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
     this.workers = new WorkerBlocks(stored.workers);
-    const nextCluster = 1 + Math.max(0, ...stored.clusters.map(({ id }) => id));
+    const nextCluster =
+      1 +
+      largest(
+        stored.clusters.map(({ id }) => id),
+        0,
+      );
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
     this.accesses = new AccessWindow(stored.accesses);
     this.bank = new MemoryBank(stored.bankedTokens);

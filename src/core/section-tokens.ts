@@ -34,7 +34,7 @@ function sectionTokens(
 ): SectionTokens {
   const labels = blocks.map(({ label }) => label);
   const opening = countTokens(SECTION_OPENING);
-  const blockTokens = register.tokensOf(labels);
+  const blockTokens = blocks.reduce((sum, block) => sum + register.lineTokens(block), 0);
   const opened = before + (countTokens.template?.beforeText ?? 0);
   return {
     anchor,

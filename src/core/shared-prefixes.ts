@@ -2,6 +2,7 @@ import { blocksKey } from "./alignment.js";
 import type { BatchOrder, NumberedBatch } from "./batch-request.js";
 import { contextComponents } from "./context-components.js";
 import { contextParts } from "./context-parts.js";
+import { append, smallest } from "./extremes.js";
 import { groupBy } from "./group-by.js";
 import type { Label } from "./ids.js";
 import { nodesOf, type PrefixNode, requestNode } from "./prefix-tree.js";
@@ -50,7 +51,7 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
     const relevance = sets[earliest.get(node) ?? 0] ?? [];
     const order = [...before, ...relevance.filter((block) => inNode.has(block))];
     if (node.request === null) {
-      pending.push(...placed(alikeExpanded(node).sort(earlier), order, path));
+      append(pending, placed(alikeExpanded(node).sort(earlier), order, path));
       continue;
     }
     const named = order.map((block) => labels[block] as Label);
@@ -82,7 +83,7 @@ function earliestRequests(trees: readonly PrefixNode[]): Map<PrefixNode, number>
   for (const tree of trees) {
     for (const node of [...nodesOf(tree)].reverse()) {
       const below = node.children?.map((child) => earliest.get(child) ?? 0);
-      earliest.set(node, node.request ?? Math.min(...(below ?? [])));
+      earliest.set(node, node.request ?? smallest(below ?? []));
     }
   }
   return earliest;
@@ -93,7 +94,7 @@ function alikeExpanded(node: PrefixNode): PrefixNode[] {
   const children: PrefixNode[] = [];
   const pending = [...(node.children ?? [])];
   for (let child = pending.pop(); child !== undefined; child = pending.pop()) {
-    if (child.children !== null && child.blocks.length === node.blocks.length) pending.push(...child.children);
+    if (child.children !== null && child.blocks.length === node.blocks.length) append(pending, child.children);
     else children.push(child);
   }
   return children;

@@ -1,4 +1,5 @@
 import type { TimeLaw } from "./engine-model.js";
+import { largest, smallest } from "./extremes.js";
 
 /** One request as an engine served it. */
 export interface FirstTokenTime {
@@ -32,7 +33,7 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
   if (recent.length < LEAST_SAMPLES) return null;
   const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
-  if (Math.max(...computed) < LEAST_SPREAD * Math.max(1, Math.min(...computed))) return null;
+  if (largest(computed) < LEAST_SPREAD * Math.max(1, smallest(computed))) return null;
   const rows = recent.map(
     ({ uncachedTokens: u, cachedTokens: c, ms }): Row => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );

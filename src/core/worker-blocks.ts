@@ -1,3 +1,4 @@
+import { largest } from "./extremes.js";
 import type { Label } from "./ids.js";
 
 /** Workers that a scope remembers; past it the one that was used longest ago is forgotten. */
@@ -30,7 +31,12 @@ export class WorkerBlocks {
 
   constructor(rows: readonly WorkerRow[]) {
     for (const { id, name, labels } of rows) this.#workers.set(name, { id, labels: new Set(labels) });
-    this.#nextId = 1 + Math.max(0, ...rows.map(({ id }) => id));
+    this.#nextId =
+      1 +
+      largest(
+        rows.map(({ id }) => id),
+        0,
+      );
   }
 
   get size(): number {

@@ -1,3 +1,4 @@
+import { append } from "../core/extremes.js";
 import type { ChatMessage, ContentPart } from "../core/index.js";
 
 /** A content block of `/v1/messages`. */
@@ -27,7 +28,7 @@ export function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMe
     const content = role === "assistant" ? assistantBlocks(message) : userBlocks(message);
     const last = converted.at(-1);
     if (content.length === 0) continue;
-    if (last?.role === role) last.content.push(...content);
+    if (last?.role === role) append(last.content, content);
     else converted.push({ role, content: [...content] });
   }
   return converted;

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { append } from "../core/extremes.js";
 import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
 import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";
@@ -54,7 +55,7 @@ async function wholeAnswer(engine: ChatModel, generation: GenerationRequest, hea
       return Response.json(chatCompletion(head, text, event, told));
     }
     text += event.text;
-    tokens.push(...(event.tokens ?? []));
+    append(tokens, event.tokens ?? []);
   }
   throw new Error("the engine's answer has no end");
 }

@@ -1,3 +1,4 @@
+import { largest, smallest } from "../core/extremes.js";
 /** What may be handed on of a text so far, and whether it has ended. */
 export interface Handed {
   readonly text: string;
@@ -19,9 +20,12 @@ export class StopText {
     const ends = this.#stops.map((stop) => seen.indexOf(stop)).filter((at) => at >= 0);
     if (ends.length > 0) {
       this.#held = "";
-      return { text: seen.slice(0, Math.min(...ends)), stopped: true };
+      return { text: seen.slice(0, smallest(ends)), stopped: true };
     }
-    const held = Math.max(0, ...this.#stops.map((stop) => overlap(seen, stop)));
+    const held = largest(
+      this.#stops.map((stop) => overlap(seen, stop)),
+      0,
+    );
     this.#held = seen.slice(seen.length - held);
     return { text: seen.slice(0, seen.length - held), stopped: false };
   }

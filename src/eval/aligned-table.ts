@@ -1,3 +1,5 @@
+import { largest } from "../core/extremes.js";
+
 /** Markdown takes no rule that is shorter. */
 const LEAST_WIDTH = 3;
 
@@ -12,7 +14,10 @@ export function alignedTable(
   isText: (column: number) => boolean = (column) => column === 0,
 ): string {
   const widths = head.map((_, column) =>
-    Math.max(LEAST_WIDTH, ...[head, ...rows].map((cells) => cells[column]?.length ?? 0)),
+    largest(
+      [head, ...rows].map((cells) => cells[column]?.length ?? 0),
+      LEAST_WIDTH,
+    ),
   );
   const line = (cells: readonly string[]) =>
     `| ${widths.map((width, at) => (isText(at) ? (cells[at] ?? "").padEnd(width) : (cells[at] ?? "").padStart(width))).join(" | ")} |`;

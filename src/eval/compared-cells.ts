@@ -1,10 +1,14 @@
+import { largest } from "../core/extremes.js";
 import type { MeasuredDifference } from "./compared-measures.js";
 import { signed, times, withInterval } from "./figures.js";
 import type { Cell } from "./report-table.js";
 
 /** A row of a table of differences: how many questions are in both, then each difference, and its ratio where the measure has one. */
 export function comparedCells(differences: readonly MeasuredDifference[]): Cell[] {
-  const pairs = Math.max(0, ...differences.map(({ found }) => found?.n ?? 0));
+  const pairs = largest(
+    differences.map(({ found }) => found?.n ?? 0),
+    0,
+  );
   const cells = differences.flatMap(({ measure, found }): Cell[] => {
     const text = found === null ? "" : withInterval(found.difference, signed(measure.format));
     const difference = found === null ? null : found.n === pairs ? { text } : { text, detail: `n=${found.n}` };

@@ -1,3 +1,4 @@
+import { largest } from "../core/extremes.js";
 import { visibleText } from "./visible-text.js";
 
 /** Our own words for a paragraph, a list or a table of Markdown: no character of them is Markdown or HTML. */
@@ -13,7 +14,10 @@ export function markdownText(text: string): string {
 export function markdownCode(text: string): string {
   const shown = visibleText(text).trim().replaceAll("|", "\\|");
   if (shown === "") return "(empty)";
-  const longest = Math.max(0, ...[...shown.matchAll(/`+/g)].map(([run]) => run.length));
+  const longest = largest(
+    [...shown.matchAll(/`+/g)].map(([run]) => run.length),
+    0,
+  );
   const fence = "`".repeat(longest + 1);
   return longest === 0 ? `${fence}${shown}${fence}` : `${fence} ${shown} ${fence}`;
 }

@@ -1,3 +1,4 @@
+import { largest } from "../core/extremes.js";
 import {
   alignTo,
   type BatchPlanner,
@@ -120,7 +121,7 @@ export class RecordedBatch {
       ),
     );
     // Where two prompts' blocks part they may go on alike for some tokens: as far as two lines do, or a line and what ends the blocks.
-    const parting = Math.max(...this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
+    const parting = largest(this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
     const withTwin = [...groupBy(this.requests.keys(), (request) => this.#contextOf(request)).values()]
       .filter(({ length }) => length > 1)
       .flat();
@@ -163,7 +164,7 @@ function longestAlike(texts: readonly (readonly number[])[]): number {
     const at = alike(a, b);
     return (a[at] ?? -1) - (b[at] ?? -1);
   });
-  return Math.max(...sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
+  return largest(sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
 }
 
 function alike(a: readonly number[], b: readonly number[]): number {

@@ -1,3 +1,4 @@
+import { largest, smallest } from "../core/extremes.js";
 import { RESAMPLES } from "./bootstrap.js";
 import { percent } from "./figures.js";
 import type { ReportContent } from "./report-content.js";
@@ -52,5 +53,5 @@ function columnsWithout({ columns, groups }: ReportTable): string[] {
 function hitRange({ summaries }: ReportContent): string {
   const ratios = summaries.flatMap(({ overall }) => (overall.hitRatio === null ? [] : [overall.hitRatio.value]));
   if (ratios.length === 0) return NOT_MEASURED;
-  return `${percent(Math.min(...ratios))} to ${percent(Math.max(...ratios))}`;
+  return `${percent(smallest(ratios))} to ${percent(largest(ratios))}`;
 }

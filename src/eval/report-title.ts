@@ -1,3 +1,4 @@
+import { largest } from "../core/extremes.js";
 import type { ReportContent } from "./report-content.js";
 
 /** What stands over both reports. */
@@ -11,7 +12,7 @@ export interface ReportTitle {
 /** Words the beginning of a report. */
 export function reportTitle({ run, records, summaries }: ReportContent): ReportTitle {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
-  const most = Math.max(0, ...asked);
+  const most = largest(asked, 0);
   const engine =
     run.engine.model ?? { simulated: "simulated cache", embedded: "engine inside", url: "engine" }[run.engine.kind];
   const ids = run.conversations.map(({ id }) => id).join(", ");

@@ -1,3 +1,4 @@
+import { largest } from "../core/extremes.js";
 import { type Markup, markup } from "./markup.js";
 import { at, axisTicks, CHART_WIDTH, type ChartText, svgChart } from "./svg-chart.js";
 
@@ -14,7 +15,10 @@ const SHARES = [0, 0.25, 0.5, 0.75, 1];
 
 /** Shares over a count that begins at 1, as lines. */
 export function shareChart(text: ChartText, xTitle: string, lines: readonly Line[]): Markup {
-  const last = Math.max(1, ...lines.flatMap(({ points }) => points.map(({ x }) => x)));
+  const last = largest(
+    lines.flatMap(({ points }) => points.map(({ x }) => x)),
+    1,
+  );
   const x = (value: number) => LEFT + (value / last) * (CHART_WIDTH - LEFT - RIGHT);
   const y = (share: number) => HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
   const grid = SHARES.map(

@@ -1,3 +1,4 @@
+import { largest } from "../core/extremes.js";
 import { type Markup, markup } from "./markup.js";
 import { at, axisTicks, CHART_WIDTH, type ChartText, svgChart } from "./svg-chart.js";
 
@@ -22,7 +23,10 @@ const THICKNESS = 12;
 
 /** Rows under each other, each with its label and its figure above, on one axis from 0. */
 export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
-  const max = Math.max(0, ...rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))));
+  const max = largest(
+    rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))),
+    0,
+  );
   const x = (value: number) => LEFT + (max === 0 ? 0 : value / max) * (CHART_WIDTH - LEFT - RIGHT);
   const bottom = TOP + rows.length * ROW;
   const grid = axisTicks(max).map(

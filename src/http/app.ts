@@ -79,6 +79,8 @@ export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
   /** Says when a request gets as far as the app. */
   readonly admission: Admission;
+  /** To be called with every time in which the event loop was blocked, in milliseconds. */
+  readonly onBlocked: (ms: number) => void;
 }
 
 /** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
@@ -241,5 +243,5 @@ export function createApp(parts: HttpParts): HttpSurface {
       description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
     },
   });
-  return { app, admission };
+  return { app, admission, onBlocked: metrics.blocked.bind(metrics) };
 }

@@ -2,6 +2,7 @@ import type { BatchInput } from "../service/batch.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readBatchInput, tooMany } from "./batch-contract.js";
 import { linesOf } from "./ndjson.js";
+import { refuseDeepNesting } from "./nesting.js";
 
 /** Bounds on what is read of a batch. */
 export interface LineBounds {
@@ -38,6 +39,7 @@ function readLine(index: number, text: string): BatchInput {
 }
 
 function parse(text: string): unknown {
+  refuseDeepNesting(text);
   try {
     return JSON.parse(text);
   } catch {

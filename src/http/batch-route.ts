@@ -1,11 +1,13 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
+import { InvalidRequestError } from "../service/errors.js";
 import { type LinkedSignal, linkedSignal } from "../service/linked-signal.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
 import { batchLines } from "./batch-input.js";
 import type { HttpEnvironment } from "./environment.js";
+import { refuseDeepNesting } from "./nesting.js";
 import { REFUSALS } from "./openapi-access.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
 import { utf8Text } from "./utf8.js";
@@ -101,8 +103,11 @@ async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: numbe
     parts.push(chunk);
   }
   try {
-    return JSON.parse(utf8Text(Buffer.concat(parts)));
-  } catch {
+    const text = utf8Text(Buffer.concat(parts));
+    refuseDeepNesting(text);
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof InvalidRequestError) throw error;
     return problemResponse(notJson());
   }
 }

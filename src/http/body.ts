@@ -1,6 +1,8 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { InvalidRequestError } from "../service/errors.js";
 import type { HttpEnvironment } from "./environment.js";
+import { refuseDeepNesting } from "./nesting.js";
 import { answerProblem } from "./openai-problem.js";
 import { notJson, problem, problemResponse } from "./problem.js";
 import { utf8Text } from "./utf8.js";
@@ -33,9 +35,11 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
   }
   try {
     const text = utf8Text(await c.req.arrayBuffer());
+    refuseDeepNesting(text);
     // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
-  } catch {
+  } catch (error) {
+    if (error instanceof InvalidRequestError) throw error;
     return problemResponse(notJson());
   }
   return next();

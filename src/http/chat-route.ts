@@ -15,6 +15,7 @@ import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
 import { depthHeader } from "./depth-contract.js";
 import type { HttpEnvironment } from "./environment.js";
+import { refuseDeepNesting } from "./nesting.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
 import { notJson, problem, problemOf } from "./problem.js";
@@ -107,7 +108,9 @@ function responseOf(
 /** A body's JSON; undefined where it is none. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    return JSON.parse(utf8Text(await request.arrayBuffer()));
+    const text = utf8Text(await request.arrayBuffer());
+    refuseDeepNesting(text);
+    return JSON.parse(text);
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;

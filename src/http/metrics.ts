@@ -35,6 +35,18 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
+  readonly #blocks = new Histogram({
+    name: "memstem_event_loop_block_seconds",
+    help: "How long what was executed at once kept everything else from it, collecting garbage not counted; from 20 ms on.",
+    buckets: DURATIONS.filter((seconds) => seconds >= 0.025),
+    registers: [this.#registry],
+  });
+  readonly #longestBlock = new Gauge({
+    name: "memstem_event_loop_longest_block_seconds",
+    help: "The longest of them since the service started.",
+    registers: [this.#registry],
+  });
+  #longestBlockMs = 0;
   readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
     "policy",
@@ -146,6 +158,13 @@ export class Metrics implements MemstemObserver {
   /** How long a request that could not be taken up at once waited, in milliseconds. */
   waited(ms: number): void {
     this.#waits.observe(ms / 1_000);
+  }
+
+  /** For how long the event loop was kept from everything else, in milliseconds. */
+  blocked(ms: number): void {
+    this.#blocks.observe(ms / 1_000);
+    this.#longestBlockMs = Math.max(this.#longestBlockMs, ms);
+    this.#longestBlock.set(this.#longestBlockMs / 1_000);
   }
 
   refused(reason: RefusalReason): void {

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
+import { append } from "../core/extremes.js";
 import type { Scope } from "../core/ids.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
@@ -127,7 +128,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
         for (const { text, metadata } of memories) {
           if (signal.aborted) break;
           const keeping = { userId, agentId, infer: false, metadata: { ...metadata } };
-          added.push(...readMem0Added(await writes.run(() => mem0.add(text, keeping)), text));
+          append(added, readMem0Added(await writes.run(() => mem0.add(text, keeping)), text));
         }
         return added;
       });

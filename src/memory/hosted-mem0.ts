@@ -1,3 +1,5 @@
+import { append } from "../core/extremes.js";
+import type { RetrievedMemory } from "../core/retrieved-memory.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { loadOnce } from "./load-once.js";
@@ -46,7 +48,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
     async add(scope, memories, signal) {
       const { userId, agentId } = sharedScope(NAME, scope);
       for (const { text } of memories) checkMemoryText(NAME, text);
-      const added = [];
+      const added: RetrievedMemory[] = [];
       // One request a memory: metadata belongs to a whole request.
       for (const { text, metadata } of memories) {
         const keeping = {
@@ -56,7 +58,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
           ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
         };
         const answer: unknown = await run(signal, (mem0) => mem0.add([{ role: "user", content: text }], keeping));
-        added.push(...readMem0Added(answer, text));
+        append(added, readMem0Added(answer, text));
       }
       return added;
     },

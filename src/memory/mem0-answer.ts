@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { append } from "../core/extremes.js";
 import type { MemoryId } from "../core/ids.js";
 import { foundTextProblem } from "../core/memory-text.js";
 import type { RetrievedMemory } from "../core/retrieved-memory.js";
@@ -79,7 +80,7 @@ export function readMem0Answer(value: unknown, reading: AnswerReading = {}): Ans
     }
     skipped += 1;
     if (reading.badItems === "skip") continue;
-    issues.push(...issuesAt(`${path}[${index}]`, parsed.error));
+    append(issues, issuesAt(`${path}[${index}]`, parsed.error));
     if (issues.length >= MAX_ISSUES) break;
   }
   if (issues.length > 0) return { ok: false, issues: issues.slice(0, MAX_ISSUES) };

@@ -1,3 +1,5 @@
+import { append } from "../core/extremes.js";
+import type { RetrievedMemory } from "../core/retrieved-memory.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";
@@ -40,7 +42,7 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
     async add(scope, memories, signal) {
       const names = filtersOf(sharedScope(NAME, scope));
       for (const { text } of memories) checkMemoryText(NAME, text);
-      const added = [];
+      const added: RetrievedMemory[] = [];
       // One request a memory: metadata belongs to a whole request.
       for (const { text, metadata } of memories) {
         const body = {
@@ -49,7 +51,7 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
           infer: false,
           ...(metadata === undefined ? {} : { metadata }),
         };
-        added.push(...readMem0Added(await send(service, "POST", "/memories", signal, body), text));
+        append(added, readMem0Added(await send(service, "POST", "/memories", signal, body), text));
       }
       return added;
     },

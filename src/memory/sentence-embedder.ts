@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { append } from "../core/extremes.js";
 import { loadOnce } from "./load-once.js";
 
 /** Numbers in one vector. */
@@ -40,7 +41,7 @@ async function embedDocuments(texts: readonly string[]): Promise<number[][]> {
   const vectors: number[][] = [];
   for (let start = 0; start < texts.length; start += BATCH_SIZE) {
     await nextTurn();
-    vectors.push(...(await model.embed(texts.slice(start, start + BATCH_SIZE).map(readable))));
+    append(vectors, await model.embed(texts.slice(start, start + BATCH_SIZE).map(readable)));
   }
   return vectors;
 }

@@ -39,6 +39,8 @@ export interface MemstemParts {
   readonly countTokens: TokenCounter;
   /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is cut. Default 100,000. */
   readonly maxMemoryCharacters?: number;
+  /** Texts that are escaped wherever they stand in a memory, besides what has the shape of a marker. Default: none. */
+  readonly markers?: readonly string[];
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

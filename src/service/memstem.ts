@@ -105,8 +105,9 @@ export class Memstem {
     const parts = { ...given, source };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { markers } = parts;
     this.#shared = shared ?? {
-      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
+      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, markers),
       queues: new UserQueues(),
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),

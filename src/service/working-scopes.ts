@@ -30,6 +30,7 @@ export class WorkingScopes {
     private readonly countTokens: TokenCounter,
     private readonly maxBytes: number,
     private readonly scopeBounds: ScopeBounds,
+    private readonly markers: readonly string[] = [],
   ) {}
 
   get size(): number {
@@ -115,7 +116,7 @@ export class WorkingScopes {
       this.#remove(key);
     }
     const loaded = this.store.loadScope(scope);
-    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
     const entry: Entry = { scope, state, version: loaded.version, deletions, weight: 0 };
     this.#entries.set(key, entry);
     return entry;

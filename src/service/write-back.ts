@@ -1,4 +1,4 @@
-import { type ChatMessage, memoryTextProblem, messageText, sectionAtStart } from "../core/index.js";
+import { type ChatMessage, memoryTextProblem, messageText, withoutSections } from "../core/index.js";
 import type { NewMemory } from "../memory/memory-source.js";
 
 /** What an injected section cannot do without; text that still has one of these after whole sections were taken out is not kept. */
@@ -13,24 +13,13 @@ const SECTION_TAGS = /<\/?memories>/;
 export function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
   const questions = given
     .filter(({ role }) => role === "user")
-    .map((message) => withoutSections(messageText(message)))
+    .map((message) => withoutSections(messageText(message)).trim())
     // A section can be a message of its own, which clients send back.
     .filter((question) => question !== "");
   const question = questions.at(-1);
-  const reply = withoutSections(answer);
+  const reply = withoutSections(answer).trim();
   if (question === undefined || reply === "") return null;
   const text = `User: ${question}\nAssistant: ${reply}`;
   if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
   return { text, metadata: { written_back: true } };
-}
-
-/** A text less every section that stands in it: clients send them back, and models repeat them. */
-function withoutSections(text: string): string {
-  let rest = text;
-  for (let at = rest.indexOf("<memories>"); at >= 0; at = rest.indexOf("<memories>", at)) {
-    const section = sectionAtStart(rest.slice(at));
-    if (section === null) at++;
-    else rest = rest.slice(0, at) + rest.slice(at + section.length);
-  }
-  return rest.trim();
 }

@@ -1,3 +1,4 @@
+import { append } from "../core/extremes.js";
 import { type ChatMessage, messageText } from "../core/index.js";
 
 /** Tokens of a text. */
@@ -21,11 +22,13 @@ export function chatTokenizer(encode: Encode): (messages: readonly ChatMessage[]
   return (messages) => {
     const tokens: number[] = [];
     for (const message of messages) {
-      tokens.push(MESSAGE_START, ...encoded(`${message.role}\n`));
+      tokens.push(MESSAGE_START);
+      append(tokens, encoded(`${message.role}\n`));
       for (const token of encoded(messageText(message))) tokens.push(token);
       tokens.push(MESSAGE_END);
     }
-    tokens.push(MESSAGE_START, ...encoded("assistant\n"));
+    tokens.push(MESSAGE_START);
+    append(tokens, encoded("assistant\n"));
     return tokens;
   };
 }

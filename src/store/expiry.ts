@@ -1,4 +1,5 @@
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
+import { append } from "../core/extremes.js";
 import type { NodeId, Scope, Turn, TurnId } from "../core/index.js";
 import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
@@ -74,7 +75,7 @@ export function readExpired(
       .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
       .all()
       .filter(({ lastUse }) => lastUse < before);
-    expired.push(...rows.map(readBareTurn));
+    append(expired, rows.map(readBareTurn));
     const ofTurns = inArray(
       requests.turn,
       rows.map(({ id }) => id),
@@ -84,7 +85,10 @@ export function readExpired(
       .from(requests)
       .where(and(eq(requests.scopeId, scopeId), ofTurns, eq(requests.evicted, false)))
       .all();
-    live.push(...served.map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })));
+    append(
+      live,
+      served.map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })),
+    );
   });
   return { expired, live };
 }

@@ -1,28 +1,31 @@
 import { z } from "zod";
-import type {
-  Access,
-  AgentId,
-  Annotation,
-  ChatMessage,
-  ClusterNode,
-  ConversationId,
-  Digest,
-  IndexNode,
-  Injection,
-  Label,
-  MemoryId,
-  NodeId,
-  PlacedMemory,
-  Placement,
-  Plan,
-  Scope,
-  StoredBlock,
-  StoredScope,
-  Turn,
-  TurnId,
-  UserId,
-  Warning,
-  WorkerRow,
+import {
+  type Access,
+  type AgentId,
+  type Annotation,
+  BY_LIST,
+  BY_SHAPES,
+  type ChatMessage,
+  type ClusterNode,
+  type ConversationId,
+  type Digest,
+  type IndexNode,
+  type InjectedBlock,
+  type Injection,
+  type Label,
+  type MemoryId,
+  type NodeId,
+  type PlacedMemory,
+  type Placement,
+  type Plan,
+  type Scope,
+  type StoredBlock,
+  type StoredScope,
+  type Turn,
+  type TurnId,
+  type UserId,
+  type Warning,
+  type WorkerRow,
 } from "../core/index.js";
 import type { blocks, indexNodes, orderingRows, requests, turns, users } from "./schema.js";
 import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
@@ -34,12 +37,18 @@ import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
+const ESCAPED_BY_SHAPES = 2;
 const packedInjection = z.object({
-  /** A label, or a label and those it replaces, and what stands between those where that is not what it is today. */
-  b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().optional()])])),
+  /**
+   * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
+   * that are escaped in its text.
+   */
+  b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().nullish(), z.array(z.string()).optional()])])),
   a: jsonArray,
   /** What stands between labels, where all of it was sent before that became nothing. */
   s: z.string().optional(),
+  /** How the texts are escaped: 2 by shapes; absent where they were sent before, by the list. */
+  e: z.literal(ESCAPED_BY_SHAPES).optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
 const packedAnswer = z.object({
@@ -56,20 +65,30 @@ const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
 const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
 export function writeInjection({ blocks, annotations }: Injection): string {
-  const packed = blocks.map(({ label, replaces, between }) => {
+  const packed = blocks.map(({ label, replaces, between, escaping }) => {
+    const markers = escaping?.markers ?? [];
+    if (markers.length > 0) return [label, replaces, between ?? null, markers];
     if (replaces.length === 0) return label;
     return between === undefined ? [label, replaces] : [label, replaces, between];
   });
-  return JSON.stringify({ b: packed, a: annotations });
+  // What a turn injected was escaped in one way.
+  const isListed = blocks.some(({ escaping }) => escaping?.by === "list");
+  return JSON.stringify({ b: packed, a: annotations, ...(isListed ? {} : { e: ESCAPED_BY_SHAPES }) });
 }
 
 export function readInjection(json: string): Injection {
-  const { b, a, s } = packedInjection.parse(JSON.parse(json));
+  const { b, a, s, e } = packedInjection.parse(JSON.parse(json));
   const before = s === undefined ? {} : { between: s };
-  const blocks = b.map((block) => {
-    const [label, replaces, between] = typeof block === "number" ? [block, []] : block;
-    const apart = between === undefined ? before : { between };
-    return { label: label as Label, replaces: replaces as Label[], ...(replaces.length === 0 ? {} : apart) };
+  const blocks = b.map((block): InjectedBlock => {
+    const [label, replaces, between, markers] = typeof block === "number" ? [block, []] : block;
+    const apart = between == null ? before : { between };
+    const escaping = e === undefined ? BY_LIST : markers === undefined ? undefined : { ...BY_SHAPES, markers };
+    return {
+      label: label as Label,
+      replaces: replaces as Label[],
+      ...(replaces.length === 0 ? {} : apart),
+      ...(escaping === undefined ? {} : { escaping }),
+    };
   });
   return { blocks, annotations: a.map((annotation) => ({ ...before, ...(annotation as Annotation) })) };
 }

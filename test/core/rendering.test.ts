@@ -2,17 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_WORDING, wordingProblem } from "../../src/core/annotations.js";
 import { canonicalText } from "../../src/core/context-block.js";
+import { escapeText, unescapeText } from "../../src/core/escaping.js";
 import type { Label } from "../../src/core/ids.js";
 import { type Annotation, type Injection, NOTHING_INJECTED } from "../../src/core/injection.js";
-import {
-  escapeText,
-  parseSection,
-  renderAnnotation,
-  renderBlock,
-  renderSection,
-  type TextOf,
-  unescapeText,
-} from "../../src/core/rendering.js";
+import { parseSection, renderAnnotation, renderBlock, renderSection, type TextOf } from "../../src/core/rendering.js";
 import { hostileText } from "./hostile-text.js";
 import { labelsNamed } from "./prompt-promises.js";
 import { label, labels } from "./served-sequences.js";
@@ -92,7 +85,7 @@ Also relevant, given earlier: [7].
       "[\\7] [\\\\7] <\\/memories> <\\Memories> <\\|im_end|>",
     );
     expect(escapeText("[INST] [/inst] <<SYS>> </s> <start_of_turn> <｜User｜> <\\/think> <BOS_TOKEN>")).toBe(
-      "[\\INST] [\\/inst] <\\<SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/think> <\\BOS_TOKEN>",
+      "[\\INST] [\\/inst] <\\<\\SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/\\think> <\\BOS_TOKEN>",
     );
     const harmless = "a [x] [] [7 7] (replaces 1) <b>memories</b> | < \\ {labels} $&";
     expect(escapeText(harmless)).toBe(harmless);
@@ -144,7 +137,7 @@ describe("escaping", () => {
 
   it("gives different texts different bytes", () => {
     const texts = ["[7]", "[\\7]", "[\\\\7]", "<|", "<\\|", "</memories>", "<\\/memories>", "a\nb", "a\n  b"];
-    expect(new Set(texts.map(escapeText)).size).toBe(texts.length);
+    expect(new Set(texts.map((text) => escapeText(text))).size).toBe(texts.length);
   });
 });
 

@@ -1,0 +1,72 @@
+/**
+ * `npm run bench:escape`: how much ordinary text is changed by escaping, by the list of tokens as it was and by shapes as it is. A text is a
+ * memory or a turn of LoCoMo, a paragraph of documentation, or a piece of code between empty lines. LoCoMo needs `../shared/data`, and is
+ * left out without it; the rest is read from this repository, the packages that it installs, and `ordinary-text.ts`.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { BY_LIST, BY_SHAPES, canonicalText, escapeText, unescapeText } from "../src/core/index.js";
+import { readLocomo } from "../src/eval/locomo-data.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { ORDINARY_TEXTS } from "./ordinary-text.js";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+const LONGEST = 2_000;
+
+/** What stands between empty lines in the files of some folders, each piece once. */
+function piecesOf(ending: RegExp, ...folders: readonly string[]): string[] {
+  const pieces = folders
+    .flatMap((folder) =>
+      readdirSync(`${root}${folder}`, { recursive: true, encoding: "utf8" }).map((file) => `${folder}/${file}`),
+    )
+    .filter((file) => ending.test(file))
+    .sort()
+    .flatMap((file) => readFileSync(`${root}${file}`, "utf8").split(/\n\s*\n/));
+  return [...new Set(pieces)].filter((piece) => piece.trim() !== "" && piece.length <= LONGEST);
+}
+
+const texts: Record<string, readonly string[]> = {};
+if (existsSync(shared)) {
+  const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
+  texts["LoCoMo, memories that Mem0 made"] = recordings.flatMap(({ trace }) =>
+    trace.memories.map(({ memory }) => memory),
+  );
+  const dialogues = readLocomo(JSON.parse(readFileSync(`${shared}locomo/locomo6.json`, "utf8")));
+  texts["LoCoMo, what was said"] = dialogues.flatMap(({ turns }) => turns.map(({ text }) => text));
+} else console.error("LoCoMo is left out: its data is not here");
+const packages = readdirSync(`${root}node_modules`).filter((name) => !name.startsWith("."));
+const installed = packages.map((name) => `node_modules/${name}`);
+texts["documentation (READMEs of the packages)"] = piecesOf(/^node_modules\/[^/]+\/README\.md$/i, ...installed);
+texts["TypeScript (this repository)"] = piecesOf(/\.ts$/, "src", "bench");
+texts["type declarations (Hono, zod)"] = piecesOf(/\.d\.ts$/, "node_modules/hono", "node_modules/zod");
+texts["C++ (the packages)"] = piecesOf(/\.(?:cpp|cc|hpp)$/, ...installed);
+texts["HTML (the packages)"] = piecesOf(/\.html$/, ...installed);
+for (const [kind, written] of Object.entries(ORDINARY_TEXTS)) texts[kind] = written;
+
+console.log("| text | texts | changed by the list | by shapes | characters added by shapes, per 1,000 |");
+console.log("| --- | --: | --: | --: | --: |");
+const examples = new Map<string, number>();
+for (const [kind, raw] of Object.entries(texts)) {
+  const all = raw.map(canonicalText);
+  const listed = all.filter((text) => escapeText(text, BY_LIST) !== text.replaceAll("\n", "\n  ")).length;
+  let changed = 0;
+  let added = 0;
+  let characters = 0;
+  for (const text of all) {
+    const written = escapeText(text, BY_SHAPES);
+    if (unescapeText(written) !== text) throw new Error(`does not come back: ${text}`);
+    const marks = written.length - text.replaceAll("\n", "\n  ").length;
+    characters += text.length;
+    added += marks;
+    if (marks > 0) changed++;
+    for (const [mark] of written.matchAll(/[<[\]>/]\\[^\s\\]{0,16}/g))
+      if (!text.includes(mark)) examples.set(mark, (examples.get(mark) ?? 0) + 1);
+  }
+  const share = (count: number) => `${count} (${((100 * count) / all.length).toFixed(1)} %)`;
+  console.log(
+    `| ${kind} | ${all.length} | ${share(listed)} | ${share(changed)} | ${((1_000 * added) / characters).toFixed(2)} |`,
+  );
+}
+const most = [...examples].sort(([, a], [, b]) => b - a).slice(0, Number(process.env["EXAMPLES"] ?? 0));
+for (const [mark, count] of most) console.log(`${String(count).padStart(6)} ${JSON.stringify(mark)}`);
