@@ -13,7 +13,7 @@ export interface LineBounds {
 
 /** A batch with a request on each line. */
 export async function* batchLines(
-  stream: ReadableStream<Uint8Array>,
+  stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { maxBytes, maxRequests }: LineBounds,
 ): AsyncGenerator<BatchInput, void, undefined> {
   let index = 0;

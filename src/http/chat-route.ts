@@ -51,7 +51,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
     const answer = await chat.models(cutTarget(c.req.url).query, headersToEngine(c), client.signal);
-    return responseOf(answer, headersOf(answer), client, onFault);
+    return responseOf(c, answer, headersOf(answer), client, onFault);
   });
 }
 
@@ -81,7 +81,7 @@ async function complete(
       warnings: composed.warnings.map(({ code }) => code),
     });
   }
-  return responseOf(answer, headersOf(answer, ownHeaders(answer)), client, onFault);
+  return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
@@ -95,13 +95,18 @@ function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
 const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
+  { req }: Context<HttpEnvironment>,
   answer: EngineAnswer,
   headers: SentHeaders,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): Response {
   const { status } = answer;
-  return new Response(BODILESS.has(status) ? null : streamOf(answer, client, onFault), { status, headers });
+  if (!BODILESS.has(status) && req.method !== "HEAD")
+    return new Response(streamOf(answer, client, onFault), { status, headers });
+  // What nobody will read would keep its connection open.
+  client.abort();
+  return new Response(null, { status, headers });
 }
 
 /** A body's JSON; undefined where it is none. */

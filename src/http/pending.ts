@@ -1,5 +1,7 @@
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { untilAnswered } from "./answered.js";
+import { BodyShareError } from "./body-pace.js";
+import { clientOf } from "./client-address.js";
 import type { HttpEnvironment } from "./environment.js";
 import { isOpenAiPath } from "./openai-problem.js";
 import { type OnRefused, refuseForNow } from "./refusal.js";
@@ -7,8 +9,60 @@ import { type OnRefused, refuseForNow } from "./refusal.js";
 /** What an operator looks at when there is too much to do. */
 export const ALWAYS_ANSWERED = new Set(["/healthz", "/metrics"]);
 
+/** A holder may have so many times as much as is free: alone three quarters of all, and whatever several have, something stays free. */
+const TIMES_WHAT_IS_FREE = 3;
+
+/** One request's place among those in work. */
+export interface PendingPlace {
+  /** Counts the place as this holder's too, until it is free again. False, and not counted: the holder has its share already. */
+  share(holder: string): boolean;
+}
+
+/**
+ * The requests in work. One holder, a key or an address, may have as much as leaves something free for others: at most
+ * {@link TIMES_WHAT_IS_FREE} times what is free (the dynamic thresholds of shared switch buffers: Choudhury and Hahne, 1998). With none
+ * beside it that is three quarters of all; two that want everything get three sevenths each.
+ */
+export class PendingRequests {
+  #count = 0;
+  /** By holder, those that have any: bounded by the requests in work. */
+  readonly #held = new Map<string, number>();
+
+  constructor(private readonly max: number) {}
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes a place, and gives what frees it; null where there is none. */
+  enter(): { readonly place: PendingPlace; leave(): void } | null {
+    if (this.#count >= this.max) return null;
+    this.#count++;
+    const holders: string[] = [];
+    const share = (holder: string): boolean => {
+      const own = this.#held.get(holder) ?? 0;
+      // As it was before this one came.
+      const free = this.max - (this.#count - 1);
+      if (own >= TIMES_WHAT_IS_FREE * free) return false;
+      this.#held.set(holder, own + 1);
+      holders.push(holder);
+      return true;
+    };
+    const leave = () => {
+      this.#count--;
+      for (const holder of holders) {
+        const others = (this.#held.get(holder) ?? 1) - 1;
+        if (others === 0) this.#held.delete(holder);
+        else this.#held.set(holder, others);
+      }
+    };
+    return { place: { share }, leave };
+  }
+}
+
 /** How much is being done, and whether more may come. */
 export interface PendingParts {
+  readonly pending: PendingRequests;
   /** Most requests in work at once. */
   readonly maxPending: number;
   /** Whether the service is on its way to its end. */
@@ -20,30 +74,50 @@ export interface PendingParts {
  * Turns requests away with 503 before their body is read: when as many are in work as may be, and when the service is stopping. A request
  * is in work until its answer is out, a chat until the engine begins to answer.
  */
-export function limitPending({ maxPending, isStopping, onRefused }: PendingParts): MiddlewareHandler<HttpEnvironment> {
-  let pending = 0;
+export function limitPending({
+  pending,
+  maxPending,
+  isStopping,
+  onRefused,
+}: PendingParts): MiddlewareHandler<HttpEnvironment> {
   return async function limitPending(c, next) {
     if (ALWAYS_ANSWERED.has(c.req.path)) return next();
     if (isStopping()) {
       onRefused("stopping");
       return refuseForNow(c, 503, "the service is stopping");
     }
-    if (pending >= maxPending) {
+    const entered = pending.enter();
+    if (entered === null) {
       onRefused("pending");
       return refuseForNow(c, 503, `${maxPending} requests are in work already: MEMSTEM_MAX_PENDING`);
     }
-    pending++;
+    const { place, leave } = entered;
+    c.set("place", place);
     if (isOpenAiPath(c.req.path)) {
       try {
         return await next();
       } finally {
-        pending--;
+        leave();
       }
     }
-    return untilAnswered(c, next, () => {
-      pending--;
-    });
+    return untilAnswered(c, next, leave);
   };
+}
+
+/** Keeps one key from having all of what may be in work. Without keys everybody is the same caller. */
+export function limitShares(onRefused: OnRefused): MiddlewareHandler<HttpEnvironment> {
+  return async function limitShares(c, next) {
+    const keyId = c.get("keyId") ?? null;
+    if (keyId === null || c.get("place")?.share(`key ${keyId}`) !== false) return next();
+    onRefused("pending_share");
+    return refuseForNow(c, 429, "this key has its share of MEMSTEM_MAX_PENDING: what is left is for others");
+  };
+}
+
+/** A body has to be waited for: one address may keep the service waiting in so many places only. Throws {@link BodyShareError}. */
+export function awaitBody(c: Context<HttpEnvironment>): void {
+  if (c.get("place")?.share(`address ${clientOf(c.env?.incoming?.socket.remoteAddress)}`) !== false) return;
+  throw new BodyShareError("more bodies of this address are waited for than its share of MEMSTEM_MAX_PENDING");
 }
 
 /** While the service is stopping, closes each connection with its answer: the next request on it would be lost. */
