@@ -26,9 +26,12 @@ export class BodyShareError extends Error {
   override readonly name = "BodyShareError";
 }
 
+/** A body that is not whole after so many milliseconds of waiting is one that is waited for. Others come in a few packets. */
+const AWAITED_AFTER_MS = 250;
+
 export interface BodyChunksParts {
   readonly pace: BodyPace;
-  /** Called once, when a part of the body has to be waited for. What it throws ends the reading. */
+  /** Called once, when the body turns out to be one that is waited for. What it throws ends the reading. */
   readonly onAwaited?: () => void;
 }
 
@@ -46,34 +49,38 @@ export async function* bodyChunks(
   for (const event of events) incoming.on(event, on);
   let received = 0;
   let waitedMs = 0;
+  let silentMs = 0;
   let isAwaited = false;
   try {
     for (;;) {
       const chunk = incoming.read() as Uint8Array | null;
       if (chunk !== null) {
         received += chunk.length;
+        silentMs = 0;
         yield chunk;
         continue;
       }
       if (incoming.readableEnded) return;
       if (incoming.destroyed) throw new AbandonedRequestError();
-      // Its end may be all that is missing.
-      if (!isAwaited && !incoming.complete) {
-        isAwaited = true;
-        onAwaited?.();
-      }
+      const most = Math.min(pace.idleMs - silentMs, leftMs(pace, received, waitedMs));
       const since = performance.now();
-      const isIdle = await new Promise<boolean>((resolve) => {
-        const timer = setTimeout(() => resolve(true), Math.min(pace.idleMs, leftMs(pace, received, waitedMs)));
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
         wake = () => {
           clearTimeout(timer);
-          resolve(false);
+          resolve();
         };
       });
       wake = () => {};
-      waitedMs += performance.now() - since;
+      const waited = performance.now() - since;
+      waitedMs += waited;
+      silentMs += waited;
+      if (incoming.readableLength > 0 || incoming.complete) continue;
       if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
-      if (isIdle) throw new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body came for ${pace.idleMs} ms`);
+      if (silentMs >= pace.idleMs) throw silent(pace);
+      if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
+      isAwaited = true;
+      onAwaited?.();
     }
   } finally {
     for (const event of events) incoming.off(event, on);
@@ -84,6 +91,10 @@ export async function* bodyChunks(
 function leftMs({ idleMs, bytesPerSecond }: BodyPace, received: number, waitedMs: number): number {
   if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
   return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
+}
+
+function silent({ idleMs }: BodyPace): SlowBodyError {
+  return new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body came for ${idleMs} ms`);
 }
 
 function tooSlow({ bytesPerSecond }: BodyPace): SlowBodyError {

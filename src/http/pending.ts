@@ -114,9 +114,14 @@ export function limitShares(onRefused: OnRefused): MiddlewareHandler<HttpEnviron
   };
 }
 
-/** A body has to be waited for: one address may keep the service waiting in so many places only. Throws {@link BodyShareError}. */
+/**
+ * A body is waited for: one address may keep the service waiting in so many places only. A request with a key has its place in the key's
+ * share already, and tenants may have one proxy's address. Throws {@link BodyShareError}.
+ */
 export function awaitBody(c: Context<HttpEnvironment>): void {
-  if (c.get("place")?.share(`address ${clientOf(c.env?.incoming?.socket.remoteAddress)}`) !== false) return;
+  if (c.get("keyId") != null) return;
+  const address = clientOf(c.env?.incoming?.socket.remoteAddress);
+  if (c.get("place")?.share(`address ${address}`) !== false) return;
   throw new BodyShareError("more bodies of this address are waited for than its share of MEMSTEM_MAX_PENDING");
 }
 

@@ -201,16 +201,37 @@ describe("half bodies in all the places that there are", () => {
 
 describe("an answer that nobody takes", () => {
   const app = servedApp({ environment: { MEMSTEM_ANSWER_TIMEOUT_MS: "500" } });
+  const get = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n";
+  const pending = () => metric(app, "memstem_pending_requests");
 
-  it("is cut off, and its place is free again", async () => {
+  it("is cut off, and so are those that wait behind it on its connection: their places are free again", async () => {
     const memories = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, memory: `${n} ${"tea ".repeat(20_000)}` }));
     await app.compose({ user_id: "ada", query: "Tea?", memories });
-    const get = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    const deaf = await begin(app, get.repeat(8));
+    const deaf = await begin(app, get.repeat(20));
     deaf.pause();
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBeGreaterThan(0));
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0), 10_000);
+    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(1));
+    await vi.waitFor(async () => expect(await pending()).toBe(0), 10_000);
     deaf.destroy();
+  });
+});
+
+describe("pipelined requests", () => {
+  const app = servedApp();
+
+  it("whose client leaves have no place any longer, also those whose turn had not come", async () => {
+    const text = JSON.stringify(compose("ada"));
+    const one = `${head("/compose", text.length)}${text}`;
+    for (let n = 0; n < 5; n++) {
+      const socket = await begin(app, `${head("/compose", 100)}{"`);
+      socket.resetAndDestroy();
+      const piped = await begin(app, one.repeat(50));
+      await once(piped, "data");
+      piped.resetAndDestroy();
+      (await begin(app, one.repeat(50))).resetAndDestroy();
+    }
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0), 10_000);
+    expect(app.memstem.load).toMatchObject({ jobs: 0, busyUsers: 0 });
+    expect(app.faults).toEqual([]);
   });
 });
 

@@ -387,7 +387,7 @@ describe("a call to an engine", () => {
     const call = { method: "POST", path: "chat/completions", query: "", headers: [], body: "{}" } as const;
     const client = new AbortController();
     try {
-      const { status, body } = await upstream.send(call, client.signal);
+      const { body } = await upstream.send(call, client.signal);
       for await (const _ of body);
     } catch (error) {
       expect(error).toMatchObject({ name: "UpstreamError" });
