@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { Memstem } from "../service/memstem.js";
-import type { PendingPlace } from "./pending.js";
+import type { PendingPlace } from "./pending-requests.js";
 
 /** What the log gets to know of a composed prompt. */
 export interface ComposedEntry {

@@ -8,7 +8,7 @@ import { connect, type Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import { clientOf } from "../../src/http/client-address.js";
 import { openAiProblemSchema } from "../../src/http/openai-problem.js";
-import { PendingRequests } from "../../src/http/pending.js";
+import { PendingRequests } from "../../src/http/pending-requests.js";
 import { callerOf } from "../http/callers.js";
 import { problemOf, type ServedApp, servedApp } from "../http/served-app.js";
 
