@@ -15,9 +15,9 @@ import { receiveBody } from "./body.js";
 import { type BodyPace, BodyShareError, SlowBodyError } from "./body-pace.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
-import { post, responses } from "./documented-route.js";
+import { post } from "./documented-route.js";
 import type { HttpEnvironment } from "./environment.js";
-import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
+import { addExplainRoutes } from "./explain-routes.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
@@ -28,6 +28,7 @@ import { isFault, problemOf, problemSchema } from "./problem.js";
 import { RETRY_SOON, type RefusalReason } from "./refusal.js";
 import type { RequestLog } from "./request-log.js";
 import { securityHeaders } from "./security-headers.js";
+import { refuseAmbiguous } from "./unambiguous.js";
 import { answerUnrouted } from "./unrouted.js";
 import { addUserRoutes } from "./user-routes.js";
 import { addWebhookRoute } from "./webhook-route.js";
@@ -134,6 +135,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   app.use(access({ memstem, keys, corsOrigins, webhookToken, onRefused }));
   app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
   app.use(limitShares(onRefused));
+  app.use(refuseAmbiguous());
   const pretty = prettyJSON({ space: 2 });
   const { maxBodyBytes: maxBytes, bodyPace: pace } = parts;
   app.use(receiveBody({ maxBytes, pace, onTooLarge: () => onRefused("too_large") }));
@@ -194,20 +196,7 @@ export function createApp(parts: HttpParts): HttpSurface {
       );
     },
   );
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/requests/{request_id}/explain",
-      summary: "Why a prompt hit as far as it did",
-      request: { params: explainPath, query: explainQuery },
-      responses: responses(explainResult),
-    }),
-    (c) => {
-      const { user_id, agent_id = null } = c.req.valid("query");
-      const { explanation, words } = c.get("memstem").explain(user_id, agent_id, c.req.valid("param").request_id);
-      return c.json(writeExplanation(explanation, words), 200);
-    },
-  );
+  addExplainRoutes(app);
   addUserRoutes(app);
   app.openapi(
     createRoute({

@@ -2,6 +2,7 @@ import type { BatchInput } from "../service/batch.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readBatchInput, tooMany } from "./batch-contract.js";
 import { linesOf } from "./ndjson.js";
+import { refuseReservedNames } from "./reserved-names.js";
 
 /** Bounds on what is read of a batch. */
 export interface LineBounds {
@@ -31,6 +32,7 @@ export async function* batchLines(
 
 function readLine(index: number, text: string): BatchInput {
   try {
+    refuseReservedNames(text);
     return readBatchInput(index, parse(text));
   } catch (error) {
     return { index, error };

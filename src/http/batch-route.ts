@@ -11,6 +11,7 @@ import type { HttpEnvironment } from "./environment.js";
 import { REFUSALS } from "./openapi-access.js";
 import { awaitBody } from "./pending.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
+import { refuseReservedNames } from "./reserved-names.js";
 import { utf8Text } from "./utf8.js";
 
 /** What the route needs. */
@@ -114,11 +115,16 @@ async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, 
     }
     parts.push(chunk);
   }
+  let text: string;
+  let json: unknown;
   try {
-    return JSON.parse(utf8Text(Buffer.concat(parts)));
+    text = utf8Text(Buffer.concat(parts));
+    json = JSON.parse(text);
   } catch {
     return problemResponse(notJson());
   }
+  refuseReservedNames(text);
+  return json;
 }
 
 async function* linesFor(

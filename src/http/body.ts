@@ -6,6 +6,7 @@ import type { HttpEnvironment } from "./environment.js";
 import { answerProblem } from "./openai-problem.js";
 import { awaitBody } from "./pending.js";
 import { notJson, problem, problemResponse } from "./problem.js";
+import { refuseReservedNames } from "./reserved-names.js";
 import { utf8Text } from "./utf8.js";
 
 /** What a body must keep to. */
@@ -60,12 +61,14 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
+  let text: string;
   try {
-    const text = utf8Text(await c.req.arrayBuffer());
+    text = utf8Text(await c.req.arrayBuffer());
     // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   } catch {
     return problemResponse(notJson());
   }
+  refuseReservedNames(text);
   return next();
 };
