@@ -8,6 +8,7 @@ import { MODEL_SIZES } from "../engines/random-model.js";
 import { EvaluationError } from "../eval/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
+import { refuseReservedNames } from "../http/reserved-names.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
@@ -292,6 +293,7 @@ function wholeNumber(value: string): number {
 }
 
 function readJson(input: string): unknown {
+  refuseReservedNames(input);
   try {
     return JSON.parse(input);
   } catch {

@@ -22,7 +22,8 @@ export function refuseAmbiguous(): MiddlewareHandler<HttpEnvironment> {
     }
     const raw = c.env?.incoming?.rawHeaders ?? [];
     const own = raw.filter((name, at) => at % 2 === 0 && OWN_HEADER.test(name)).map((name) => name.toLowerCase());
-    const issues = [...repeated(own), ...(isEngines ? [] : repeated([...new URLSearchParams(query).keys()]))];
+    const parameters = isEngines || !query.includes("&") ? [] : [...new URLSearchParams(query).keys()];
+    const issues = [...repeated(own), ...repeated(parameters)];
     if (issues.length > 0) throw new InvalidRequestError(issues);
     return next();
   };

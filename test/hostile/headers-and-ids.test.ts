@@ -191,7 +191,7 @@ describe("an id", () => {
 
   it.each(IDS)("%j of a user, a memory and a request leads to what is held on it, and to nothing else", async (id) => {
     const requestId = /^[\x20-\x7e]*$/.test(id) && id.trim() === id ? id : "r";
-    const said = `The memory of ${id}.`;
+    const said = `The memory of the id ${IDS.indexOf(id)}.`;
     const memories = [{ id, memory: said }];
     const compose = async () => {
       await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
