@@ -29,6 +29,7 @@ export class BodyShareError extends Error {
 /** A body that is not whole after so many milliseconds of waiting is one that is waited for. Others come in a few packets. */
 const AWAITED_AFTER_MS = 250;
 
+/** How a body is read. */
 export interface BodyChunksParts {
   readonly pace: BodyPace;
   /** Called once, when the body turns out to be one that is waited for. What it throws ends the reading. */

@@ -200,7 +200,7 @@ describe("half bodies in all the places that there are", () => {
 });
 
 describe("an answer that nobody takes", () => {
-  const app = servedApp({ environment: { MEMSTEM_ANSWER_TIMEOUT_MS: "500" } });
+  const app = servedApp({ environment: { MEMSTEM_ANSWER_TIMEOUT_MS: "2000" } });
   const get = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n";
   const pending = () => metric(app, "memstem_pending_requests");
 
@@ -209,8 +209,8 @@ describe("an answer that nobody takes", () => {
     await app.compose({ user_id: "ada", query: "Tea?", memories });
     const deaf = await begin(app, get.repeat(20));
     deaf.pause();
-    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(1));
-    await vi.waitFor(async () => expect(await pending()).toBe(0), 10_000);
+    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(1), 10_000);
+    await vi.waitFor(async () => expect(await pending()).toBe(0), 20_000);
     deaf.destroy();
   });
 });
