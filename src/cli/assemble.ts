@@ -95,10 +95,11 @@ export function openChatEngine(settings: Settings, inside: Upstream | null = nul
 }
 
 function openConfiguredUpstream(settings: Settings): Upstream | null {
-  const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs } = settings;
+  const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
   if (url === undefined) return null;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs });
-  return anthropicUpstream(openUpstream({ url, timeoutMs }), { apiKey, now: Date.now });
+  const { upstreamTimeoutMs: timeoutMs, upstreamIdleMs: idleMs } = settings;
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, idleMs });
+  return anthropicUpstream(openUpstream({ url, timeoutMs, idleMs }), { apiKey, now: Date.now });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */

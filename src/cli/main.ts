@@ -8,6 +8,7 @@ import { MODEL_SIZES } from "../engines/random-model.js";
 import { EvaluationError } from "../eval/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo-data.js";
 import { TraceError } from "../eval/recorded-trace.js";
+import { parseSafely } from "../http/safe-json.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
 import { readOptions } from "../service/read-options.js";
 import { DatabaseOpenError } from "../store/database-open-error.js";
@@ -293,8 +294,9 @@ function wholeNumber(value: string): number {
 
 function readJson(input: string): unknown {
   try {
-    return JSON.parse(input);
-  } catch {
+    return parseSafely(input);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);
   }
 }

@@ -13,7 +13,7 @@ import { startSweeps } from "../service/sweeps.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import type { Settings } from "./settings.js";
-import { keyLimitsOf, sourceOf } from "./settings.js";
+import { bodyPaceOf, keyLimitsOf, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -60,6 +60,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
+    bodyPace: bodyPaceOf(settings),
+    answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     // Writing it takes as long as much of a compose: behind the answer's first bytes.

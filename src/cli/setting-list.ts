@@ -145,6 +145,21 @@ export const SETTINGS = {
     "most bytes of a batch in one JSON document; one that comes line by line has no limit",
     wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
   ),
+  bodyTimeoutMs: setting(
+    "MEMSTEM_BODY_TIMEOUT_MS",
+    "how long no byte of a request's body may come, and how long it may take beside MEMSTEM_BODY_BYTES_PER_SECOND",
+    wholeNumber(1, 3_600_000).default(15_000),
+  ),
+  bodyBytesPerSecond: setting(
+    "MEMSTEM_BODY_BYTES_PER_SECOND",
+    "least bytes of a request's body in a second, on average",
+    wholeNumber(1, 1_073_741_824).default(4_096),
+  ),
+  answerTimeoutMs: setting(
+    "MEMSTEM_ANSWER_TIMEOUT_MS",
+    "how long a client may take nothing of an answer that waits for it before it is cut off",
+    wholeNumber(1, 3_600_000).default(120_000),
+  ),
   ratePerSecond: setting(
     "MEMSTEM_RATE_PER_SECOND",
     "requests that one API key may send in a second, on average; default: no limit",
@@ -240,6 +255,11 @@ export const SETTINGS = {
     "MEMSTEM_UPSTREAM_TIMEOUT_MS",
     "how long the first byte of its answer may take",
     wholeNumber(1, 3_600_000).default(600_000),
+  ),
+  upstreamIdleMs: setting(
+    "MEMSTEM_UPSTREAM_IDLE_MS",
+    "how long each further byte of its answer may take; default: as long as the first",
+    wholeNumber(1, 3_600_000).optional(),
   ),
   writeBack: setting(
     "MEMSTEM_WRITE_BACK",

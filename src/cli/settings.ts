@@ -1,6 +1,7 @@
 import type { ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/engine-adapter.js";
 import { ENGINES } from "../engines/engines.js";
+import type { BodyPace } from "../http/body-pace.js";
 import type { KeyLimits } from "../http/key-limits.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
@@ -87,6 +88,11 @@ export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings):
 /** Milliseconds that composing for a chat may take. More than a search may: a prompt without one is better than none. */
 export function composeTimeoutOf({ composeTimeoutMs, searchTimeoutMs }: Settings): number {
   return composeTimeoutMs ?? searchTimeoutMs + 3_000;
+}
+
+/** How fast the settings say that bodies must come. */
+export function bodyPaceOf({ bodyTimeoutMs, bodyBytesPerSecond }: Settings): BodyPace {
+  return { idleMs: bodyTimeoutMs, bytesPerSecond: bodyBytesPerSecond };
 }
 
 /** What the settings let one API key do. */

@@ -1,13 +1,16 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
+import { AnswerBody } from "./answer-body.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or only the beginning of one. */
 export type UpstreamFailure =
   | { readonly kind: "unreachable"; readonly cause: string }
   | { readonly kind: "timeout"; readonly afterMs: number }
-  /** The connection ended before the answer did. */
+  /** It began to answer, and then sent nothing for so long. */
+  | { readonly kind: "stalled"; readonly afterMs: number }
+  /** The connection ended before the answer did, or what came is no answer. */
   | { readonly kind: "broken"; readonly cause: string }
   /** The caller's own signal aborted. */
   | { readonly kind: "aborted" };
@@ -29,6 +32,8 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
       return `the upstream engine at ${upstream} could not be reached: ${failure.cause}`;
     case "timeout":
       return `the upstream engine at ${upstream} did not begin to answer within ${failure.afterMs} ms`;
+    case "stalled":
+      return `the upstream engine at ${upstream} sent nothing for ${failure.afterMs} ms in the middle of its answer`;
     case "broken":
       return `the upstream engine at ${upstream} broke off its answer: ${failure.cause}`;
     case "aborted":
@@ -75,10 +80,14 @@ export interface UpstreamOptions {
   readonly apiKey?: string | undefined;
   /** Milliseconds that the first byte of an answer may take. */
   readonly timeoutMs: number;
+  /** Milliseconds that each further one may take, while it is waited for. Default: as long as the first. */
+  readonly idleMs?: number | undefined;
 }
 
+const RESET_CONTENT = 205;
+
 /** Opens nothing yet: a connection is made with the first call, and kept for later ones. */
-export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstream {
+export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: UpstreamOptions): Upstream {
   const base = new URL(url);
   const name = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
   const targetOf = ({ path, query }: UpstreamCall) => {
@@ -97,35 +106,42 @@ export function openUpstream({ url, apiKey, timeoutMs }: UpstreamOptions): Upstr
   };
   const send: Upstream["send"] = async (call, signal) => {
     if (signal.aborted) throw new UpstreamError(name, { kind: "aborted" });
-    let failure: UpstreamFailure | null = null;
     const attempt = openRequest(knownTargetOf(call), call, apiKey);
+    let failure: UpstreamFailure | null = null;
     const stop = (why: UpstreamFailure) => {
       failure ??= why;
       attempt.destroy();
     };
     const abandon = () => stop({ kind: "aborted" });
     signal.addEventListener("abort", abandon, { once: true });
+    const release = () => signal.removeEventListener("abort", abandon);
     const timer = setTimeout(() => stop({ kind: "timeout", afterMs: timeoutMs }), timeoutMs);
+    let response: IncomingMessage | null = null;
     try {
-      const response = await responseTo(attempt, call.body);
-      const bytes: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]();
-      const first = await bytes.next();
-      clearTimeout(timer);
-      return {
-        status: response.statusCode ?? 502,
-        headers: passedOn(headerPairs(response.rawHeaders)),
-        body: bodyOf(first, bytes, {
-          errorFor: (error) => new UpstreamError(name, failure ?? { kind: "broken", cause: causeOf(error) }),
-          end: () => signal.removeEventListener("abort", abandon),
-        }),
-      };
+      response = await responseTo(attempt, call.body);
+      const rest: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]();
+      // This status has no content (RFC 9110 §15.3.6), whatever is sent.
+      if (response.statusCode === RESET_CONTENT) attempt.destroy();
+      const first: IteratorResult<Uint8Array> =
+        response.statusCode === RESET_CONTENT ? { done: true, value: undefined } : await rest.next();
+      const body = new AnswerBody(first, rest, {
+        idleMs,
+        onStalled: () => stop({ kind: "stalled", afterMs: idleMs }),
+        errorFor: (error) => new UpstreamError(name, failure ?? { kind: "broken", cause: causeOf(error) }),
+        release,
+        destroy: () => attempt.destroy(),
+      });
+      return { status: response.statusCode ?? 502, headers: passedOn(headerPairs(response.rawHeaders)), body };
     } catch (error) {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abandon);
-      const stale = failure === null && attempt.reusedSocket && causeOf(error) === "ECONNRESET";
+      release();
+      const cause = causeOf(error);
+      const stale = failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET";
       // A kept connection that the engine closed just then; a completion changes nothing there, so it may be asked for again.
       if (stale) return send(call, signal);
-      throw new UpstreamError(name, failure ?? { kind: "unreachable", cause: causeOf(error) });
+      const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
+      throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
+    } finally {
+      clearTimeout(timer);
     }
   };
   return { name, send };
@@ -136,7 +152,8 @@ function openRequest(
   { method, headers, body }: UpstreamCall,
   apiKey: string | undefined,
 ): ClientRequest {
-  const sent: Record<string, string | string[]> = {};
+  // Without a prototype: a client may call a header `constructor`, or `__proto__`.
+  const sent: Record<string, string | string[]> = Object.create(null);
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
   // Bytes go through as they come and are read on the way, so they come plain.
   sent["accept-encoding"] = "identity";
@@ -149,28 +166,33 @@ function openRequest(
   return (target.protocol === "https:" ? httpsRequest : httpRequest)({ ...target, method, headers: sent });
 }
 
-function responseTo(request: ClientRequest, body: string | null): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    request.once("response", resolve);
-    // Stays: a later error is the body's too, and is told there.
-    request.on("error", reject);
-    request.end(body ?? undefined);
-  });
+/** What came is no HTTP answer to the request. */
+class NoAnswerError extends Error {
+  constructor(readonly code: string) {
+    super(code);
+  }
 }
 
-async function* bodyOf(
-  first: IteratorResult<Uint8Array>,
-  rest: AsyncIterator<Uint8Array>,
-  { errorFor, end }: { readonly errorFor: (error: unknown) => UpstreamError; readonly end: () => void },
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    for (let read = first; !read.done; read = await rest.next()) yield read.value;
-  } catch (error) {
-    throw errorFor(error);
-  } finally {
-    end();
-    await rest.return?.();
-  }
+/** Settles however the connection ends: an answer, another protocol, an error, or nothing at all. */
+function responseTo(request: ClientRequest, body: string | null): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once("response", (response) => {
+      // A final answer's status is none of these; Node takes a 101 that names no protocol for one.
+      if ((response.statusCode ?? 0) >= 200) return resolve(response);
+      request.destroy();
+      return reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
+    });
+    // Nobody asked for another protocol. Node hands the connection over, so it is ours to close.
+    request.once("upgrade", (_response, socket) => {
+      socket.destroy();
+      reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
+    });
+    // Stays: a later error is the body's too, and is told there.
+    request.on("error", reject);
+    // Behind all of these.
+    request.once("close", () => reject(new NoAnswerError("CLOSED")));
+    request.end(body ?? undefined);
+  });
 }
 
 /** A system error's code, which holds nothing of what was sent. */

@@ -28,6 +28,7 @@ function describeFailure(failure: JudgeFailure): string {
     case "refused":
       return `answered with status ${failure.status}`;
     case "timeout":
+    case "stalled":
       return `did not answer within ${failure.afterMs} ms`;
     case "aborted":
       return "was not waited for any longer";

@@ -1,6 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit, looksLikeApiKey } from "../service/api-key.js";
-import type { HeaderPair } from "../service/chat.js";
+import { type ApiKeys, admit } from "../service/api-key.js";
 import { StoreUnavailableError } from "../service/errors.js";
 import type { MemstemOfAll } from "../service/memstem.js";
 import { DEFAULT_TENANT } from "../service/tenant.js";
@@ -14,7 +13,6 @@ import { showsWebhookToken, WEBHOOK_PATH } from "./webhook-route.js";
 
 /** What is open to everybody: whether the service works, and how it is spoken to. */
 const OPEN_PATHS = new Set(["/healthz", "/openapi.json"]);
-const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(["authorization", "x-api-key"]);
 
 /** What deciding who may come in needs. */
 export interface AccessParts {
@@ -100,15 +98,6 @@ export function access({
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
     return next();
   };
-}
-
-/** A request's headers as the engine may see them: without what opens memstem. */
-export function withoutCredentials(headers: readonly HeaderPair[], keyId: string | null): HeaderPair[] {
-  return headers.filter(([name, value]) => {
-    if (!CREDENTIAL_HEADERS.has(name.toLowerCase())) return true;
-    // Without keys the client's credentials are the engine's; a key of memstem's is nobody else's even then.
-    return keyId === null && !looksLikeApiKey(value);
-  });
 }
 
 function givenKey(apiKey: string | undefined, authorization: string | undefined): string | null {

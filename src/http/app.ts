@@ -11,21 +11,24 @@ import { watchedUpstream } from "../service/watched-upstream.js";
 import { access } from "./access.js";
 import { Admission } from "./admission.js";
 import { addBatchRoute, BATCH_PATH } from "./batch-route.js";
-import { limitBody } from "./body.js";
+import { receiveBody } from "./body.js";
+import { type BodyPace, BodyShareError, SlowBodyError } from "./body-pace.js";
 import { addChatRoutes } from "./chat-route.js";
 import * as wire from "./contracts.js";
-import { post, responses } from "./documented-route.js";
+import { post } from "./documented-route.js";
 import type { HttpEnvironment } from "./environment.js";
-import { explainPath, explainQuery, explainResult, writeExplanation } from "./explain-contract.js";
+import { addExplainRoutes } from "./explain-routes.js";
 import { type KeyLimits, limitKeys } from "./key-limits.js";
 import { Metrics } from "./metrics.js";
 import { answerProblem, isOpenAiPath } from "./openai-problem.js";
 import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "./openapi-access.js";
-import { closeWhenStopping, limitPending } from "./pending.js";
+import { closeWhenStopping, limitPending, limitShares } from "./pending.js";
+import { PendingRequests } from "./pending-requests.js";
 import { isFault, problemOf, problemSchema } from "./problem.js";
-import { RETRY_SOON } from "./refusal.js";
+import { RETRY_SOON, type RefusalReason } from "./refusal.js";
 import type { RequestLog } from "./request-log.js";
 import { securityHeaders } from "./security-headers.js";
+import { refuseAmbiguous } from "./unambiguous.js";
 import { answerUnrouted } from "./unrouted.js";
 import { addUserRoutes } from "./user-routes.js";
 import { addWebhookRoute } from "./webhook-route.js";
@@ -48,6 +51,10 @@ export interface HttpParts {
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
+  /** How fast bodies must come. */
+  readonly bodyPace: BodyPace;
+  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  readonly answerTimeoutMs: number;
   /** Most bytes of a batch in one JSON document. */
   readonly maxBatchBytes: number;
   /** What Mem0 shows for its events (`POST /webhooks/mem0`); absent: there is no such route. */
@@ -81,6 +88,8 @@ export interface HttpSurface {
   readonly admission: Admission;
   /** To be called with every time in which the event loop was blocked, in milliseconds. */
   readonly onBlocked: (ms: number) => void;
+  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  readonly answerTimeoutMs: number;
 }
 
 /** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
@@ -92,7 +101,8 @@ export function createApp(parts: HttpParts): HttpSurface {
     },
   });
 
-  const metrics = new Metrics(parts.memstem);
+  const pending = new PendingRequests(parts.maxPending);
+  const metrics = new Metrics(parts.memstem, () => pending.count);
   parts.memstem.observe(metrics);
   const onRefused = metrics.refused.bind(metrics);
   const answered = (entry: RequestLog) => {
@@ -118,7 +128,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  app.use(limitPending({ maxPending: parts.maxPending, isStopping, onRefused }));
+  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRefused }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
     app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
@@ -126,17 +136,22 @@ export function createApp(parts: HttpParts): HttpSurface {
   const { memstem, keys, webhookToken } = parts;
   app.use(access({ memstem, keys, corsOrigins, webhookToken, onRefused }));
   app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
-  const limit = limitBody(parts.maxBodyBytes, () => onRefused("too_large"));
+  app.use(limitShares(onRefused));
+  app.use(refuseAmbiguous());
   const pretty = prettyJSON({ space: 2 });
-  // A batch keeps limits of its own, and is answered as it is made; an engine's answer goes through as it is.
-  app.use((c, next) => (c.req.path === BATCH_PATH ? next() : limit(c, next)));
+  const { maxBodyBytes: maxBytes, bodyPace: pace } = parts;
+  app.use(receiveBody({ maxBytes, pace, onTooLarge: () => onRefused("too_large") }));
+  // A batch is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
     const value = problemOf(error);
     if (isFault(error, value)) parts.onFault(error);
-    const isBusy = error instanceof BusyUserError;
-    if (isBusy) onRefused("user_queue");
-    return answerProblem(c, value, { error, headers: isBusy ? RETRY_SOON : {} });
+    const refusal = refusalOf(error);
+    if (refusal === null) return answerProblem(c, value, { error });
+    onRefused(refusal);
+    // What is left of a body is not waited for.
+    const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
+    return answerProblem(c, value, { error, headers });
   });
   app.notFound((c) => answerUnrouted(app, c));
 
@@ -183,20 +198,7 @@ export function createApp(parts: HttpParts): HttpSurface {
       );
     },
   );
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/requests/{request_id}/explain",
-      summary: "Why a prompt hit as far as it did",
-      request: { params: explainPath, query: explainQuery },
-      responses: responses(explainResult),
-    }),
-    (c) => {
-      const { user_id, agent_id = null } = c.req.valid("query");
-      const { explanation, words } = c.get("memstem").explain(user_id, agent_id, c.req.valid("param").request_id);
-      return c.json(writeExplanation(explanation, words), 200);
-    },
-  );
+  addExplainRoutes(app);
   addUserRoutes(app);
   app.openapi(
     createRoute({
@@ -243,5 +245,12 @@ export function createApp(parts: HttpParts): HttpSurface {
       description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
     },
   });
-  return { app, admission, onBlocked: metrics.blocked.bind(metrics) };
+  return { app, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
+}
+
+/** What of the errors is a limit that was met; null for the others. */
+function refusalOf(error: unknown): RefusalReason | null {
+  if (error instanceof BusyUserError) return "user_queue";
+  if (error instanceof BodyShareError) return "body_share";
+  return error instanceof SlowBodyError ? "slow_body" : null;
 }

@@ -2,7 +2,7 @@ import type { BatchInput } from "../service/batch.js";
 import { InvalidRequestError } from "../service/errors.js";
 import { readBatchInput, tooMany } from "./batch-contract.js";
 import { linesOf } from "./ndjson.js";
-import { refuseDeepNesting } from "./nesting.js";
+import { parseSafely } from "./safe-json.js";
 
 /** Bounds on what is read of a batch. */
 export interface LineBounds {
@@ -14,7 +14,7 @@ export interface LineBounds {
 
 /** A batch with a request on each line. */
 export async function* batchLines(
-  stream: ReadableStream<Uint8Array>,
+  stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { maxBytes, maxRequests }: LineBounds,
 ): AsyncGenerator<BatchInput, void, undefined> {
   let index = 0;
@@ -39,11 +39,10 @@ function readLine(index: number, text: string): BatchInput {
 }
 
 function parse(text: string): unknown {
-  refuseDeepNesting(text);
   try {
-    return JSON.parse(text);
-  } catch {
-    throw notJsonError();
+    return parseSafely(text);
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJsonError() : error;
   }
 }
 

@@ -1,15 +1,17 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../service/batch.js";
-import { InvalidRequestError } from "../service/errors.js";
+import { AbandonedRequestError, InvalidRequestError } from "../service/errors.js";
 import { type LinkedSignal, linkedSignal } from "../service/linked-signal.js";
 import { readOptions } from "../service/read-options.js";
 import * as wire from "./batch-contract.js";
 import { batchLines } from "./batch-input.js";
+import { type BodyPace, BodyShareError, bodyChunks, SlowBodyError } from "./body-pace.js";
 import type { HttpEnvironment } from "./environment.js";
-import { refuseDeepNesting } from "./nesting.js";
 import { REFUSALS } from "./openapi-access.js";
+import { awaitBody } from "./pending.js";
 import { notJson, problem, problemResponse, problemSchema } from "./problem.js";
+import { parseSafely } from "./safe-json.js";
 import { utf8Text } from "./utf8.js";
 
 /** What the route needs. */
@@ -18,6 +20,8 @@ export interface BatchParts {
   readonly maxBodyBytes: number;
   /** Most bytes of a JSON batch; one that comes line by line has no end. */
   readonly maxBatchBytes: number;
+  /** How fast it must come; one that comes line by line has only to come. */
+  readonly bodyPace: BodyPace;
   /** Called with what a batch threw that is nobody's mistake but ours. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
@@ -63,7 +67,6 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
 async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
   const { window, workers: namedInQuery } = readOptions(wire.batchQuery, c.req.query());
-  const { body } = c.req.raw;
   const isLines = NDJSON_TYPE.test(type);
   if (!isLines && !JSON_TYPE.test(type)) {
     const message = `must be application/json or ${NDJSON}`;
@@ -74,9 +77,11 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
-    inputs = body === null ? [] : batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+    // As slowly as it likes, but for silence.
+    const body = bodyOf(c, { ...parts.bodyPace, bytesPerSecond: null });
+    inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(body, parts.maxBatchBytes);
+    const given = await readJson(bodyOf(c, parts.bodyPace), parts.maxBatchBytes);
     if (given instanceof Response) return given;
     const document = wire.readBatch(given);
     inputs = document.inputs;
@@ -90,11 +95,19 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   });
 }
 
+/** A request's body as it comes. */
+function bodyOf(c: Context<HttpEnvironment>, pace: BodyPace): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  const incoming = c.env?.incoming;
+  return incoming === undefined
+    ? (c.req.raw.body ?? [])
+    : bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) });
+}
+
 /** A body's JSON; the problem where it is too long or none. */
-async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<unknown> {
+async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, maxBytes: number): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of body) {
     length += chunk.length;
     if (length > maxBytes) {
       const message = `must be at most ${maxBytes} bytes`;
@@ -103,9 +116,7 @@ async function readJson(body: ReadableStream<Uint8Array> | null, maxBytes: numbe
     parts.push(chunk);
   }
   try {
-    const text = utf8Text(Buffer.concat(parts));
-    refuseDeepNesting(text);
-    return JSON.parse(text);
+    return parseSafely(utf8Text(Buffer.concat(parts)));
   } catch (error) {
     if (error instanceof InvalidRequestError) throw error;
     return problemResponse(notJson());
@@ -151,7 +162,7 @@ function streamOf(
         if (done) controller.close();
         else controller.enqueue(encoder.encode(value));
       } catch (error) {
-        if (!client.signal.aborted && !isConnectionLost(error)) onFault(error);
+        if (!client.signal.aborted && !isClientsDoing(error)) onFault(error);
         controller.error(error);
       }
     },
@@ -162,7 +173,7 @@ function streamOf(
   });
 }
 
-/** What reading a request's body throws when its client goes away before it ends. */
-function isConnectionLost(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ECONNRESET";
+/** What reading a request's body throws when its client goes away before it ends, or is too slow. */
+function isClientsDoing(error: unknown): boolean {
+  return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyShareError;
 }

@@ -1,28 +1,57 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { InvalidRequestError } from "../service/errors.js";
+import { BATCH_PATH } from "./batch-route.js";
+import { type BodyPace, bodyChunks } from "./body-pace.js";
 import type { HttpEnvironment } from "./environment.js";
-import { refuseDeepNesting } from "./nesting.js";
 import { answerProblem } from "./openai-problem.js";
+import { awaitBody } from "./pending.js";
 import { notJson, problem, problemResponse } from "./problem.js";
+import { refuseUnsafe } from "./safe-json.js";
 import { utf8Text } from "./utf8.js";
 
+/** What a body must keep to. */
+export interface BodyLimits {
+  /** Most bytes of one. */
+  readonly maxBytes: number;
+  readonly pace: BodyPace;
+  /** Called once for each that is too long. */
+  readonly onTooLarge: () => void;
+}
+
 /**
- * Refuses bodies of more than `maxBytes`. One that says its length is judged by that (the server takes no more than was said): asking for
- * the body itself would make a web stream of it, which costs as much as composing. `onRefused` is called once for each.
+ * Reads the body of every request but a batch's, which keeps limits of its own, and refuses one that is too long, comes too slowly, or is
+ * one too many of its client's that have to be waited for. One that says its length is judged by that.
  */
-export function limitBody(maxBytes: number, onRefused: () => void): MiddlewareHandler {
+export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
   const refuse = (c: Context) => {
-    onRefused();
+    onTooLarge();
     const message = `must be at most ${maxBytes} bytes`;
     return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
   };
   const counted = bodyLimit({ maxSize: maxBytes, onError: refuse });
-  return (c, next) => {
-    if (c.req.method === "GET" || c.req.method === "HEAD") return next();
+  return async function receiveBody(c, next) {
+    if (c.req.path === BATCH_PATH) return next();
+    const incoming = c.env?.incoming;
+    if (c.req.method === "GET" || c.req.method === "HEAD") {
+      await next();
+      // Nobody reads it, and nothing else would end the wait for it.
+      if (incoming?.complete === false) c.res.headers.set("connection", "close");
+      return undefined;
+    }
+    if (incoming === undefined) return counted(c, next);
     const length = c.req.header("content-length");
-    if (length === undefined || c.req.header("transfer-encoding") !== undefined) return counted(c, next);
-    return Number(length) <= maxBytes ? next() : Promise.resolve(refuse(c));
+    if (length !== undefined && Number(length) > maxBytes) return refuse(c);
+    const parts: Uint8Array[] = [];
+    let received = 0;
+    for await (const chunk of bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) })) {
+      received += chunk.length;
+      if (received > maxBytes) return refuse(c);
+      parts.push(chunk);
+    }
+    // Where Hono's adapter looks for a body that was read before it.
+    Object.assign(incoming, { rawBody: parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts) });
+    return next();
   };
 }
 
@@ -35,7 +64,7 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
   }
   try {
     const text = utf8Text(await c.req.arrayBuffer());
-    refuseDeepNesting(text);
+    refuseUnsafe(text);
     // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   } catch (error) {

@@ -11,15 +11,15 @@ import {
 import type { NotComposedReason } from "../service/composing-in-time.js";
 import { UpstreamError } from "../service/errors.js";
 import { type LinkedSignal, linkedSignal } from "../service/linked-signal.js";
-import { withoutCredentials } from "./access.js";
 import * as wire from "./chat-contract.js";
+import { queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 import { depthHeader } from "./depth-contract.js";
 import type { HttpEnvironment } from "./environment.js";
-import { refuseDeepNesting } from "./nesting.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "./openai-problem.js";
 import { refusalsWith } from "./openapi-access.js";
 import { notJson, problem, problemOf } from "./problem.js";
 import { cutTarget } from "./request-target.js";
+import { parseSafely } from "./safe-json.js";
 import { utf8Text } from "./utf8.js";
 
 /** What the routes need. */
@@ -51,8 +51,8 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
-    const answer = await chat.models(cutTarget(c.req.url).query, headersToEngine(c), client.signal);
-    return responseOf(answer, headersOf(answer), client, onFault);
+    const answer = await chat.models(queryToEngine(c), headersToEngine(c), client.signal);
+    return responseOf(c, answer, headersOf(answer), client, onFault);
   });
 }
 
@@ -67,7 +67,7 @@ async function complete(
   const request = {
     ...read,
     headers: headersToEngine(c),
-    query: cutTarget(c.req.url).query,
+    query: queryToEngine(c),
     isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
@@ -82,7 +82,7 @@ async function complete(
       warnings: composed.warnings.map(({ code }) => code),
     });
   }
-  return responseOf(answer, headersOf(answer, ownHeaders(answer)), client, onFault);
+  return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
@@ -92,25 +92,33 @@ function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), c.get("keyId"));
 }
 
+/** The client's query as the engine may see it. */
+function queryToEngine(c: Context<HttpEnvironment>): string {
+  return queryWithoutCredentials(cutTarget(c.req.url).query, c.get("keyId"));
+}
+
 /** Statuses that a `Response` must have no body for. */
 const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
+  { req }: Context<HttpEnvironment>,
   answer: EngineAnswer,
   headers: SentHeaders,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): Response {
   const { status } = answer;
-  return new Response(BODILESS.has(status) ? null : streamOf(answer, client, onFault), { status, headers });
+  if (!BODILESS.has(status) && req.method !== "HEAD")
+    return new Response(streamOf(answer, client, onFault), { status, headers });
+  // What nobody will read would keep its connection open.
+  client.abort();
+  return new Response(null, { status, headers });
 }
 
 /** A body's JSON; undefined where it is none. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    const text = utf8Text(await request.arrayBuffer());
-    refuseDeepNesting(text);
-    return JSON.parse(text);
+    return parseSafely(utf8Text(await request.arrayBuffer()));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;

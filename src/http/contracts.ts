@@ -47,7 +47,7 @@ export const composeBody = z
     conversation_id: field.conversationId
       .nullish()
       .meta({ description: "Names the conversation: its prompts only grow. Absent: one single prompt." }),
-    request_id: field.requestId.nullish().meta({
+    request_id: field.newRequestId.nullish().meta({
       description: "Names this request for retries, eviction and feedback. A repeated one gets the stored answer.",
     }),
     query: field.query.nullish().meta({ description: "What to search for. Default: the last user message." }),
@@ -214,6 +214,8 @@ export const indexResult = z
 
 export const metricsText = z.string().meta({ description: "Prometheus' text format; numbers, routes and codes only." });
 
+/** Of a user whose id does not stand in the path. */
+export const userIndexQuery = indexQuery.extend({ user_id: field.userId });
 export const userPath = z.strictObject({ user_id: field.userId });
 export const memoryPath = z.strictObject({ user_id: field.userId, memory_id: field.memoryId });
 export const forgetUserResult = z.object({ user_id: z.string(), scopes: z.int() }).meta({ id: "ForgottenUser" });

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from "node:http";
 import type { NotComposedReason } from "../service/composing-in-time.js";
 import type { Memstem } from "../service/memstem.js";
+import type { PendingPlace } from "./pending-requests.js";
 
 /** What the log gets to know of a composed prompt. */
 export interface ComposedEntry {
@@ -15,7 +17,7 @@ export interface ComposedEntry {
 export interface HttpEnvironment {
   Bindings: {
     /** Node's request and its answer, where the app is served by Node. */
-    readonly incoming?: { readonly rawHeaders: readonly string[] };
+    readonly incoming?: IncomingMessage;
     readonly outgoing?: {
       readonly closed: boolean;
       once(event: "close", listener: () => void): unknown;
@@ -27,6 +29,8 @@ export interface HttpEnvironment {
     memstem: Memstem;
     /** The caller's key; null where keys are not in use. */
     keyId: string | null;
+    /** Its place among the requests in work; what is always answered has none. */
+    place?: PendingPlace;
     composed?: ComposedEntry;
   };
 }

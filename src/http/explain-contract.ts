@@ -15,6 +15,9 @@ export const explainQuery = z.strictObject({
   agent_id: field.agentId.optional(),
 });
 
+/** Of a request whose id does not stand in the path. */
+export const requestExplainQuery = explainQuery.extend(explainPath.shape);
+
 const cause = z
   .discriminatedUnion("kind", [
     z.object({

@@ -118,7 +118,8 @@ export class Metrics implements MemstemObserver {
     ["reason"],
   );
 
-  constructor(memstem: MemstemOfAll) {
+  /** @param pending requests in work now */
+  constructor(memstem: MemstemOfAll, pending: () => number) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
       new Gauge({
@@ -129,6 +130,7 @@ export class Metrics implements MemstemObserver {
           this.set(read());
         },
       });
+    gauge("memstem_pending_requests", "Requests in work: MEMSTEM_MAX_PENDING is their limit.", pending);
     gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
     gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
     gauge("memstem_working_index_nodes", "Nodes of their context indexes.", () => memstem.load.nodes);

@@ -10,7 +10,7 @@ const NEWLINE = 0x0a;
  * `maxBytes` only the fact is handed over. A line whose bytes are no UTF-8 is said to be none.
  */
 export async function* linesOf(
-  stream: ReadableStream<Uint8Array>,
+  stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
 ): AsyncGenerator<Line, void, undefined> {
   let parts: Uint8Array[] = [];

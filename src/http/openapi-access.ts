@@ -26,8 +26,9 @@ export function refusalsWith<S extends z.ZodType>(mediaType: string, schema: S) 
   const content = { [mediaType]: { schema } };
   return {
     401: { description: "Keys are in use, and the request shows none that holds", headers: challenge, content },
+    408: { description: "The body came too slowly; the detail names the limit", headers: retryAfter, content },
     429: {
-      description: "Beyond a limit of the key's, or of the user's; the detail names it",
+      description: "Beyond a limit or share of the key's, the address's or the user's; the detail names it",
       headers: retryAfter,
       content,
     },

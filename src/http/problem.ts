@@ -12,6 +12,7 @@ import {
   StoreUnavailableError,
   UpstreamError,
 } from "../service/errors.js";
+import { BodyShareError, SlowBodyError } from "./body-pace.js";
 
 /** RFC 9457, with the fields that are wrong. */
 export const problemSchema = z
@@ -33,6 +34,7 @@ const TITLES: Readonly<Record<number, string>> = {
   403: "Not allowed",
   404: "Not found",
   405: "Method not allowed",
+  408: "Request too slow",
   409: "Deleted meanwhile",
   413: "Request too large",
   415: "Unsupported media type",
@@ -78,6 +80,8 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
   if (error instanceof UpstreamError) return upstreamProblem(error);
   if (error instanceof StoreUnavailableError) return storeProblem(error);
+  if (error instanceof SlowBodyError) return problem(408, `${error.message}: ${error.setting}`);
+  if (error instanceof BodyShareError) return problem(429, error.message);
   // Nobody reads this one; the log and the metrics do not take it for a fault of ours.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
   // The only 400 of the framework here is the validator's, for a body that it cannot parse.
@@ -129,6 +133,7 @@ function storeProblem({ fault, message }: StoreUnavailableError): Problem {
 function upstreamProblem({ failure, message }: UpstreamError): Problem {
   switch (failure.kind) {
     case "timeout":
+    case "stalled":
       return { ...problem(504, message), title: "The upstream engine did not answer in time" };
     case "aborted":
       return problem(503, message);

@@ -12,6 +12,9 @@ export type RefusalReason =
   | "concurrency"
   | "user_queue"
   | "pending"
+  | "pending_share"
+  | "body_share"
+  | "slow_body"
   | "lag"
   | "stopping";
 

@@ -1,60 +1,77 @@
 import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { z } from "zod";
 import * as wire from "./contracts.js";
 import { responses } from "./documented-route.js";
 import type { HttpEnvironment } from "./environment.js";
 import { exportResult, writeExport } from "./export-contract.js";
 
-/** What is held on a user: shown, given out, and forgotten. */
+/*
+ * What is held on a user: shown, given out, and forgotten. Each route is there twice, with the ids in its path and with all of them in its
+ * query: no client can say `.` or `..` in a path, however it is escaped (WHATWG URL, "dot segments"), and some proxies let no `%2F` through.
+ */
+
+type Ctx = Context<HttpEnvironment>;
+
+/** Adds the routes. */
 export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
+  const index = (c: Ctx, { user_id, agent_id, limit }: z.output<typeof wire.userIndexQuery>) =>
+    c.json(wire.writeIndex(c.get("memstem").describeIndex(user_id, agent_id ?? null, limit)), 200);
+  const shown = { method: "get", summary: "A user's context index", responses: responses(wire.indexResult) } as const;
   app.openapi(
     createRoute({
-      method: "get",
+      ...shown,
       path: "/users/{user_id}/index",
-      summary: "A user's context index",
       request: { params: wire.userPath, query: wire.indexQuery },
-      responses: responses(wire.indexResult),
     }),
-    (c) => {
-      const { agent_id = null, limit } = c.req.valid("query");
-      const index = c.get("memstem").describeIndex(c.req.valid("param").user_id, agent_id, limit);
-      return c.json(wire.writeIndex(index), 200);
-    },
+    (c) => index(c, { ...c.req.valid("param"), ...c.req.valid("query") }),
   );
+  app.openapi(createRoute({ ...shown, path: "/user/index", request: { query: wire.userIndexQuery } }), (c) =>
+    index(c, c.req.valid("query")),
+  );
+
+  const exported = async (c: Ctx, { user_id }: z.output<typeof wire.userPath>) =>
+    c.json(writeExport(await c.get("memstem").exportUser(user_id, c.req.raw.signal)), 200);
+  const given = { method: "get", summary: "Everything held on a user", responses: responses(exportResult) } as const;
+  app.openapi(createRoute({ ...given, path: "/users/{user_id}/export", request: { params: wire.userPath } }), (c) =>
+    exported(c, c.req.valid("param")),
+  );
+  app.openapi(createRoute({ ...given, path: "/user/export", request: { query: wire.userPath } }), (c) =>
+    exported(c, c.req.valid("query")),
+  );
+
+  const forgetUser = async (c: Ctx, { user_id }: z.output<typeof wire.userPath>) => {
+    const { userId, scopes } = await c.get("memstem").forgetUser(user_id);
+    return c.json({ user_id: userId, scopes }, 200);
+  };
+  const userForgotten = {
+    method: "delete",
+    summary: "Forget a user",
+    responses: responses(wire.forgetUserResult),
+  } as const;
+  app.openapi(createRoute({ ...userForgotten, path: "/users/{user_id}", request: { params: wire.userPath } }), (c) =>
+    forgetUser(c, c.req.valid("param")),
+  );
+  app.openapi(createRoute({ ...userForgotten, path: "/user", request: { query: wire.userPath } }), (c) =>
+    forgetUser(c, c.req.valid("query")),
+  );
+
+  const forgetMemory = async (c: Ctx, { user_id, memory_id }: z.output<typeof wire.memoryPath>) =>
+    c.json(wire.writeForgetting(await c.get("memstem").forgetMemory(user_id, memory_id)), 200);
+  const memoryForgotten = {
+    method: "delete",
+    summary: "Forget a memory for good",
+    responses: responses(wire.forgetMemoryResult),
+  } as const;
   app.openapi(
     createRoute({
-      method: "get",
-      path: "/users/{user_id}/export",
-      summary: "Everything held on a user",
-      request: { params: wire.userPath },
-      responses: responses(exportResult),
-    }),
-    async (c) =>
-      c.json(writeExport(await c.get("memstem").exportUser(c.req.valid("param").user_id, c.req.raw.signal)), 200),
-  );
-  app.openapi(
-    createRoute({
-      method: "delete",
-      path: "/users/{user_id}",
-      summary: "Forget a user",
-      request: { params: wire.userPath },
-      responses: responses(wire.forgetUserResult),
-    }),
-    async (c) => {
-      const { userId, scopes } = await c.get("memstem").forgetUser(c.req.valid("param").user_id);
-      return c.json({ user_id: userId, scopes }, 200);
-    },
-  );
-  app.openapi(
-    createRoute({
-      method: "delete",
+      ...memoryForgotten,
       path: "/users/{user_id}/memories/{memory_id}",
-      summary: "Forget a memory for good",
       request: { params: wire.memoryPath },
-      responses: responses(wire.forgetMemoryResult),
     }),
-    async (c) => {
-      const { user_id, memory_id } = c.req.valid("param");
-      return c.json(wire.writeForgetting(await c.get("memstem").forgetMemory(user_id, memory_id)), 200);
-    },
+    (c) => forgetMemory(c, c.req.valid("param")),
+  );
+  app.openapi(createRoute({ ...memoryForgotten, path: "/user/memory", request: { query: wire.memoryPath } }), (c) =>
+    forgetMemory(c, c.req.valid("query")),
   );
 }

@@ -47,9 +47,12 @@ export function newSecret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** Whether a text has a key's form, whosever it is. */
-export function looksLikeApiKey(text: string): boolean {
-  return text.includes("mst_");
+/** The beginning of a key, as it may stand in a text. */
+const IN_A_TEXT = /mst_[0-9a-f]{12}_/;
+
+/** Whether something in a text has a key's form, whosever it is. */
+export function holdsApiKey(text: string): boolean {
+  return IN_A_TEXT.test(text);
 }
 
 /** A caller with a key that holds. */

@@ -17,6 +17,7 @@ import { hold } from "./held-body.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
 import { inCallSpan } from "./spans.js";
+import { UsageAsking } from "./usage-asking.js";
 import { WarmUp } from "./warm-up.js";
 import { exchangeMemory } from "./write-back.js";
 
@@ -92,14 +93,14 @@ const COMPOSE_TIMEOUT_MS = 5_000;
  * comes, and learns from it what the engine had cached. The client's own fields and headers win over memstem's.
  */
 export class Chat {
-  /** Some engines refuse a request for `stream_options`; this one did. */
-  #refusesStreamOptions = false;
+  readonly #usage: UsageAsking;
 
   readonly #warmUp: WarmUp | null;
 
   readonly #depth: AdaptiveDepth;
 
   constructor(private readonly parts: ChatParts) {
+    this.#usage = new UsageAsking(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
@@ -181,7 +182,7 @@ export class Chat {
     composed: ComposeAnswer | null,
     signal: AbortSignal,
   ): Promise<Sent> {
-    const started = this.parts.clock();
+    let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
     const body = {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
@@ -198,20 +199,13 @@ export class Chat {
           headers,
           body: JSON.stringify(sent),
         } as const;
+        started = this.parts.clock();
         const answer = await this.parts.upstream.send(upstream, signal);
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refusesStreamOptions;
-    if (!asksUsage) return { answer: await send(body), asksUsage, started };
-    const answer = await send({ ...body, stream_options: { include_usage: true } });
-    if (answer.status !== 400 && answer.status !== 422) return { answer, asksUsage, started };
-    // It may mind what the client did not ask for.
-    const held = await hold(answer.body, MAX_HELD_BYTES);
-    if (held.whole?.includes("stream_options") !== true)
-      return { answer: { ...answer, body: held.body }, asksUsage, started };
-    this.#refusesStreamOptions = true;
-    return { answer: await send(body), asksUsage: false, started };
+    const { answer, asksUsage } = await this.#usage.send(memstem, own, body, send);
+    return { answer, asksUsage, started };
   }
 
   async #whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {

@@ -66,7 +66,7 @@ const composeOptions = z.strictObject({
   userId: field.userId,
   agentId: field.agentId.nullish(),
   conversationId: field.conversationId.nullish(),
-  requestId: field.requestId.nullish(),
+  requestId: field.newRequestId.nullish(),
   query: field.query.nullish(),
   messages: field.messages.nullish(),
   memories: field.memories.optional(),

@@ -54,8 +54,12 @@ export const userId = identifier.transform((id) => id as UserId);
 export const agentId = identifier.transform((id) => id as AgentId);
 export const conversationId = identifier.transform((id) => id as ConversationId);
 /** Goes into a header for the engine, so it is of printable ASCII. */
-export const requestId = identifier
-  .regex(/^[\x20-\x7e]*$/, "must be printable ASCII")
+const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII");
+/** Of a request that was composed, also by a version that took blanks at its ends. */
+export const requestId = printableId.transform((id) => id as RequestId);
+/** Of one that is to be composed. A header loses blanks at its ends: the engine would know it by another name. */
+export const newRequestId = printableId
+  .regex(/^(?! ).*(?<! )$/, "must not begin or end with a blank")
   .transform((id) => id as RequestId);
 export const memoryId = z
   .string()

@@ -41,7 +41,7 @@ describe("the events of a stream", () => {
   });
 
   it("are the same ones however the bytes are cut", async () => {
-    const breaks = fc.constantFrom("\n\n", "\r\n\r\n", "\n\r\n");
+    const breaks = fc.constantFrom("\n\n", "\r\n\r\n", "\n\r\n", "\r\r");
     const data = fc.oneof(
       fc.record({ delta: fc.string({ unit: "grapheme" }) }).map((value) => JSON.stringify(value)),
       fc.constant("[DONE]"),
@@ -66,6 +66,55 @@ describe("the events of a stream", () => {
     }
     for await (const { data } of eventsOf(slowly())) seen.push(String(data));
     expect(seen).toEqual(['after "data: 1\\n"', "1", 'after "\\ndata: 2"', "2", 'after "\\n\\n"']);
+  });
+
+  it("come as soon as they are whole where lines end with CR, too", async () => {
+    const seen: string[] = [];
+    async function* slowly() {
+      for (const part of ["data: 1\r", "\rdata: 2\r\r", "data: 3", "\r\r"]) {
+        yield Buffer.from(part);
+        seen.push(`after ${JSON.stringify(part)}`);
+      }
+    }
+    for await (const { data } of eventsOf(slowly())) seen.push(String(data));
+    const [one, two, three, four] = ["data: 1\r", "\rdata: 2\r\r", "data: 3", "\r\r"].map((part) =>
+      JSON.stringify(part),
+    );
+    expect(seen).toEqual([`after ${one}`, "1", "2", `after ${two}`, `after ${three}`, "3", `after ${four}`]);
+  });
+
+  it("may end with lines of all three kinds, mixed, and begin with a byte order mark", async () => {
+    for (const end of ["\n", "\r", "\r\n"]) {
+      const text = `\ufeffdata: 1${end}${end}event: x${end}data: {"a":${end}data:"\ufeffb"}${end}${end}data: [DONE]${end}${end}`;
+      const whole = Buffer.from(text);
+      for (let cut = 1; cut < whole.length; cut++) {
+        const events = await eventsIn(whole, [cut, whole.length]);
+        expect(bytesOf(events)).toEqual(whole);
+        expect(events.map(({ data, isLast }) => [data, isLast])).toEqual([
+          [1, false],
+          [{ a: "\ufeffb" }, false],
+          [undefined, true],
+        ]);
+      }
+    }
+    const mixed = "data: 1\r\n\ndata: 2\n\rdata: 3\r\n\rdata: 4\r\ndata: 5\n\n";
+    for (const size of [1, 2, 3, 100]) {
+      const data = (await eventsIn(mixed, [size])).map((event) => event.data);
+      expect(data).toEqual([1, 2, 3, undefined]);
+    }
+  });
+
+  it("that are long and come in small pieces take time in proportion to their length", async () => {
+    const ofLength = async (length: number) => {
+      const bytes = Buffer.from(`data: "${"x".repeat(length)}"\n\n`);
+      const before = process.cpuUsage().user;
+      expect(await eventsIn(bytes, [16], 16 * 1024 * 1024)).toHaveLength(1);
+      return process.cpuUsage().user - before;
+    };
+    await ofLength(100_000);
+    const [short, long] = [await ofLength(250_000), await ofLength(2_000_000)];
+    // Eight times as long; it was 64 times as much work. Three times more than in proportion is noise.
+    expect(long).toBeLessThan(24 * short);
   });
 
   it("may have a comment, a name, data of several lines, none, or none that is JSON", async () => {

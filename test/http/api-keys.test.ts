@@ -48,7 +48,7 @@ describe("a service with an API key", () => {
     const { key, id } = callerOf(app, "acme");
     const other = newApiKey();
     const [, , secret = ""] = key.split("_");
-    const last = secret.endsWith("A") ? "B" : "A";
+    const last = key.endsWith("A") ? "B" : "A";
     const wrong = [
       "",
       "mst_",

@@ -12,11 +12,16 @@ describe("GET /openapi.json", () => {
 
   it("lists every route, and no other", () => {
     expect(document.operations.toSorted()).toEqual([
+      "DELETE /user",
+      "DELETE /user/memory",
       "DELETE /users/{user_id}",
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
       "GET /metrics",
+      "GET /request/explain",
       "GET /requests/{request_id}/explain",
+      "GET /user/export",
+      "GET /user/index",
       "GET /users/{user_id}/export",
       "GET /users/{user_id}/index",
       "GET /v1/models",

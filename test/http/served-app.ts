@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
-import { keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
+import { bodyPaceOf, keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
 import { createApp } from "../../src/http/app.js";
 import { composeResult } from "../../src/http/contracts.js";
 import { nodeServer } from "../../src/http/node-server.js";
@@ -73,6 +73,8 @@ export async function startApp(
     chat: openChatEngine(settings),
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
+    bodyPace: bodyPaceOf(settings),
+    answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     onRequest: (entry) => log.push(entry),

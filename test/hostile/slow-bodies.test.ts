@@ -1,0 +1,289 @@
+/*
+ * Attacked: the places among the requests in work, by requests whose bodies never come, come drop by drop, or are nobody's to read, and by
+ * answers that nobody takes. Broke: 1,024 half bodies held all places for 331 s, and an answer that nobody took held its own for good. Held:
+ * requests without a key that holds, heads without an end, bodies that are refused by what they say of themselves.
+ */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { describe, expect, it, vi } from "vitest";
+import { clientOf } from "../../src/http/client-address.js";
+import { openAiProblemSchema } from "../../src/http/openai-problem.js";
+import { PendingRequests } from "../../src/http/pending-requests.js";
+import { callerOf } from "../http/callers.js";
+import { problemOf, type ServedApp, servedApp } from "../http/served-app.js";
+
+const MIB = 1024 * 1024;
+const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });
+
+/** Sends bytes on a connection of their own. */
+async function begin({ base }: Pick<ServedApp, "base">, text: string): Promise<Socket> {
+  const socket = connect(Number(new URL(base).port), "127.0.0.1").on("error", () => {});
+  await once(socket, "connect");
+  socket.write(text);
+  return socket;
+}
+
+function head(path: string, length: number | "chunked", more = "", method = "POST"): string {
+  const size = length === "chunked" ? "transfer-encoding: chunked" : `content-length: ${length}`;
+  return `${method} ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${more}${size}\r\n\r\n`;
+}
+
+async function answerOf(socket: Socket): Promise<{ status: number; head: string; body: unknown }> {
+  const text = Buffer.concat(await socket.toArray()).toString();
+  const end = text.indexOf("\r\n\r\n");
+  const json = text
+    .slice(end + 4)
+    .replace(/^[0-9a-f]+\r\n/i, "")
+    .replace(/\r\n0\r\n\r\n$/, "");
+  return { status: Number(text.slice(9, 12)), head: text.slice(0, end).toLowerCase(), body: JSON.parse(json) };
+}
+
+const metric = async (app: ServedApp, line: string, key = ""): Promise<number> => {
+  const answer = await fetch(`${app.base}/metrics`, { headers: { connection: "close", "x-api-key": key } });
+  return Number(new RegExp(`^${line.replaceAll(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(await answer.text())?.[1] ?? 0);
+};
+
+describe("a body that does not come", () => {
+  const app = servedApp({
+    environment: { MEMSTEM_BODY_TIMEOUT_MS: "300", MEMSTEM_UPSTREAM_URL: "http://127.0.0.1:1/v1" },
+  });
+
+  it.each([
+    ["/compose", 100],
+    ["/compose", "chunked"],
+    ["/compose/batch", 100],
+    ["/compose/batch", "chunked"],
+    ["/feedback", 100],
+    ["/v1/chat/completions", 100],
+    ["/nowhere", 100],
+  ] as const)("at %s (%s) is 408, and the connection is closed", async (path, length) => {
+    const half = length === "chunked" ? '9\r\n{"user_id\r\n' : '{"user_id';
+    const { status, head: sent, body } = await answerOf(await begin(app, head(path, length) + half));
+    expect(status).toBe(408);
+    expect(sent).toContain("content-type: application/problem+json");
+    expect(sent).toContain("retry-after: 1");
+    expect(sent).toContain("connection: close");
+    expect(body).toMatchObject({ status: 408, detail: expect.stringContaining("MEMSTEM_BODY_TIMEOUT_MS") });
+    if (path.startsWith("/v1")) expect(openAiProblemSchema.parse(body)).toEqual(body);
+    expect(await metric(app, 'memstem_refused_requests_total{reason="slow_body"}')).toBe(1);
+    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("that nobody reads keeps no connection open", async () => {
+    for (const path of ["/healthz", "/users/ada/index", "/metrics"]) {
+      const socket = await begin(app, `${head(path, 100, "", "GET")}{"user_id`);
+      expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
+    }
+    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+  });
+
+  it("of a batch that comes line by line ends it, and is no fault of ours", async () => {
+    const line = `${JSON.stringify(compose("ada"))}\n`;
+    const sent = head("/compose/batch?window=1", "chunked").replace("application/json", "application/x-ndjson");
+    const socket = await begin(app, `${sent}${line.length.toString(16)}\r\n${line}\r\n`);
+    expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0));
+    expect(app.faults).toEqual([]);
+  });
+
+  it("because its client leaves is no fault of ours", async () => {
+    for (const path of ["/compose", "/compose/batch", "/v1/chat/completions"]) {
+      (await begin(app, `${head(path, 100)}{"user_id`)).resetAndDestroy();
+      (await begin(app, `${head(path, 100)}{"user_id`)).destroy();
+    }
+    await vi.waitFor(() => expect(app.log.filter(({ status }) => status === 499)).toHaveLength(6));
+    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+    expect(app.faults).toEqual([]);
+  });
+});
+
+describe("a body that comes drop by drop", () => {
+  const app = servedApp({
+    environment: { MEMSTEM_BODY_TIMEOUT_MS: "400", MEMSTEM_BODY_BYTES_PER_SECOND: "1000" },
+  });
+  const slowly = async (text: string, bytes: number, everyMs: number) => {
+    const socket = await begin(app, head("/compose", Buffer.byteLength(text), "connection: close\r\n"));
+    const answer = answerOf(socket);
+    for (let at = 0; at < text.length && socket.writable; at += bytes) {
+      await new Promise((resolve) => setTimeout(resolve, everyMs));
+      socket.write(text.slice(at, at + bytes));
+    }
+    return answer;
+  };
+
+  it("is 408 where it is slower than it may be, though some always comes", async () => {
+    const { status, body } = await slowly(JSON.stringify({ ...compose("ada"), system: "x".repeat(2_000) }), 10, 50);
+    expect(status).toBe(408);
+    expect(body).toMatchObject({ detail: expect.stringContaining("MEMSTEM_BODY_BYTES_PER_SECOND") });
+  });
+
+  it("is served where it is not, however long it takes", async () => {
+    const text = JSON.stringify({ ...compose("ada"), system: "x".repeat(3_000) });
+    expect((await slowly(text, 200, 50)).status).toBe(200);
+  });
+});
+
+describe("4 MiB over a slow line", () => {
+  const app = servedApp();
+
+  it("pass at the defaults: at 256 KiB a second, with pauses, and by the rule down to 4 KiB a second", async () => {
+    const text = JSON.stringify({ ...compose("ada"), system: "x ".repeat(499_000) });
+    const padded = `${text}${" ".repeat(4 * MIB - Buffer.byteLength(text))}`;
+    const socket = await begin(app, head("/compose", padded.length, "connection: close\r\n"));
+    const answer = answerOf(socket);
+    for (let at = 0; at < padded.length; at += 32 * 1024) {
+      socket.write(padded.slice(at, at + 32 * 1024));
+      await new Promise((resolve) => setTimeout(resolve, 125));
+    }
+    expect((await answer).status).toBe(200);
+  });
+});
+
+/** As many as the machine lets a process open, two ends each in this process. */
+const ATTACKERS = 1_024;
+
+describe("half bodies in all the places that there are", () => {
+  const app = servedApp();
+
+  it("of one key leave places for others", async () => {
+    const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "other")];
+    const half = `${head("/compose", 100, `x-api-key: ${greedy.key}\r\n`)}{"user_id`;
+    const sockets = await Promise.all(Array.from({ length: ATTACKERS }, () => begin(app, half)));
+    const pending = () => metric(app, "memstem_pending_requests", modest.key);
+    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(700), 10_000);
+    await vi.waitFor(
+      async () =>
+        expect(
+          (await metric(app, 'memstem_refused_requests_total{reason="pending_share"}', modest.key)) + (await pending()),
+        ).toBeGreaterThanOrEqual(ATTACKERS),
+      10_000,
+    );
+    expect(await pending()).toBe(768);
+    for (let n = 0; n < 20; n++) {
+      expect((await modest.send("POST", "/compose", compose(`user-${n}`))).status).toBe(200);
+    }
+    const beyond = await greedy.send("POST", "/compose", compose("ada"));
+    expect(problemOf(beyond)).toMatchObject({ status: 429, detail: expect.stringContaining("MEMSTEM_MAX_PENDING") });
+    expect(beyond.headers.get("retry-after")).toBe("1");
+    for (const socket of sockets) socket.destroy();
+    await vi.waitFor(async () => expect(await pending()).toBe(0), 10_000);
+    expect((await greedy.send("POST", "/compose", compose("ada"))).status).toBe(200);
+  });
+
+  it("of one address, where there are no keys, leave places for bodies that come", async () => {
+    const half = `${head("/compose", 100)}{"user_id`;
+    const sockets = await Promise.all(Array.from({ length: ATTACKERS }, () => begin(app, half)));
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(768), 10_000);
+    for (let n = 0; n < 20; n++) expect((await app.send("POST", "/compose", compose(`user-${n}`))).status).toBe(200);
+    expect(await metric(app, 'memstem_refused_requests_total{reason="body_share"}')).toBe(ATTACKERS - 768);
+    // What a header says of an address changes nothing.
+    const forged = await begin(
+      app,
+      `${head("/compose", 100, "x-forwarded-for: 203.0.113.9\r\nforwarded: for=203.0.113.9\r\n")}{"`,
+    );
+    expect((await answerOf(forged)).status).toBe(429);
+    for (const socket of sockets) socket.destroy();
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0), 10_000);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("without a key that holds have no place", async () => {
+    callerOf(app, "acme");
+    const half = `${head("/compose", 100, "x-api-key: mst_no\r\n")}{"user_id`;
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => begin(app, half)));
+    for (const socket of sockets) expect((await once(socket, "data"))[0].toString()).toMatch(/^HTTP\/1.1 401/);
+    const { key } = callerOf(app, "operator");
+    expect(await metric(app, "memstem_pending_requests", key)).toBe(0);
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe("an answer that nobody takes", () => {
+  const app = servedApp({ environment: { MEMSTEM_ANSWER_TIMEOUT_MS: "2000" } });
+  const get = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n";
+  const pending = () => metric(app, "memstem_pending_requests");
+
+  it("is cut off, and so are those that wait behind it on its connection: their places are free again", async () => {
+    const memories = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, memory: `${n} ${"tea ".repeat(20_000)}` }));
+    await app.compose({ user_id: "ada", query: "Tea?", memories });
+    const deaf = await begin(app, get.repeat(20));
+    deaf.pause();
+    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(1), 10_000);
+    await vi.waitFor(async () => expect(await pending()).toBe(0), 20_000);
+    deaf.destroy();
+  });
+});
+
+describe("pipelined requests", () => {
+  const app = servedApp();
+
+  it("whose client leaves have no place any longer, also those whose turn had not come", async () => {
+    const text = JSON.stringify(compose("ada"));
+    const one = `${head("/compose", text.length)}${text}`;
+    for (let n = 0; n < 5; n++) {
+      const socket = await begin(app, `${head("/compose", 100)}{"`);
+      socket.resetAndDestroy();
+      const piped = await begin(app, one.repeat(50));
+      await once(piped, "data");
+      piped.resetAndDestroy();
+      (await begin(app, one.repeat(50))).resetAndDestroy();
+    }
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0), 10_000);
+    expect(app.memstem.load).toMatchObject({ jobs: 0, busyUsers: 0 });
+    expect(app.faults).toEqual([]);
+  });
+});
+
+describe("a share of what may be in work", () => {
+  it("is three quarters for one, and leaves something free however many want everything", () => {
+    for (const [holders, most] of [
+      [1, 768],
+      [2, 439],
+      [3, 308],
+      [50, 21],
+    ] as const) {
+      const pending = new PendingRequests(1_024);
+      const held = Array.from({ length: holders }, () => 0);
+      for (let round = 0; round < 1_024; round++) {
+        for (let holder = 0; holder < holders; holder++) {
+          const entered = pending.enter();
+          if (entered?.place.share(`key ${holder}`) === true) held[holder] = (held[holder] ?? 0) + 1;
+          else entered?.leave();
+        }
+      }
+      expect(Math.max(...held)).toBeLessThanOrEqual(most);
+      expect(Math.max(...held) - Math.min(...held)).toBeLessThanOrEqual(1);
+      const newcomer = pending.enter();
+      expect(newcomer?.place.share("another")).toBe(true);
+    }
+  });
+
+  it("goes with its requests, and one of one place is whole", () => {
+    const pending = new PendingRequests(1);
+    for (let n = 0; n < 3; n++) {
+      const entered = pending.enter();
+      expect(entered?.place.share("key")).toBe(true);
+      expect(pending.enter()).toBeNull();
+      entered?.leave();
+    }
+    expect(pending.count).toBe(0);
+  });
+});
+
+describe("an address", () => {
+  it.each([
+    ["203.0.113.9", "203.0.113.9"],
+    ["::ffff:203.0.113.9", "203.0.113.9"],
+    ["::FFFF:203.0.113.9", "203.0.113.9"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:0db8:0001:0002::1", "2001:db8:1:2::/64"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["64:ff9b::203.0.113.9", "64:ff9b:0:0::/64"],
+    [undefined, ""],
+  ])("%s counts as %s: of IPv6 what one subscriber has", (address, client) => {
+    expect(clientOf(address)).toBe(client);
+  });
+});
