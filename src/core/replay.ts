@@ -1,5 +1,5 @@
 import type { BlockRegister } from "./block-register.js";
-import type { Conversation, RecalledHistory } from "./conversation.js";
+import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation.js";
 import type { Digest, NodeId, TurnId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
 import type { InjectedBlock, Injection } from "./injection.js";
@@ -72,9 +72,10 @@ export function replayTurns(
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];
-  for (const [at, { turn, messages }] of history.turns.entries()) {
+  for (const [at, recalled] of history.turns.entries()) {
+    const { turn } = recalled;
     const injection = standing[at] as Injection;
-    const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
+    const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
     turns.push(replayed);
     const { anchor, after } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
@@ -122,20 +123,20 @@ export function beginningTokens(
 
 function replayTurn(
   conversation: Conversation,
-  turn: Turn,
-  messages: DigestedMessages["messages"],
+  recalled: RecalledTurn,
   injection: Injection,
   prompt: Prompt,
   register: BlockRegister,
   countTokens: TokenCounter,
 ): ReplayedTurn {
+  const { turn, messages, isRestated } = recalled;
   const before = prompt.digest;
-  const known = conversation.replayOf(turn.id);
+  const known = isRestated ? undefined : conversation.replayOf(turn.id);
   if (known?.before === before && isSame(known.injection, injection)) {
     prompt.pushAgain(messages, turn.placement, known.section, known.after);
     return known;
   }
-  const { answer, question } = splitAtAnchor({ messages, digests: turn.given }, turn.placement);
+  const { answer, question } = splitAtAnchor(recalled, turn.placement);
   const section = renderSection(injection, register.textOf);
   prompt.push(answer);
   const anchor = prompt.digest;
@@ -146,7 +147,7 @@ function replayTurn(
     question: messagesTokens(question.messages, countTokens),
   };
   const replayed = { before, injection, section, anchor, after: prompt.digest, tokens };
-  conversation.rememberReplay(turn.id, replayed);
+  if (!isRestated) conversation.rememberReplay(turn.id, replayed);
   return replayed;
 }
 

@@ -12,6 +12,8 @@ export interface Turn {
   readonly parent: TurnId | null;
   /** The plain messages since the parent's, as digests; the last of them is the turn's question or tool result. */
   readonly given: readonly Digest[];
+  /** The same by what they mean, where a client may send them back written differently; see `message-meaning.ts`. */
+  readonly meant: readonly Digest[];
   /** Where the injection stands: before the last given message's text, or in a message of its own after it. */
   readonly placement: "in-question" | "after-tool-result";
   readonly injection: Injection;
@@ -27,6 +29,6 @@ export interface Turn {
   readonly prompt: Digest;
   /** Digest of what stood before this turn's blocks; the index keeps what was served behind it. */
   readonly anchor: Digest;
-  /** Tokens of the whole prompt as it was sent, estimated. */
+  /** Tokens of the whole prompt as it was sent, estimated; 0 for a turn that was only said again, of which no prompt was sent. */
   readonly promptTokens: number;
 }

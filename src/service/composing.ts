@@ -222,6 +222,6 @@ const BUDGET_UNUSED: Warning = {
   message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
-function recordOf({ turn, given, head, sections }: Composition) {
-  return { turn, given, head, sections };
+function recordOf({ turn, given, restated, head, sections }: Composition) {
+  return { turn, given, restated, head, sections };
 }

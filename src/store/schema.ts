@@ -133,7 +133,7 @@ export const turns = sqliteTable(
     id: integer("id").notNull(),
     conversationId: text("conversation_id"),
     parent: integer("parent"),
-    /** JSON array of message digests. */
+    /** JSON array of message digests; a pair where the digest of what a message means is another one. */
     givenDigests: text("given_digests").notNull(),
     /** JSON array of plain messages; null once it was erased because it quoted a forgotten memory. */
     given: text("given"),

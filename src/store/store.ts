@@ -11,6 +11,7 @@ import type {
   Plan,
   ReportGrounds,
   RequestId,
+  RestatedTurn,
   Scope,
   ScopeChanges,
   StoredScope,
@@ -47,6 +48,8 @@ export interface ComposeRecord {
   readonly changes: ScopeChanges;
   readonly turn: Turn;
   readonly given: readonly ChatMessage[];
+  /** Turns that it goes on from and that were said again with it, first to last. */
+  readonly restated: readonly RestatedTurn[];
   readonly head: readonly ChatMessage[];
   /** Digests of the sections that the turn sent and that later ones replay. */
   readonly sections: readonly Digest[];

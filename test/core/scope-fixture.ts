@@ -93,6 +93,7 @@ export class UserScope {
   ): Composition {
     const stored = this.#turnsOf((options.conversation ?? null) as ConversationId | null);
     const composition = compose(this.#state, this.#input(messages, retrieved, options));
+    for (const { turn } of composition.restated) stored.push(structuredClone(turn));
     stored.push(structuredClone(composition.turn));
     this.#composedAt.set(composition.turn.id, this.now);
     for (const section of composition.sections) this.#sections.add(section);
