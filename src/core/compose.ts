@@ -13,7 +13,7 @@ import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 import { serve } from "./serving.js";
 import type { Turn } from "./turn.js";
-import { heldBackWarnings, historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
 
 /** A composed prompt, and what has to be stored so that it can be continued and repeated. */
 export interface Composition {
@@ -109,7 +109,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),
-      ...heldBackWarnings(resolution, heldBack),
+      ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
     ],
     turn,
     head,

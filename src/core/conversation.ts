@@ -1,13 +1,13 @@
 import { digestOf } from "./digest.js";
 import type { Digest, Label, TurnId } from "./ids.js";
-import type { Injection } from "./injection.js";
+import { type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
 import { meaningDigest } from "./message-meaning.js";
 import type { DigestedMessages } from "./prompt.js";
 import { stripSection } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { SeenRetrievals } from "./seen-retrievals.js";
-import type { Turn } from "./turn.js";
+import type { SectionPlacement, ToolMemories, Turn } from "./turn.js";
 
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
@@ -69,7 +69,9 @@ export interface RecalledTurn {
   /** What the client sent of it now. */
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
-  /** Whether that differs from what the turn was given, in bytes and not in meaning. */
+  /** Where what it injected stands now. */
+  readonly placement: SectionPlacement;
+  /** Whether its part of the prompt differs from what was sent then, in bytes and not in meaning. */
   readonly isRestated: boolean;
 }
 
@@ -94,11 +96,15 @@ export interface RecalledHistory {
  * Finds how far a plain history follows a conversation's turns, by what its messages mean. Compares plain with plain: sections that clients
  * send back are taken off first. Of several branches that fit, the one that covers most of the history wins. The last message never
  * matches, it is new.
+ *
+ * @param toolMemories where memories are to stand behind tool results: what earlier turns put into messages of their own moves where the
+ * engine takes none
  */
 export function recallHistory(
   conversation: Conversation,
   messages: readonly ChatMessage[],
   isOurs: (section: Digest) => boolean,
+  toolMemories: ToolMemories | null,
 ): RecalledHistory {
   let stripped = 0;
   const bared = messages.flatMap((message): ChatMessage[] => {
@@ -118,7 +124,11 @@ export function recallHistory(
     const own = digests.slice(from, to);
     const messages = plain.slice(from, to);
     from = to;
-    return { turn, messages, digests: own, isRestated: own.some((digest, n) => digest !== turn.given[n]) };
+    const moves =
+      toolMemories === "in_result" && turn.placement === "after-tool-result" && !isEmptyInjection(turn.injection);
+    const placement = moves ? "in-tool-result" : turn.placement;
+    const isRestated = moves || own.some((digest, n) => digest !== turn.given[n]);
+    return { turn, messages, digests: own, placement, isRestated };
   });
   return {
     turns,

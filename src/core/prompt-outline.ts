@@ -4,7 +4,7 @@ import type { Digest, TurnId } from "./ids.js";
 import { blockTokens, closingTokens } from "./injecting.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
-import { digestAfter, digestAfterTurn, messagesTokens } from "./prompt.js";
+import { anchorAfter, digestAfter, digestAfterTurn, messagesTokens } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "./rendering.js";
 import { standingInjections } from "./retention.js";
 import type { TokenCounter } from "./token-counter.js";
@@ -162,7 +162,7 @@ export class PromptOutlines {
   /** Digest of what stands before the part's section. */
   #anchorOf({ turn: { id, given, placement } }: Part, before: Digest): Digest {
     return this.#digest(`${before} ${id} anchor`, () =>
-      digestAfter(before, given.slice(0, answersIn(given, placement))),
+      anchorAfter(digestAfter(before, given.slice(0, answersIn(given, placement))), placement),
     );
   }
 
@@ -220,6 +220,7 @@ function withSection(
     return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
   });
   if (placement === "after-tool-result") return [...plain, ...section({ turn: id, offset: plain.length })];
+  if (placement === "in-tool-result") return [...plain, ...section({ turn: id, offset: plain.length - 1 })];
   return [...plain.slice(0, -1), ...section({ turn: id, offset: plain.length - 1 }), ...plain.slice(-1)];
 }
 

@@ -4,7 +4,7 @@ import type { ChatMessage } from "./message.js";
 import type { Replay } from "./replay.js";
 import type { Turn } from "./turn.js";
 
-/** A turn as a client says it now: the same memories with messages that mean the same and are written differently. */
+/** A turn as a prompt has it now: the same memories, in another place or with messages that mean the same and are written differently. */
 export interface RestatedTurn {
   readonly turn: Turn;
   /** The messages as they were sent now. */
@@ -32,7 +32,7 @@ export function exactPath(
 ): ExactPath {
   const restated: RestatedTurn[] = [];
   let parent: TurnId | null = null;
-  for (const [at, { turn, messages, digests, isRestated }] of recalled.entries()) {
+  for (const [at, { turn, messages, digests, placement, isRestated }] of recalled.entries()) {
     const replayed = replay.turns[at];
     if (replayed === undefined) throw new Error("a recalled turn was not replayed");
     if (!isRestated && turn.parent === parent) {
@@ -41,7 +41,12 @@ export function exactPath(
     }
     const again: Turn | undefined = conversation
       .childrenOf(parent)
-      .find((other) => other.prompt === replayed.after && other.anchor === replayed.anchor && injectsSame(other, turn));
+      .find(
+        (other) =>
+          other.prompt === replayed.after &&
+          other.anchor === replayed.anchor &&
+          injectsSame(other, { ...turn, placement }),
+      );
     if (again !== undefined) {
       parent = again.id;
       continue;
@@ -52,6 +57,7 @@ export function exactPath(
       id: newTurnId(),
       parent,
       given: digests,
+      placement,
       head: replay.head,
       prompt,
       anchor,

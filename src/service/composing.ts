@@ -15,6 +15,7 @@ import {
   plannedOrder,
   promptHead,
   type Scope,
+  type ToolMemories,
   type Warning,
 } from "../core/index.js";
 import type { ChosenDepth } from "./chosen-depth.js";
@@ -140,6 +141,8 @@ export function composeInput(
     retention: request.retention ?? defaults.retention,
     engine,
     depth: depth ?? undefined,
+    toolMemories: toolMemoriesFor(request, parts),
+    maxPromptTokens: request.maxPromptTokens,
     countTokens,
     isOurs: (section: Digest) => store.knowsSection(scope, section),
   };
@@ -162,6 +165,7 @@ export function coldHeadIn(
     residency,
     retention,
     now: parts.now(),
+    toolMemories: toolMemoriesFor(request, parts),
     countTokens,
     isOurs: (section) => store.knowsSection(scope, section),
   });
@@ -210,6 +214,14 @@ function conversationOf(
 ) {
   if (id === null) return null;
   return { id, turns: state.conversation(id, () => new Conversation(store.loadConversation(scope, id))) };
+}
+
+/** Where memories stand behind tool results: as the request says, or its engine's family must have it. */
+function toolMemoriesFor(
+  { toolMemories, engine }: ComposeRequest,
+  { engines, defaults }: MemstemParts,
+): ToolMemories | null {
+  return toolMemories ?? engines[engine ?? defaults.engineFamily].toolMemories ?? null;
 }
 
 const REQUEST_ID_REUSED: Warning = {
