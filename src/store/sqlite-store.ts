@@ -46,6 +46,7 @@ import {
 } from "./store.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
+import { withdrawTurn } from "./withdrawal.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
 const SCOPE_ID = "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
@@ -134,6 +135,12 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     return this.#commit(scope, version, changes, 0, (scopeId) => {
       for (const requestId of requestIds) this.#statements.markEvicted.run({ scopeId, requestId });
+    });
+  }
+
+  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion {
+    return this.#commit(scope, version, changes, 0, (scopeId) => {
+      withdrawTurn(this.database.orm, scopeId, turn, changes);
     });
   }
 

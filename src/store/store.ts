@@ -230,6 +230,8 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
+  /** A turn goes with its request, as if it had never been composed, unless another goes on from it. */
+  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion;
   /** How many first-token times an engine has reported so far. */
   countFirstTokenTimes(engine: string): number;
   /** Its first-token times up to the `count`th, the last `most` of them, oldest first. */
