@@ -90,6 +90,11 @@ const PREFIXES = [
   /^(?:Error in applying chat template[^:]{0,60}|Failed to apply (?:chat )?template|Jinja Exception|Value is not callable): /i,
 ];
 
+/** Whether an answer with this status is worth being read for a refusal. */
+export function mayRefusePrompt(status: number): boolean {
+  return REFUSED.has(status) || status === TEMPLATE_FAILED;
+}
+
 /**
  * Whether an engine's answer says that the prompt itself is refused, and why. Null where it does not, or not in a form that is known:
  * an error with a message that begins as the engine writes it, or with its code.
@@ -97,7 +102,7 @@ const PREFIXES = [
  * @param text the answer's body
  */
 export function readPromptRefusal(status: number, text: string): PromptRefusal | null {
-  if (!REFUSED.has(status) && status !== TEMPLATE_FAILED) return null;
+  if (!mayRefusePrompt(status)) return null;
   for (const error of errorsIn(parsed(text), 0)) {
     const refusal = refusalIn(error);
     // A server that breaks down is not refusing a prompt, but for a template that raises.

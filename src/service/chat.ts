@@ -2,7 +2,7 @@ import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
-import { type PromptRefusal, readPromptRefusal } from "../engines/prompt-refusal.js";
+import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../engines/prompt-refusal.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
@@ -159,13 +159,15 @@ export class Chat {
     for (let sends = 1; ; sends++) {
       const { refusal, answer } = await this.#refusalIn(memstem, request, attempt);
       attempt = { ...attempt, sent: { ...attempt.sent, answer } };
-      const next = refusal === null || attempt.composed === null ? null : termsAfter(refusal, attempt.composed, terms);
-      if (refusal === null || attempt.composed === null || next === null) {
-        if (sends > 1 && answer.status < 300) this.#terms.learn(of, terms);
+      const { composed } = attempt;
+      const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
+      if (refusal === null || composed === null || next === null) {
+        // Where it refuses the client's own messages, too, it is not asked to take more.
+        if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);
         return attempt;
       }
       terms = next;
-      const isGone = await memstem.withdraw(userId, agentId, attempt.composed.requestId).then(
+      const isGone = await memstem.withdraw(userId, agentId, composed.requestId).then(
         () => true,
         (error: unknown) => {
           this.parts.onFault(error);
@@ -188,12 +190,13 @@ export class Chat {
     isRepeated = false,
   ): Promise<Attempt> {
     const ahead = new CallAhead<Sent>(signal);
-    const { composed, notComposed } = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
+    const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
+    const { composed } = prompt;
     if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
       const early = composed === null ? null : ahead.answer;
       const sent = await (early ?? this.#send(memstem, request, composed, signal));
-      return { composed, notComposed, sent } as Attempt;
+      return { ...prompt, sent };
     } catch (error) {
       // Where the client went away meanwhile, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
@@ -217,7 +220,7 @@ export class Chat {
     request: ChatRequest,
     { composed, sent: { answer } }: Attempt,
   ): Promise<{ readonly refusal: PromptRefusal | null; readonly answer: UpstreamAnswer }> {
-    if (composed === null || answer.status < 400) return { refusal: null, answer };
+    if (!mayRefusePrompt(answer.status)) return { refusal: null, answer };
     try {
       const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
       return { refusal: whole === null ? null : readPromptRefusal(answer.status, whole), answer: { ...answer, body } };
