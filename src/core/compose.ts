@@ -52,7 +52,14 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
   const { rest } = history;
   const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
-  const { sections, known } = promptSections(replay, ownSection, input.residency, register, countTokens);
+  const { sections, known } = promptSections(
+    replay,
+    ownSection,
+    input.residency,
+    register,
+    countTokens,
+    history.turns.some(({ isRestated }) => isRestated),
+  );
   // Turns are numbered as the clock counts.
   const newTurnId = () => {
     state.tick();

@@ -10,7 +10,7 @@ import type { Injection } from "./injection.js";
 import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
 import { orderAfter } from "./order-after.js";
 import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "./ordering.js";
-import { messagesTokens, type Prompt } from "./prompt.js";
+import { messagesTokens, type Prompt, tokensBeforeSection } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import { type Replay, replayTurns, splitAtAnchor } from "./replay.js";
 import type { ResidencyModel } from "./residency.js";
@@ -142,31 +142,31 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
   const { prompt } = replay;
   prompt.push(answer);
-  const anchor = prompt.anchorFor(placement);
-  const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
+  const before = (hasSection: boolean) =>
+    replay.tokens + tokensBeforeSection(answer.messages, placement, hasSection, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const superseding = supersedesStanding(register, standing);
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const wanted = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
-  const given = room === null ? wanted : thatFit(wanted, room - tokensBefore - questionTokens);
+  const given = room === null ? wanted : thatFit(wanted, room - before(true) - questionTokens);
   const openingTokens = countTokens(SECTION_OPENING);
   const request: OrderingRequest = {
-    anchor,
+    anchor: prompt.anchorFor(placement),
     retrieved: given,
     // For all of them, so that steps which give more stay within the budget.
     carrying:
       room !== null
         ? null
         : carryAllowance(state, standing, input, {
-            before: tokensBefore + openingTokens,
+            before: before(true) + openingTokens,
             retrieved: freshTokens,
             after: questionTokens,
           }),
   };
-  const before = input.depth?.after ?? null;
-  const ordering = before === null ? policy.order(request, state) : orderAfter(before, policy, request, state);
+  const extended = input.depth?.after ?? null;
+  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
   const placed = new Set(ordering.labels);
   const heldBack = new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label)));
   const injection = planInjection(register, {
@@ -180,6 +180,8 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
   const section = renderSection(injection, register.textOf);
   const kept =
     choice.retention === "keep" ? section : renderSection(retained(injection, choice.retention), register.textOf);
+  const anchor = prompt.anchorFor(placement, section !== "");
+  const tokensBefore = before(section !== "");
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;

@@ -90,11 +90,17 @@ export function injectionTokens(
   return tokens;
 }
 
-/** Tokens behind the last line of a section, up to the message's own text; where it is a message of its own, what the template adds too. */
+/** Tokens behind the last line of a section, up to the message's own text; where it ends a message, what the template adds too. */
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
-  // What parts a section from the text beside it counts the same on either side.
-  if (placement !== "after-tool-result") return countTokens(SECTION_CLOSING);
-  return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
+  switch (placement) {
+    case "in-question":
+      return countTokens(SECTION_CLOSING);
+    case "after-tool-result":
+      return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
+    // What parts it from the result counts the same in front of it.
+    case "in-tool-result":
+      return countTokens(SECTION_CLOSING) + tokensPerMessage(countTokens, "tool");
+  }
 }
 
 /** Tokens of a block's line as it stands in a section; none for one whose text is gone. */

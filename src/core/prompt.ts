@@ -32,9 +32,9 @@ export class Prompt {
     this.#digest = digestAfter(this.#digest, digests);
   }
 
-  /** Digest of what stands before a section that comes next. */
-  anchorFor(placement: SectionPlacement): Digest {
-    return anchorAfter(this.#digest, placement);
+  /** Digest of what stands before a section that comes next; of the prompt so far where none comes. */
+  anchorFor(placement: SectionPlacement, hasSection = true): Digest {
+    return hasSection ? anchorAfter(this.#digest, placement) : this.#digest;
   }
 
   /** Adds what one turn adds behind its {@link anchorFor}: its plain messages, with the section in its place. */
@@ -104,4 +104,19 @@ export function messagesTokens(messages: readonly ChatMessage[], countTokens: To
   for (const message of messages)
     tokens += countTokens(countedText(message)) + tokensPerMessage(countTokens, message.role);
   return tokens;
+}
+
+/**
+ * Tokens of what stands before a turn's section: plain messages, the last of them not yet over where the section stands inside it. What
+ * then ends that message counts with the section.
+ */
+export function tokensBeforeSection(
+  messages: readonly ChatMessage[],
+  placement: SectionPlacement,
+  hasSection: boolean,
+  countTokens: TokenCounter,
+): number {
+  const tokens = messagesTokens(messages, countTokens);
+  const isOpen = hasSection && placement === "in-tool-result" && messages.length > 0;
+  return isOpen ? tokens - tokensPerMessage(countTokens, "tool") : tokens;
 }

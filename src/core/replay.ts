@@ -3,7 +3,7 @@ import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation
 import type { Digest, NodeId, TurnId } from "./ids.js";
 import { blockTokens, injectionTokens } from "./injecting.js";
 import type { InjectedBlock, Injection } from "./injection.js";
-import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
+import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { standingInjections } from "./retention.js";
@@ -140,10 +140,10 @@ function replayTurn(
   const { answer, question } = splitAtAnchor(recalled, placement);
   const section = renderSection(injection, register.textOf);
   prompt.push(answer);
-  const anchor = prompt.anchorFor(placement);
+  const anchor = prompt.anchorFor(placement, section !== "");
   prompt.pushTurn(question, placement, section);
   const tokens = {
-    answer: messagesTokens(answer.messages, countTokens),
+    answer: tokensBeforeSection(answer.messages, placement, section !== "", countTokens),
     section: injectionTokens(injection, placement, register, countTokens),
     question: messagesTokens(question.messages, countTokens),
   };
