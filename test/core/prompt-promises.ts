@@ -13,11 +13,17 @@ export function sectionsOf(messages: readonly ChatMessage[]): ParsedSection[] {
     const texts = Array.isArray(content) ? content.map(({ text }) => text) : [content];
     // Behind a tool's result, before any other text.
     const text = role === "tool" ? texts.at(-1) : texts[0];
-    const start = role === "tool" && typeof text === "string" ? text.lastIndexOf("<memories>\n") : 0;
+    const start = role === "tool" && typeof text === "string" ? startAtEnd(text) : 0;
     const section = typeof text === "string" && start >= 0 ? sectionAtStart(text.slice(start)) : null;
     const parsed = section === null ? null : parseSection(section);
     return parsed === null ? [] : [parsed];
   });
+}
+
+/** Where the section at the end of a tool's result begins, or -1; the client's own text has none behind a blank line. */
+function startAtEnd(text: string): number {
+  const at = text.lastIndexOf("<memories>\n");
+  return at === 0 || text.startsWith("\n\n", at - 2) ? at : -1;
 }
 
 /** The texts of all memory blocks in a prompt, first to last. */
