@@ -8,11 +8,12 @@ import type { ChatMessage } from "./message.js";
 import type { Ordering } from "./ordering.js";
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import { renderAnnotation } from "./rendering.js";
+import { exactPath, type RestatedTurn } from "./restated-turns.js";
 import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 import { serve } from "./serving.js";
 import type { Turn } from "./turn.js";
-import { heldBackWarnings, historyWarnings, resolutionWarnings, type Warning } from "./warning.js";
+import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
 
 /** A composed prompt, and what has to be stored so that it can be continued and repeated. */
 export interface Composition {
@@ -28,6 +29,8 @@ export interface Composition {
   readonly head: readonly ChatMessage[];
   /** The plain messages that this turn adds to its parent's. */
   readonly given: readonly ChatMessage[];
+  /** Earlier turns that the client wrote differently now, first to last; they are before `turn` on its path. */
+  readonly restated: readonly RestatedTurn[];
   /** Digests of the sections that this turn sent and that later ones replay, to know them when a client sends them back. */
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
@@ -49,7 +52,20 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
   const { rest } = history;
   const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
-  const { sections, known } = promptSections(replay, ownSection, input.residency, register, countTokens);
+  const { sections, known } = promptSections(
+    replay,
+    ownSection,
+    input.residency,
+    register,
+    countTokens,
+    history.turns.some(({ isRestated }) => isRestated),
+  );
+  // Turns are numbered as the clock counts.
+  const newTurnId = () => {
+    state.tick();
+    return state.newTurnId();
+  };
+  const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
   const { leaf, cachedBlocks, cachedTokens } = serve(index, input.residency, sections, known, state.tick(), input.now);
   const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
@@ -63,8 +79,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const turn: Turn = {
     id: turnId,
     conversationId: conversation?.id ?? null,
-    parent: history.turns.at(-1)?.turn.id ?? null,
+    parent,
     given: rest.digests,
+    meant: rest.meant,
     placement,
     injection,
     ...choice,
@@ -74,6 +91,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     anchor,
     promptTokens: totalTokens,
   };
+  for (const { turn: again } of restated) turns.add(again);
   turns.add(turn);
   return {
     messages: prompt.messages,
@@ -98,11 +116,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),
-      ...heldBackWarnings(resolution, heldBack),
+      ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
     ],
     turn,
     head,
     given: rest.messages,
+    restated,
     sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
     headTokens: replay.headTokens,

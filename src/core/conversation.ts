@@ -1,12 +1,13 @@
 import { digestOf } from "./digest.js";
 import type { Digest, Label, TurnId } from "./ids.js";
-import type { Injection } from "./injection.js";
+import { type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
+import { meaningDigest } from "./message-meaning.js";
 import type { DigestedMessages } from "./prompt.js";
 import { stripSection } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { SeenRetrievals } from "./seen-retrievals.js";
-import type { Turn } from "./turn.js";
+import type { SectionPlacement, ToolMemories, Turn } from "./turn.js";
 
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
@@ -62,12 +63,29 @@ export class Conversation {
   }
 }
 
+/** A turn that a history continues. */
+export interface RecalledTurn {
+  readonly turn: Turn;
+  /** What the client sent of it now. */
+  readonly messages: readonly ChatMessage[];
+  readonly digests: readonly Digest[];
+  /** Where what it injected stands now. */
+  readonly placement: SectionPlacement;
+  /** Whether its part of the prompt differs from what was sent then, in bytes and not in meaning. */
+  readonly isRestated: boolean;
+}
+
+/** Plain messages, with their digests and those of their meanings. */
+export interface MeantMessages extends DigestedMessages {
+  readonly meant: readonly Digest[];
+}
+
 /** A client's history, taken apart by what memstem remembers of the conversation. */
 export interface RecalledHistory {
   /** The turns that this history continues, first to last; what they injected is replayed. */
-  readonly turns: readonly { readonly turn: Turn; readonly messages: readonly ChatMessage[] }[];
+  readonly turns: readonly RecalledTurn[];
   /** Plain messages after those turns: the new ones, and all that stands after an edit or a cut. The last one is the new turn's. */
-  readonly rest: DigestedMessages;
+  readonly rest: MeantMessages;
   /** Messages that came back with a section in them, which was taken off. */
   readonly stripped: number;
   /** The conversation had turns that this history does not continue: it was edited, regenerated or cut. */
@@ -75,13 +93,18 @@ export interface RecalledHistory {
 }
 
 /**
- * Finds how far a plain history follows a conversation's turns. Compares plain with plain: sections that clients send back are
- * taken off first. Where two branches fit, the longer and then the newer wins. The last message never matches, it is new.
+ * Finds how far a plain history follows a conversation's turns, by what its messages mean. Compares plain with plain: sections that clients
+ * send back are taken off first. Of several branches that fit, the one that covers most of the history wins. The last message never
+ * matches, it is new.
+ *
+ * @param toolMemories where memories are to stand behind tool results: what earlier turns put into messages of their own moves where the
+ * engine takes none
  */
 export function recallHistory(
   conversation: Conversation,
   messages: readonly ChatMessage[],
   isOurs: (section: Digest) => boolean,
+  toolMemories: ToolMemories | null,
 ): RecalledHistory {
   let stripped = 0;
   const bared = messages.flatMap((message): ChatMessage[] => {
@@ -92,32 +115,71 @@ export function recallHistory(
   // A prompt needs a last message, if it is only one of ours sent back alone.
   const plain = bared.length > 0 ? bared : messages.slice(-1);
   const digests = plain.map(messageDigest);
-  const turns: { turn: Turn; messages: readonly ChatMessage[] }[] = [];
-  let at = 0;
-  let parent: TurnId | null = null;
-  for (;;) {
-    const next: Turn | undefined = longestMatch(conversation.childrenOf(parent), digests, at);
-    if (next === undefined) break;
-    turns.push({ turn: next, messages: plain.slice(at, at + next.given.length) });
-    at += next.given.length;
-    parent = next.id;
-  }
+  const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
+  const path = followedPath(conversation, { messages: plain, digests, meant });
+  const at = path.reduce((sum, { given }) => sum + given.length, 0);
+  let from = 0;
+  const turns = path.map((turn): RecalledTurn => {
+    const to = from + turn.given.length;
+    const own = digests.slice(from, to);
+    const messages = plain.slice(from, to);
+    from = to;
+    const moves =
+      toolMemories === "in_result" && turn.placement === "after-tool-result" && !isEmptyInjection(turn.injection);
+    const placement = moves ? "in-tool-result" : turn.placement;
+    const isRestated = moves || own.some((digest, n) => digest !== turn.given[n]);
+    return { turn, messages, digests: own, placement, isRestated };
+  });
   return {
     turns,
-    rest: { messages: plain.slice(at), digests: digests.slice(at) },
+    rest: { messages: plain.slice(at), digests: digests.slice(at), meant: meant.slice(at) },
     stripped,
-    diverged: conversation.childrenOf(parent).length > 0,
+    diverged: conversation.childrenOf(path.at(-1)?.id ?? null).length > 0,
   };
 }
 
-function longestMatch(candidates: readonly Turn[], digests: readonly Digest[], at: number): Turn | undefined {
-  let best: Turn | undefined;
-  for (const candidate of candidates) {
-    const { given } = candidate;
-    if (best !== undefined && given.length < best.given.length) continue;
-    if (at + given.length < digests.length && given.every((digest, i) => digests[at + i] === digest)) best = candidate;
+/** A turn that fits, behind those before it. */
+interface Step {
+  readonly turn: Turn;
+  readonly after: Step | null;
+  /** Messages that the path to its end covers. */
+  readonly covered: number;
+}
+
+/**
+ * The turns from the conversation's start that a history follows furthest. Of those that follow it as far, at the first turn that
+ * differs: the longer one, then the one with the same bytes, then the newer.
+ */
+function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
+  let best: Step | null = null;
+  const open: Step[] = stepsAfter(conversation, null, history);
+  for (let step = open.pop(); step !== undefined; step = open.pop()) {
+    if (step.covered > (best?.covered ?? 0)) best = step;
+    open.push(...stepsAfter(conversation, step, history));
   }
-  return best;
+  const path: Turn[] = [];
+  for (let step: Step | null = best; step !== null; step = step.after) path.push(step.turn);
+  return path.reverse();
+}
+
+/** The turns by which a history goes on from here, the preferred last. */
+function stepsAfter(conversation: Conversation, after: Step | null, history: MeantMessages): Step[] {
+  const at = after?.covered ?? 0;
+  const { digests, meant } = history;
+  const isExact = ({ given }: Turn) => given.every((digest, i) => digests[at + i] === digest);
+  const fitting = conversation
+    .childrenOf(after?.turn.id ?? null)
+    .filter(({ given, meant: was }) => {
+      if (at + given.length >= digests.length) return false;
+      return given.every((digest, i) => digests[at + i] === digest || meant[at + i] === was[i]);
+    })
+    .map((turn) => ({ turn, exact: isExact(turn) }));
+  if (fitting.length > 1) {
+    fitting.sort(
+      (a, b) => a.turn.given.length - b.turn.given.length || Number(a.exact) - Number(b.exact) || a.turn.id - b.turn.id,
+    );
+  }
+  return fitting.map(({ turn }) => ({ turn, after, covered: at + turn.given.length }));
 }
 
 /** What the replayed part of a prompt says about its blocks. */

@@ -10,7 +10,7 @@ import type { Injection } from "./injection.js";
 import { type ChatMessage, isInstruction, messageDigest } from "./message.js";
 import { orderAfter } from "./order-after.js";
 import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "./ordering.js";
-import { messagesTokens, type Prompt } from "./prompt.js";
+import { messagesTokens, type Prompt, tokensBeforeSection } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import { type Replay, replayTurns, splitAtAnchor } from "./replay.js";
 import type { ResidencyModel } from "./residency.js";
@@ -19,7 +19,7 @@ import type { RetrievedMemory } from "./retrieved-memory.js";
 import type { ScopeState } from "./scope-state.js";
 import type { StoredBlock } from "./stored-block.js";
 import type { TokenCounter } from "./token-counter.js";
-import type { Turn } from "./turn.js";
+import type { SectionPlacement, ToolMemories } from "./turn.js";
 
 /** One request, checked and with its memories at hand. */
 export interface ComposeInput {
@@ -46,6 +46,10 @@ export interface ComposeInput {
   /** How much of what was retrieved the turn gives. Default: all of it. */
   readonly depth?: Depth | undefined;
   readonly countTokens: TokenCounter;
+  /** Where memories stand behind a tool's result. Default: as earlier turns of the conversation had it, at first a message of their own. */
+  readonly toolMemories?: ToolMemories | null | undefined;
+  /** Tokens that the prompt may have, by our own count: with more, it starts afresh with what fits. Default: as many as it has. */
+  readonly maxPromptTokens?: number | null | undefined;
   /** Whether memstem once sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
 }
@@ -57,7 +61,7 @@ export interface Draft {
   readonly head: readonly ChatMessage[];
   readonly turns: Conversation;
   readonly history: RecalledHistory;
-  readonly placement: Turn["placement"];
+  readonly placement: SectionPlacement;
   readonly replay: Replay;
   readonly choice: RetentionChoice;
   readonly resolution: Resolution;
@@ -67,8 +71,10 @@ export interface Draft {
   readonly freshTokens: number;
   /** … how many of them have to be given, because this prompt holds what they take the place of … */
   readonly due: number;
-  /** … and those that this turn does not give. */
+  /** … and those that this turn does not give … */
   readonly heldBack: ReadonlySet<Label>;
+  /** … because the prompt may have no more tokens. */
+  readonly isCramped: boolean;
   readonly request: OrderingRequest;
   readonly ordering: Ordering;
   readonly injection: Injection;
@@ -88,23 +94,35 @@ export interface Draft {
  * different depths give the same blocks the same bytes. Expects at least one message that is no instruction.
  */
 export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
+  const { maxPromptTokens: most } = input;
+  let draft = draftWith(state, input, null);
+  if (most == null || draft.totalTokens <= most) return draft;
+  // Annotations and tags are known only with the blocks: what they come to is taken off what blocks may have.
+  for (let room = most; ; room -= draft.totalTokens - most) {
+    draft = draftWith(state, input, room);
+    if (draft.totalTokens <= most || draft.ordering.labels.length === 0) return draft;
+  }
+}
+
+/** @param room tokens that a prompt with nothing replayed may have, what its section has beside its blocks left out; null: no matter */
+function draftWith(state: ScopeState, input: ComposeInput, room: number | null): Draft {
   const { register, index } = state;
   const { countTokens, policy, conversation, messages } = input;
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);
-  const history = recallHistory(turns, messages.slice(head.length), input.isOurs);
+  const history = recallHistory(turns, messages.slice(head.length), input.isOurs, input.toolMemories ?? null);
   const { rest } = history;
   const final = rest.messages.at(-1);
   if (final === undefined) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
   const resolution = register.resolve(input.memories);
-  const placement: Turn["placement"] = final.role === "user" ? "in-question" : "after-tool-result";
+  const placement = placementFor(final, history, input.toolMemories ?? null);
   const { answer, question } = splitAtAnchor(rest, placement);
 
   const instructions = { messages: head, digests: head.map(messageDigest) };
   const replayed = (freshStart: boolean) => replayTurns(state, turns, instructions, history, freshStart, countTokens);
   const going = replayed(false);
-  const choice =
+  const chosen =
     input.retention === "auto"
       ? chooseRetention(
           {
@@ -119,31 +137,36 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
           register,
         )
       : { retention: input.retention, freshStart: false };
+  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
   const { prompt } = replay;
   prompt.push(answer);
-  const anchor = prompt.digest;
-  const tokensBefore = replay.tokens + messagesTokens(answer.messages, countTokens);
+  const before = (hasSection: boolean) =>
+    replay.tokens + tokensBeforeSection(answer.messages, placement, hasSection, countTokens);
 
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const superseding = supersedesStanding(register, standing);
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  const given = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
   const questionTokens = messagesTokens(question.messages, countTokens);
+  const wanted = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
+  const given = room === null ? wanted : thatFit(wanted, room - before(true) - questionTokens);
   const openingTokens = countTokens(SECTION_OPENING);
   const request: OrderingRequest = {
-    anchor,
+    anchor: prompt.anchorFor(placement),
     retrieved: given,
     // For all of them, so that steps which give more stay within the budget.
-    carrying: carryAllowance(state, standing, input, {
-      before: tokensBefore + openingTokens,
-      retrieved: freshTokens,
-      after: questionTokens,
-    }),
+    carrying:
+      room !== null
+        ? null
+        : carryAllowance(state, standing, input, {
+            before: before(true) + openingTokens,
+            retrieved: freshTokens,
+            after: questionTokens,
+          }),
   };
-  const before = input.depth?.after ?? null;
-  const ordering = before === null ? policy.order(request, state) : orderAfter(before, policy, request, state);
+  const extended = input.depth?.after ?? null;
+  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
   const placed = new Set(ordering.labels);
   const heldBack = new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label)));
   const injection = planInjection(register, {
@@ -157,6 +180,8 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
   const section = renderSection(injection, register.textOf);
   const kept =
     choice.retention === "keep" ? section : renderSection(retained(injection, choice.retention), register.textOf);
+  const anchor = prompt.anchorFor(placement, section !== "");
+  const tokensBefore = before(section !== "");
   prompt.pushTurn(question, placement, section);
 
   const totalTokens = tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens;
@@ -173,6 +198,7 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
     freshTokens,
     due: fresh.filter(({ label }) => superseding.has(label)).length,
     heldBack,
+    isCramped: room !== null,
     request,
     ordering,
     injection,
@@ -196,6 +222,27 @@ function firstGiven(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, coun
   const others = fresh.filter(({ label }) => !due.has(label));
   const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
   return fresh.filter(({ label }) => !left.has(label));
+}
+
+/** The most relevant blocks that come to no more than these tokens; what is too long is passed over for what is not. */
+function thatFit(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
+  let left = tokens;
+  return blocks.filter((block) => {
+    if (block.tokens > left) return false;
+    left -= block.tokens;
+    return true;
+  });
+}
+
+/** Where the section of a turn stands that ends with this message. */
+function placementFor(
+  { role }: ChatMessage,
+  { turns }: RecalledHistory,
+  toolMemories: ToolMemories | null,
+): SectionPlacement {
+  if (role === "user") return "in-question";
+  if (toolMemories !== null) return toolMemories === "in_result" ? "in-tool-result" : "after-tool-result";
+  return turns.findLast(({ placement }) => placement !== "in-question")?.placement ?? "after-tool-result";
 }
 
 /** What may stand in this turn beside the retrieved blocks; null for nothing. */

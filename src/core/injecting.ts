@@ -39,8 +39,8 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
       (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
     )
     .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
-  // After a tool's result the section is a message of its own: worth it for new text, not for a mere reference.
-  if (request.placement === "after-tool-result" && blocks.length === 0 && restored.length === 0) {
+  // Behind a tool's result a section is worth it for new text, not for a mere reference.
+  if (request.placement !== "in-question" && blocks.length === 0 && restored.length === 0) {
     return NOTHING_INJECTED;
   }
   const annotations = [
@@ -84,9 +84,15 @@ export function injectionTokens(
   return tokens;
 }
 
-/** Tokens behind the last line of a section, up to the message's own text; where it is a message of its own, what the template adds too. */
+/** Tokens behind the last line of a section, up to the message's own text; where it ends a message, what the template adds too. */
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
-  return placement === "in-question"
-    ? countTokens(SECTION_CLOSING)
-    : countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
+  switch (placement) {
+    case "in-question":
+      return countTokens(SECTION_CLOSING);
+    case "after-tool-result":
+      return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
+    // What parts it from the result counts the same in front of it.
+    case "in-tool-result":
+      return countTokens(SECTION_CLOSING) + tokensPerMessage(countTokens, "tool");
+  }
 }

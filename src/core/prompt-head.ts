@@ -23,13 +23,16 @@ export interface PromptHead {
  */
 export function promptHead(
   state: ScopeState,
-  input: Pick<ComposeInput, "conversation" | "messages" | "residency" | "retention" | "now" | "countTokens" | "isOurs">,
+  input: Pick<
+    ComposeInput,
+    "conversation" | "messages" | "residency" | "retention" | "now" | "countTokens" | "isOurs" | "toolMemories"
+  >,
 ): PromptHead | null {
   const { conversation, messages, residency, countTokens } = input;
   const { index, register } = state;
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);
-  const history = recallHistory(turns, messages.slice(head.length), input.isOurs);
+  const history = recallHistory(turns, messages.slice(head.length), input.isOurs, input.toolMemories ?? null);
   if (history.rest.messages.at(-1)?.role !== "user" || input.retention === "auto") return null;
   residency.expire(index, input.now);
   const instructions = { messages: head, digests: head.map(messageDigest) };

@@ -4,7 +4,7 @@ import type { Digest, TurnId } from "./ids.js";
 import { closingTokens } from "./injecting.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
-import { digestAfter, digestAfterTurn, messagesTokens } from "./prompt.js";
+import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "./prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "./rendering.js";
 import { standingInjections } from "./retention.js";
 import type { TokenCounter } from "./token-counter.js";
@@ -25,6 +25,8 @@ export interface MessageSegment extends InTurn {
   readonly digest: Digest;
   /** Null where it was erased. */
   readonly plain: ChatMessage | null;
+  /** Whether a section follows inside the message, so that it is not yet over. */
+  readonly isOpen?: boolean;
 }
 
 /** A part of a section that stays whole or changes whole. */
@@ -160,10 +162,11 @@ export class PromptOutlines {
   }
 
   /** Digest of what stands before the part's section. */
-  #anchorOf({ turn: { id, given, placement } }: Part, before: Digest): Digest {
-    return this.#digest(`${before} ${id} anchor`, () =>
-      digestAfter(before, given.slice(0, answersIn(given, placement))),
-    );
+  #anchorOf({ turn: { id, given, placement }, injection, standing }: Part, before: Digest): Digest {
+    return this.#digest(`${before} ${id} ${standing} anchor`, () => {
+      const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
+      return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement);
+    });
   }
 
   #digest(key: string, make: () => Digest): Digest {
@@ -220,6 +223,14 @@ function withSection(
     return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
   });
   if (placement === "after-tool-result") return [...plain, ...section({ turn: id, offset: plain.length })];
+  if (placement === "in-tool-result") {
+    const behind = section({ turn: id, offset: plain.length - 1 });
+    const isOpen = (at: number) => behind.length > 0 && at === plain.length - 1;
+    const own = plain.map((segment, at) =>
+      isOpen(at) ? { ...segment, isOpen: true, key: `${segment.key}+` } : segment,
+    );
+    return [...own, ...behind];
+  }
   return [...plain.slice(0, -1), ...section({ turn: id, offset: plain.length - 1 }), ...plain.slice(-1)];
 }
 
@@ -262,7 +273,8 @@ export function segmentTokens(segment: Segment, register: BlockRegister, countTo
   switch (segment.kind) {
     case "instructions":
     case "message":
-      return segment.plain === null ? 0 : messagesTokens([segment.plain], countTokens);
+      if (segment.plain === null) return 0;
+      return tokensBeforeSection([segment.plain], "in-tool-result", segment.isOpen === true, countTokens);
     case "opening":
       return countTokens(SECTION_OPENING);
     case "block":

@@ -2,9 +2,9 @@ import { digestOf } from "./digest.js";
 import { append } from "./extremes.js";
 import type { Digest } from "./ids.js";
 import { type ChatMessage, countedText } from "./message.js";
-import { injectInto, sectionMessage } from "./rendering.js";
+import { appendTo, injectInto, sectionMessage } from "./rendering.js";
 import { type TokenCounter, tokensPerMessage } from "./token-counter.js";
-import type { Turn } from "./turn.js";
+import type { SectionPlacement } from "./turn.js";
 
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
@@ -33,14 +33,24 @@ export class Prompt {
     this.#digest = digestAfter(this.#digest, digests);
   }
 
-  /** Adds what one turn adds: its plain messages, with the section in its place. */
-  pushTurn({ messages, digests }: DigestedMessages, placement: Turn["placement"], section: string): void {
-    append(this.messages, turnMessages(messages, placement, section));
+  /** Digest of what stands before a section that comes next; of the prompt so far where none comes. */
+  anchorFor(placement: SectionPlacement, hasSection = true): Digest {
+    return hasSection ? anchorAfter(this.#digest, placement) : this.#digest;
+  }
+
+  /** Adds what one turn adds behind its {@link anchorFor}: its plain messages, with the section in its place. */
+  pushTurn({ messages, digests }: DigestedMessages, placement: SectionPlacement, section: string): void {
+    if (placement === "in-tool-result" && messages.length === 0) {
+      const result = this.messages.pop();
+      if (result !== undefined) this.messages.push(appendTo(result, section));
+    } else {
+      append(this.messages, turnMessages(messages, placement, section));
+    }
     this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
   /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
-  pushAgain(messages: readonly ChatMessage[], placement: Turn["placement"], section: string, after: Digest): void {
+  pushAgain(messages: readonly ChatMessage[], placement: SectionPlacement, section: string, after: Digest): void {
     append(this.messages, turnMessages(messages, placement, section));
     this.#digest = after;
   }
@@ -55,14 +65,20 @@ export function digestAfter(prompt: Digest, messages: readonly Digest[]): Digest
 export function digestAfterTurn(
   prompt: Digest,
   given: readonly Digest[],
-  placement: Turn["placement"],
+  placement: SectionPlacement,
   section: string,
 ): Digest {
   const last = given.at(-1);
   if (placement === "in-question" && last !== undefined)
     return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
   const before = digestAfter(prompt, given);
-  return section === "" || placement === "in-question" ? before : roll(before, EMPTY_PROMPT, section);
+  if (section === "" || placement === "in-question") return before;
+  return roll(anchorAfter(before, placement), EMPTY_PROMPT, section);
+}
+
+/** Digest of what stands before a section behind these messages: inside the last of them it is not yet over. */
+export function anchorAfter(prompt: Digest, placement: SectionPlacement): Digest {
+  return placement === "in-tool-result" ? roll(prompt, EMPTY_PROMPT, placement) : prompt;
 }
 
 function roll(prompt: Digest, message: Digest, section: string): Digest {
@@ -72,13 +88,15 @@ function roll(prompt: Digest, message: Digest, section: string): Digest {
 /** The messages that one turn adds to a prompt: the given ones, with the section in its place. */
 export function turnMessages(
   given: readonly ChatMessage[],
-  placement: Turn["placement"],
+  placement: SectionPlacement,
   section: string,
 ): readonly ChatMessage[] {
   if (section === "") return given;
   if (placement === "after-tool-result") return [...given, sectionMessage(section)];
-  const question = given.at(-1);
-  return question === undefined ? [] : [...given.slice(0, -1), injectInto(question, section)];
+  const last = given.at(-1);
+  if (last === undefined) return [];
+  const withSection = placement === "in-tool-result" ? appendTo(last, section) : injectInto(last, section);
+  return [...given.slice(0, -1), withSection];
 }
 
 /** Tokens of messages as a chat template would send them, estimated. */
@@ -87,4 +105,19 @@ export function messagesTokens(messages: readonly ChatMessage[], countTokens: To
   for (const message of messages)
     tokens += countTokens(countedText(message)) + tokensPerMessage(countTokens, message.role);
   return tokens;
+}
+
+/**
+ * Tokens of what stands before a turn's section: plain messages, the last of them not yet over where the section stands inside it. What
+ * then ends that message counts with the section.
+ */
+export function tokensBeforeSection(
+  messages: readonly ChatMessage[],
+  placement: SectionPlacement,
+  hasSection: boolean,
+  countTokens: TokenCounter,
+): number {
+  const tokens = messagesTokens(messages, countTokens);
+  const isOpen = hasSection && placement === "in-tool-result" && messages.length > 0;
+  return isOpen ? tokens - tokensPerMessage(countTokens, "tool") : tokens;
 }

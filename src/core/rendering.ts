@@ -73,6 +73,14 @@ export function injectInto(message: ChatMessage, section: string): ChatMessage {
   return { ...message, content: `${section}${GLUE}${content ?? ""}` };
 }
 
+/** The message with the section behind its own content: a tool's result, which programs read from its beginning. */
+export function appendTo(message: ChatMessage, section: string): ChatMessage {
+  if (section === "") return message;
+  const { content } = message;
+  if (Array.isArray(content)) return { ...message, content: [...content, { type: "text", text: section }] };
+  return { ...message, content: content ? `${content}${GLUE}${section}` : section };
+}
+
 /** A section as a message of its own, for a prompt that ends with a tool's result. */
 export function sectionMessage(section: string): ChatMessage {
   return { role: "user", content: section };
@@ -83,6 +91,10 @@ export function sectionMessage(section: string): ChatMessage {
  * messages back). `null`: the message was nothing but a section. The same object: nothing was taken off.
  */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
+  if (message.role === "tool" || message.role === "function") {
+    const bare = withoutSectionAtEnd(message, isOurs);
+    if (bare !== message) return bare;
+  }
   const { content } = message;
   if (typeof content === "string") {
     const rest = afterSection(content, isOurs);
@@ -99,6 +111,36 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
     return parts.length === 0 ? null : { ...message, content: parts };
   }
   return message;
+}
+
+/** A tool's result without the section behind it, of which a client or a cache mark may have made a part, or two. */
+function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage {
+  const { content } = message;
+  if (typeof content === "string") {
+    const rest = beforeSection(content, isOurs);
+    return rest === null ? message : { ...message, content: rest };
+  }
+  if (!Array.isArray(content)) return message;
+  for (const count of [1, 2]) {
+    const others = content.slice(0, -count);
+    const texts = content.slice(-count).map((part) => (part.type === "text" ? part["text"] : undefined));
+    const rest = texts.every((text) => typeof text === "string") ? beforeSection(texts.join(""), isOurs) : null;
+    if (rest === null) continue;
+    // What stood before the section in the same text was all there was: a client made one part of it.
+    if (others.length === 0) return { ...message, content: rest };
+    return { ...message, content: rest === "" ? others : [...others, { type: "text", text: rest }] };
+  }
+  return message;
+}
+
+/** What stands before the section that memstem sent at the end of a text; null where there is none. */
+function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
+  // No section has another's opening inside.
+  const at = text.lastIndexOf(OPEN);
+  if (at < 0) return null;
+  const section = text.slice(at);
+  if (sectionAtStart(section) !== section || !isOurs(section)) return null;
+  return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
 }
 
 /** A section that was split behind its blocks, as it goes to engines whose cache marks stand at the ends of parts. */

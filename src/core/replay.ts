@@ -1,15 +1,15 @@
 import type { BlockRegister } from "./block-register.js";
-import type { Conversation, RecalledHistory } from "./conversation.js";
+import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation.js";
 import type { Digest, NodeId, TurnId } from "./ids.js";
 import { injectionTokens } from "./injecting.js";
 import type { InjectedBlock, Injection } from "./injection.js";
-import { type DigestedMessages, messagesTokens, Prompt } from "./prompt.js";
+import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "./prompt.js";
 import { renderSection, SECTION_OPENING } from "./rendering.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { standingInjections } from "./retention.js";
 import type { ScopeState } from "./scope-state.js";
 import type { TokenCounter } from "./token-counter.js";
-import type { Turn } from "./turn.js";
+import type { SectionPlacement } from "./turn.js";
 
 /** The part of a prompt that earlier turns made, built again. */
 export interface Replay {
@@ -72,14 +72,16 @@ export function replayTurns(
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];
-  for (const [at, { turn, messages }] of history.turns.entries()) {
+  for (const [at, recalled] of history.turns.entries()) {
+    const { turn } = recalled;
     const injection = standing[at] as Injection;
-    const replayed = replayTurn(conversation, turn, messages, injection, prompt, register, countTokens);
+    const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
     turns.push(replayed);
     const { anchor, after } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
-    if (anchor === turn.anchor) stableMessages = prompt.messages.length - messagesAfterAnchor(turn, replayed.section);
+    if (anchor === turn.anchor)
+      stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
     const sentBy = after === turn.prompt ? turn.id : null;
     sections.push({ anchor, blocks: injection.blocks, before: tokens, end, sentBy });
@@ -122,38 +124,38 @@ export function beginningTokens(
 
 function replayTurn(
   conversation: Conversation,
-  turn: Turn,
-  messages: DigestedMessages["messages"],
+  recalled: RecalledTurn,
   injection: Injection,
   prompt: Prompt,
   register: BlockRegister,
   countTokens: TokenCounter,
 ): ReplayedTurn {
+  const { turn, messages, placement, isRestated } = recalled;
   const before = prompt.digest;
-  const known = conversation.replayOf(turn.id);
+  const known = isRestated ? undefined : conversation.replayOf(turn.id);
   if (known?.before === before && isSame(known.injection, injection)) {
-    prompt.pushAgain(messages, turn.placement, known.section, known.after);
+    prompt.pushAgain(messages, placement, known.section, known.after);
     return known;
   }
-  const { answer, question } = splitAtAnchor({ messages, digests: turn.given }, turn.placement);
+  const { answer, question } = splitAtAnchor(recalled, placement);
   const section = renderSection(injection, register.textOf);
   prompt.push(answer);
-  const anchor = prompt.digest;
-  prompt.pushTurn(question, turn.placement, section);
+  const anchor = prompt.anchorFor(placement, section !== "");
+  prompt.pushTurn(question, placement, section);
   const tokens = {
-    answer: messagesTokens(answer.messages, countTokens),
-    section: injectionTokens(injection, turn.placement, register, countTokens),
+    answer: tokensBeforeSection(answer.messages, placement, section !== "", countTokens),
+    section: injectionTokens(injection, placement, register, countTokens),
     question: messagesTokens(question.messages, countTokens),
   };
   const replayed = { before, injection, section, anchor, after: prompt.digest, tokens };
-  conversation.rememberReplay(turn.id, replayed);
+  if (!isRestated) conversation.rememberReplay(turn.id, replayed);
   return replayed;
 }
 
 /** A turn's plain messages, taken apart where its section stands. */
 export function splitAtAnchor(
   { messages, digests }: DigestedMessages,
-  placement: Turn["placement"],
+  placement: SectionPlacement,
 ): { readonly answer: DigestedMessages; readonly question: DigestedMessages } {
   const split = messages.length - (placement === "in-question" ? 1 : 0);
   return {
@@ -163,8 +165,8 @@ export function splitAtAnchor(
 }
 
 /** Messages that a turn adds behind its anchor. */
-function messagesAfterAnchor({ placement }: Turn, section: string): number {
-  return placement === "in-question" || section !== "" ? 1 : 0;
+function messagesAfterAnchor(placement: SectionPlacement, section: string): number {
+  return placement !== "after-tool-result" || section !== "" ? 1 : 0;
 }
 
 /** Both are what is kept of one turn's injection, which is never changed: they differ in how much is kept. */

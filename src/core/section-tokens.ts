@@ -10,7 +10,8 @@ const LABEL_OPENING_TOKENS = 1;
 
 /**
  * A prompt's sections as its residency model reads them, its own last, and how far its conversation is known. A model that foresees nothing
- * reads the prompt's own alone, so that long conversations are not counted for nobody.
+ * reads the prompt's own alone, so that long conversations are not counted for nobody; and those of turns that were said again, which no
+ * earlier prompt had as they are now.
  */
 export function promptSections(
   replay: Replay,
@@ -18,8 +19,10 @@ export function promptSections(
   { foresee }: Pick<ResidencyModel, "foresee">,
   register: BlockRegister,
   countTokens: TokenCounter,
+  hasRestated = false,
 ): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
-  const read = foresee === undefined ? [own] : [...replay.sections, own];
+  const isAllKnown = foresee === undefined && !hasRestated;
+  const read = isAllKnown ? [own] : [...replay.sections, own];
   return {
     sections: read.map((section) => sectionTokens(section, register, countTokens)),
     known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },

@@ -37,8 +37,9 @@ export function serve(
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   const last = sections.at(-1) as SectionTokens;
-  if (foresee === undefined) return { ...foreseen, leaf: insert(last, known.end) };
-  // What one prompt holds is told from what another does by all that it begins with, so its earlier turns have to be there, too.
+  if (foresee === undefined && sections.length === 1) return { ...foreseen, leaf: insert(last, known.end) };
+  // What one prompt holds is told from what another does by all that it begins with, so its earlier turns have to be there, too. And those
+  // that were said again are in no other.
   const passed: NodeId[] = [];
   for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
   const leaf = insert(last, passed.at(-1) ?? known.end);

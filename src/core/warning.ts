@@ -15,6 +15,7 @@ export interface Warning {
     | "memory_source_failed"
     | "memory_budget_unused"
     | "memory_held_back"
+    | "memory_left_out"
     | "depth_unavailable"
     | "request_id_reused";
   readonly message: string;
@@ -23,8 +24,6 @@ export interface Warning {
 
 /** What the request's memories give reason to say. */
 export function resolutionWarnings(resolution: Resolution): Warning[] {
-  const about = (code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] =>
-    memoryIds.length === 0 ? [] : [{ code, message, memoryIds }];
   return [
     ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
     ...about(
@@ -57,9 +56,26 @@ export function historyWarnings(history: RecalledHistory): Warning[] {
 
 /** What an engine that was sure without some memories gives reason to say. */
 export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
-  const memoryIds = resolution.memories.filter(({ label }) => heldBack.has(label)).map(({ memoryId }) => memoryId);
-  if (memoryIds.length === 0) return [];
-  return [
-    { code: "memory_held_back", message: "was retrieved and not sent: the engine was sure without it", memoryIds },
-  ];
+  return about(
+    "memory_held_back",
+    "was retrieved and not sent: the engine was sure without it",
+    idsOf(resolution, heldBack),
+  );
+}
+
+/** What an engine whose context has no room for some memories gives reason to say. */
+export function leftOutWarnings(resolution: Resolution, leftOut: ReadonlySet<Label>): Warning[] {
+  return about(
+    "memory_left_out",
+    "was retrieved and not sent: the engine's context has no room for it",
+    idsOf(resolution, leftOut),
+  );
+}
+
+function idsOf({ memories }: Resolution, labels: ReadonlySet<Label>): readonly MemoryId[] {
+  return memories.filter(({ label }) => labels.has(label)).map(({ memoryId }) => memoryId);
+}
+
+function about(code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] {
+  return memoryIds.length === 0 ? [] : [{ code, message, memoryIds }];
 }

@@ -1,8 +1,9 @@
-import type { ChatMessage, RequestId } from "../core/index.js";
+import type { ChatMessage, RequestId, ToolMemories } from "../core/index.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
 export const ENGINE_NAMES = [
   "generic",
+  "mistral",
   "vllm",
   "sglang",
   "llamacpp",
@@ -59,6 +60,8 @@ export interface EngineAdapter {
   readonly name: EngineName;
   /** Why it gives no log probabilities of its answers' tokens, in a few words. Absent: nothing is known against it. */
   readonly noLogprobs?: string;
+  /** Where memories must stand behind a tool's result. Absent: the engine takes a user's message there, or will say that it does not. */
+  readonly toolMemories?: ToolMemories;
   emit(prompt: EnginePrompt): EngineEmission;
   /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
   readUsage(answer: unknown): EngineUsage;

@@ -2,6 +2,7 @@ import { anthropic } from "./anthropic.js";
 import type { EngineAdapter, EngineName } from "./engine-adapter.js";
 import { generic } from "./generic.js";
 import { llamaCpp } from "./llama-cpp.js";
+import { mistral } from "./mistral.js";
 import { openAi } from "./openai.js";
 import { openAiBreakpoints } from "./openai-breakpoints.js";
 import { sglang } from "./sglang.js";
@@ -10,6 +11,7 @@ import { vllm } from "./vllm.js";
 /** Every engine family there is. */
 export const ENGINES: Readonly<Record<EngineName, EngineAdapter>> = {
   generic,
+  mistral,
   vllm,
   sglang,
   llamacpp: llamaCpp,

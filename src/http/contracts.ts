@@ -75,6 +75,10 @@ export const composeBody = z
       description:
         "The engine family that the prompt goes to; the answer's `engine` says what to send along, and for `anthropic` and `openai-breakpoints` the messages carry the provider's cache marks. Default: the configured one.",
     }),
+    tool_memories: field.toolMemories.nullish().meta({
+      description:
+        "Where memories stand behind a tool's result: `own_message`, a user's message behind it, or `in_result`, inside the result's message behind its text, for engines and chat templates that take no user's message there (Mistral's). Default: `in_result` for the engine family `mistral` and where the conversation's earlier turns have it so, else `own_message`.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also give the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest" });
@@ -262,6 +266,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
           }
         : annotations,
     engine: body.engine,
+    toolMemories: body.tool_memories,
     prompt: body.prompt,
   });
 }

@@ -2,6 +2,7 @@ import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
+import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../engines/prompt-refusal.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
@@ -16,6 +17,7 @@ import { NotFoundError } from "./errors.js";
 import { hold } from "./held-body.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
 import { inCallSpan } from "./spans.js";
 import { UsageAsking } from "./usage-asking.js";
 import { WarmUp } from "./warm-up.js";
@@ -50,7 +52,7 @@ export interface ChatParts extends ChatEngine {
 /** What a chat asks of the tenant's state. */
 export type ChatMemory = Pick<
   Memstem,
-  "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "keepExchange" | "watchDeletions"
+  "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "withdraw" | "keepExchange" | "watchDeletions"
 >;
 
 /** A chat completion that a client asked for. */
@@ -86,7 +88,11 @@ export interface ChatAnswer extends UpstreamAnswer {
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
+/** Bytes of an error that are held to be read. */
+const MAX_ERROR_BYTES = 256 * 1024;
 const COMPOSE_TIMEOUT_MS = 5_000;
+/** The composed prompt, another form of it, and the client's own messages. */
+const MOST_SENDS = 3;
 
 /**
  * Stands between a chat client and its engine: composes the prompt with the user's memories, sends it on, hands the answer through as it
@@ -99,9 +105,12 @@ export class Chat {
 
   readonly #depth: AdaptiveDepth;
 
+  readonly #terms: KnownTerms;
+
   constructor(private readonly parts: ChatParts) {
     this.#usage = new UsageAsking(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
+    this.#terms = new KnownTerms(parts.clock);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
 
@@ -119,13 +128,10 @@ export class Chat {
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const watch = memstem.watchDeletions(request.userId);
-    const ahead = new CallAhead<Sent>(signal);
-    const { composed, notComposed } = await this.#compose(memstem, request, signal, ahead);
+    const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
     if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
-    if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
+    const { answer, asksUsage, started } = sent;
     try {
-      const early = composed === null ? null : ahead.answer;
-      const { answer, asksUsage, started } = await (early ?? this.#send(memstem, request, composed, signal));
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
@@ -144,10 +150,95 @@ export class Chat {
     }
   }
 
+  /**
+   * Sends a request's prompt; where the engine refuses it as it is, once in another form, and then the client's own messages. The client has
+   * seen nothing of that. A prompt that was refused counts as never composed.
+   */
+  async #untilTaken(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
+    const { userId, agentId, body } = request;
+    const of = { tenant: memstem, userId, model: body["model"] };
+    let terms = this.#terms.of(of);
+    let attempt = await this.#attempt(memstem, request, terms, signal);
+    for (let sends = 1; ; sends++) {
+      const { refusal, answer } = await this.#refusalIn(memstem, request, attempt);
+      attempt = { ...attempt, sent: { ...attempt.sent, answer } };
+      const { composed } = attempt;
+      const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
+      if (refusal === null || composed === null || next === null) {
+        // Where it refuses the client's own messages, too, it is not asked to take more.
+        if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);
+        return attempt;
+      }
+      terms = next;
+      const isGone = await memstem.withdraw(userId, agentId, composed.requestId).then(
+        () => true,
+        (error: unknown) => {
+          this.parts.onFault(error);
+          return false;
+        },
+      );
+      attempt =
+        isGone && sends < MOST_SENDS - 1
+          ? await this.#attempt(memstem, request, terms, signal, true)
+          : await this.#sendPlain(memstem, request, refusal.kind, signal);
+    }
+  }
+
+  /** Composes a prompt and sends it. */
+  async #attempt(
+    memstem: ChatMemory,
+    request: ChatRequest,
+    terms: PromptTerms,
+    signal: AbortSignal,
+    isRepeated = false,
+  ): Promise<Attempt> {
+    const ahead = new CallAhead<Sent>(signal);
+    const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
+    const { composed } = prompt;
+    if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
+    try {
+      const early = composed === null ? null : ahead.answer;
+      const sent = await (early ?? this.#send(memstem, request, composed, signal));
+      return { ...prompt, sent };
+    } catch (error) {
+      // Where the client went away meanwhile, the engine may have computed the prompt.
+      if (error instanceof UpstreamError && error.failure.kind !== "aborted")
+        this.#neverServed(memstem, request, composed);
+      throw error;
+    }
+  }
+
+  async #sendPlain(
+    memstem: ChatMemory,
+    request: ChatRequest,
+    notComposed: NotComposedReason,
+    signal: AbortSignal,
+  ): Promise<Attempt> {
+    return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
+  }
+
+  /** Whether the engine refuses a prompt as it is; with the answer, whose body can still be read. */
+  async #refusalIn(
+    memstem: ChatMemory,
+    request: ChatRequest,
+    { composed, sent: { answer } }: Attempt,
+  ): Promise<{ readonly refusal: PromptRefusal | null; readonly answer: UpstreamAnswer }> {
+    if (!mayRefusePrompt(answer.status)) return { refusal: null, answer };
+    try {
+      const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
+      return { refusal: whole === null ? null : readPromptRefusal(answer.status, whole), answer: { ...answer, body } };
+    } catch (error) {
+      this.#neverServed(memstem, request, composed);
+      throw error;
+    }
+  }
+
   /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */
   async #compose(
     memstem: ChatMemory,
     request: ChatRequest,
+    terms: PromptTerms,
+    isRepeated: boolean,
     signal: AbortSignal,
     ahead: CallAhead<Sent>,
   ): Promise<ChatPrompt> {
@@ -155,10 +246,16 @@ export class Chat {
     if (compose === null) return { composed: null, notComposed: "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const warmUp = this.#warmUp;
+    const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
-    const depth = this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
-    const asked = { ...compose, marksElsewhere: anthropicMarksElsewhere(body) };
+    const depth = isRepeated ? undefined : this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
+    const wished = isRepeated ? null : compose.toolMemories;
+    const asked = {
+      ...compose,
+      ...terms,
+      toolMemories: wished ?? terms.toolMemories,
+      marksElsewhere: anthropicMarksElsewhere(body),
+    };
     const beforeStored = (prompt: ComposeAnswer) => ahead.begin((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>
       memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop), beforeStored });
@@ -286,6 +383,9 @@ interface Sent {
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
 }
+
+/** A prompt, or why there is none, and what came of sending it. */
+type Attempt = ChatPrompt & { readonly sent: Sent };
 
 /** A request and its answer, as far as it has come. */
 interface Exchange {

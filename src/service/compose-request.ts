@@ -9,6 +9,7 @@ import {
   type RequestId,
   type RetentionName,
   type RetrievedMemory,
+  type ToolMemories,
   type UserId,
 } from "../core/index.js";
 import type { EngineName } from "../engines/engine-adapter.js";
@@ -42,6 +43,10 @@ export interface ComposeRequest {
   readonly engine: EngineName | null;
   /** Cache marks that the request to the engine has outside its messages, on tools say. Default 0. */
   readonly marksElsewhere?: number;
+  /** Where memories stand behind a tool's result; null: as the engine family takes them, and the conversation had them. */
+  readonly toolMemories?: ToolMemories | null;
+  /** Tokens that the prompt may have, by our own count; null: as many as it has. */
+  readonly maxPromptTokens?: number | null;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
 }
@@ -78,6 +83,7 @@ const composeOptions = z.strictObject({
   retention: field.retention.nullish(),
   annotations: annotations.nullish(),
   engine: field.engine.nullish(),
+  toolMemories: field.toolMemories.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -134,6 +140,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     retention: fields.retention ?? null,
     annotations: annotationSettings(fields.annotations ?? true),
     engine: fields.engine ?? null,
+    toolMemories: fields.toolMemories ?? null,
     prompt: fields.prompt ?? false,
   };
 }

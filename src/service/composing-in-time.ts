@@ -1,3 +1,4 @@
+import type { PromptRefusal } from "../engines/prompt-refusal.js";
 import type { StoreFault } from "../store/store.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import {
@@ -11,9 +12,17 @@ import { linkedSignal } from "./linked-signal.js";
 
 /**
  * Why a chat goes to its engine as it came: its messages are none that can be composed; more comes than can be served in time; as many of
- * the user's requests wait as may; composing took too long; the store cannot do its work; or something went wrong that never should.
+ * the user's requests wait as may; composing took too long; the store cannot do its work; the engine refuses its prompt, which is too long for
+ * it or has roles in an order that it does not take; or something went wrong that never should.
  */
-export type NotComposedReason = "messages" | "lag" | "user_queue" | "timeout" | StoreReason | "fault";
+export type NotComposedReason =
+  | "messages"
+  | "lag"
+  | "user_queue"
+  | "timeout"
+  | StoreReason
+  | PromptRefusal["kind"]
+  | "fault";
 
 type StoreReason = "store_busy" | "store_full" | "store_read_only" | "store_failing" | "store_damaged";
 

@@ -15,6 +15,7 @@ import {
   plannedOrder,
   promptHead,
   type Scope,
+  type ToolMemories,
   type Warning,
 } from "../core/index.js";
 import type { ChosenDepth } from "./chosen-depth.js";
@@ -146,6 +147,8 @@ export function composeInput(
     retention: request.retention ?? defaults.retention,
     engine,
     depth: depth ?? undefined,
+    toolMemories: toolMemoriesFor(request, parts),
+    maxPromptTokens: request.maxPromptTokens,
     countTokens,
     isOurs: (section: Digest) => store.knowsSection(scope, section),
   };
@@ -168,6 +171,7 @@ export function coldHeadIn(
     residency,
     retention,
     now: parts.now(),
+    toolMemories: toolMemoriesFor(request, parts),
     countTokens,
     isOurs: (section) => store.knowsSection(scope, section),
   });
@@ -218,6 +222,14 @@ function conversationOf(
   return { id, turns: state.conversation(id, () => new Conversation(store.loadConversation(scope, id))) };
 }
 
+/** Where memories stand behind tool results: as the request says, or its engine's family must have it. */
+function toolMemoriesFor(
+  { toolMemories, engine }: ComposeRequest,
+  { engines, defaults }: MemstemParts,
+): ToolMemories | null {
+  return toolMemories ?? engines[engine ?? defaults.engineFamily].toolMemories ?? null;
+}
+
 const REQUEST_ID_REUSED: Warning = {
   code: "request_id_reused",
   message: "this request id was answered before for another request; that answer is repeated",
@@ -228,6 +240,6 @@ const BUDGET_UNUSED: Warning = {
   message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
-function recordOf({ turn, given, head, sections }: Composition) {
-  return { turn, given, head, sections };
+function recordOf({ turn, given, restated, head, sections }: Composition) {
+  return { turn, given, restated, head, sections };
 }

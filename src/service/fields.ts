@@ -16,6 +16,7 @@ import {
   memoryTextProblem,
   POLICY_NAMES,
   RETENTION_NAMES,
+  TOOL_MEMORIES,
   unstorable,
   unstorableWithin,
   wordingProblem,
@@ -135,6 +136,8 @@ export const retention = z.enum(RETENTION_NAMES);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 /** The engine family that a prompt goes to. */
 export const engine = z.enum(ENGINE_NAMES);
+/** Where memories stand behind a tool's result. */
+export const toolMemories = z.enum(TOOL_MEMORIES);
 
 /** Engines or agents with a prefix cache of their own, by name; a name may go into a header. */
 export const workers = z

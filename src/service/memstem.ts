@@ -41,6 +41,7 @@ import { UserQueues } from "./user-queues.js";
 import { UserRecords } from "./user-records.js";
 import { UserTurns } from "./user-turns.js";
 import { whileBusy } from "./while-busy.js";
+import { withdrawIn } from "./withdrawing.js";
 import { WorkingScopes } from "./working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
@@ -307,6 +308,18 @@ export class Memstem {
     );
     await Promise.all(ofUsers);
     return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
+  }
+
+  /**
+   * The engine refused a request's prompt as it is: it counts as never composed, and its id is free. A request that is not known is none to
+   * be taken back.
+   */
+  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
+    const { store, residency = KEEPS_ALL } = this.parts;
+    const scope = this.#turns.scopeOf(userId, agentId);
+    return this.#turns.run(userId, () =>
+      whileBusy(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
+    );
   }
 
   /**

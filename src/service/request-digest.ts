@@ -22,6 +22,8 @@ function askedFor(request: ComposeRequest) {
     prompt: null,
     engine: undefined,
     marksElsewhere: undefined,
+    toolMemories: undefined,
+    maxPromptTokens: undefined,
   };
 }
 

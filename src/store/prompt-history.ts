@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gt, lt, sql } from "drizzle-orm";
 import type { ChatMessage, ComposedPrompt, Digest, RequestId, SpokenTurn } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readMessages, readServed, readTurn } from "./rows.js";
@@ -12,6 +12,9 @@ const NEWEST_OF_SCOPE = 200;
 const NEWEST_OF_CONVERSATION = 100;
 /** Turns that prompts of other conversations may bring in; those that need more are left out. */
 const MOST_TURNS = 5_000;
+
+/** Turns that were only said again with a prompt are no prompts themselves. */
+const WAS_SENT = gt(turns.promptTokens, 0);
 
 type TurnRow = typeof turns.$inferSelect;
 type RequestRow = typeof requests.$inferSelect;
@@ -32,7 +35,7 @@ export function readPromptHistory(
     const own = request && statements.turn.get({ scopeId, id: request.turn });
     if (request === undefined || own === undefined) return null;
     const newest = (of: "scope" | "conversation", limit: number): Row[] => {
-      const before = and(eq(turns.scopeId, scopeId), lt(turns.id, own.id));
+      const before = and(eq(turns.scopeId, scopeId), lt(turns.id, own.id), WAS_SENT);
       return orm
         .select()
         .from(turns)
@@ -55,7 +58,8 @@ export function readPromptHistory(
         .from(requests)
         .where(and(eq(requests.scopeId, scopeId), eq(requests.turn, own.parent)))
         .get();
-      if (parent !== undefined) rows.set(parent.id, { turns: parent, requests: served ?? null });
+      if (parent !== undefined && parent.promptTokens > 0)
+        rows.set(parent.id, { turns: parent, requests: served ?? null });
     }
     const earlier = [...rows.values()]
       .sort((a, b) => b.turns.id - a.turns.id)
@@ -66,7 +70,7 @@ export function readPromptHistory(
     const before = orm
       .select({ rows: sql<number>`count(*)` })
       .from(turns)
-      .where(and(eq(turns.scopeId, scopeId), lt(turns.id, own.id)))
+      .where(and(eq(turns.scopeId, scopeId), lt(turns.id, own.id), WAS_SENT))
       .get();
     return { prompt, earlier, isComplete: earlier.length === (before?.rows ?? 0) };
   })();

@@ -38,6 +38,7 @@ import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
 const ESCAPED_BY_SHAPES = 2;
+const digestPairs = z.array(z.union([z.string(), z.tuple([z.string(), z.string()])]));
 const packedInjection = z.object({
   /**
    * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
@@ -213,12 +214,42 @@ export function readOrderingRows(
   };
 }
 
+/** A turn's row, as its statement takes it, less whose it is and when it was. */
+export function turnRow(turn: Turn, given: readonly ChatMessage[]) {
+  return {
+    id: turn.id,
+    conversationId: turn.conversationId,
+    parent: turn.parent,
+    givenDigests: JSON.stringify(turn.given.map((digest, at) => packedDigest(digest, turn.meant[at] ?? digest))),
+    given: JSON.stringify(given),
+    placement: turn.placement,
+    injection: writeInjection(turn.injection),
+    retention: turn.retention,
+    freshStart: turn.freshStart,
+    requested: JSON.stringify(turn.requested),
+    head: turn.head,
+    prompt: turn.prompt,
+    anchor: turn.anchor,
+    promptTokens: turn.promptTokens,
+  };
+}
+
+/** A message's digest, and that of its meaning where it is another. */
+function packedDigest(digest: Digest, meant: Digest): Digest | readonly [Digest, Digest] {
+  return meant === digest ? digest : [digest, meant];
+}
+
 export function readTurn(row: typeof turns.$inferSelect): Turn {
+  // Of turns from before meanings were kept, what the engine saw is what is compared.
+  const digests = digestPairs
+    .parse(JSON.parse(row.givenDigests))
+    .map((pair) => (typeof pair === "string" ? [pair, pair] : pair) as [string, string] as [Digest, Digest]);
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,
     parent: row.parent as TurnId | null,
-    given: jsonArray.parse(JSON.parse(row.givenDigests)) as Digest[],
+    given: digests.map(([digest]) => digest),
+    meant: digests.map(([, meant]) => meant),
     placement: row.placement,
     injection: readInjection(row.injection),
     retention: row.retention,

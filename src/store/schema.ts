@@ -1,6 +1,6 @@
 import { isNotNull } from "drizzle-orm";
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { FIXED_RETENTIONS } from "../core/index.js";
+import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../core/index.js";
 
 /*
  * One row of `users` is a scope: (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
@@ -158,11 +158,11 @@ export const turns = sqliteTable(
     id: integer("id").notNull(),
     conversationId: text("conversation_id"),
     parent: integer("parent"),
-    /** JSON array of message digests. */
+    /** JSON array of message digests; a pair where the digest of what a message means is another one. */
     givenDigests: text("given_digests").notNull(),
     /** JSON array of plain messages; null once it was erased because it quoted a forgotten memory. */
     given: text("given"),
-    placement: text("placement", { enum: ["in-question", "after-tool-result"] }).notNull(),
+    placement: text("placement", { enum: SECTION_PLACEMENTS }).notNull(),
     /** JSON of an injection: labels, never text. */
     injection: text("injection").notNull(),
     /** What later prompts keep of the injection. */

@@ -24,7 +24,7 @@ import { readScopesWithMemory } from "./memory-holders.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readStoredScope } from "./read-stored-scope.js";
 import { RequestRecords } from "./request-records.js";
-import { readScope, readTurn, writeAnswer, writeInjection } from "./rows.js";
+import { readScope, readTurn, turnRow, writeAnswer } from "./rows.js";
 import * as tables from "./schema.js";
 import { prepareStatements, type Statements } from "./statements.js";
 import {
@@ -49,6 +49,7 @@ import {
 } from "./store.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
+import { withdrawTurn } from "./withdrawal.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
 
 const OF_SCOPE = "from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
@@ -111,24 +112,8 @@ export class SqliteStore implements Store {
       s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
       for (const digest of record.sections) s.keepSection.run({ scopeId, digest });
-      s.addTurn.run({
-        scopeId,
-        id: turn.id,
-        conversationId: turn.conversationId,
-        parent: turn.parent,
-        givenDigests: JSON.stringify(turn.given),
-        given: JSON.stringify(record.given),
-        placement: turn.placement,
-        injection: writeInjection(turn.injection),
-        retention: turn.retention,
-        freshStart: turn.freshStart,
-        requested: JSON.stringify(turn.requested),
-        head: turn.head,
-        prompt: turn.prompt,
-        anchor: turn.anchor,
-        promptTokens: turn.promptTokens,
-        at,
-      });
+      for (const { turn: again, given } of record.restated) s.addTurn.run({ ...turnRow(again, given), scopeId, at });
+      s.addTurn.run({ ...turnRow(turn, record.given), scopeId, at });
       s.addRequest.run({
         scopeId,
         requestId: request.id,
@@ -165,6 +150,12 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     return this.#commit(scope, version, changes, 0, (scopeId) => {
       for (const requestId of requestIds) this.#statements.markEvicted.run({ scopeId, requestId });
+    });
+  }
+
+  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion {
+    return this.#commit(scope, version, changes, 0, (scopeId) => {
+      withdrawTurn(this.database.orm, scopeId, turn, changes);
     });
   }
 

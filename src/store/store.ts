@@ -11,6 +11,7 @@ import type {
   Plan,
   ReportGrounds,
   RequestId,
+  RestatedTurn,
   Scope,
   ScopeChanges,
   StoredScope,
@@ -47,6 +48,8 @@ export interface ComposeRecord {
   readonly changes: ScopeChanges;
   readonly turn: Turn;
   readonly given: readonly ChatMessage[];
+  /** Turns that it goes on from and that were said again with it, first to last. */
+  readonly restated: readonly RestatedTurn[];
   readonly head: readonly ChatMessage[];
   /** Digests of the sections that the turn sent and that later ones replay. */
   readonly sections: readonly Digest[];
@@ -249,6 +252,8 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
+  /** A turn goes with its request, as if it had never been composed, unless another goes on from it. */
+  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion;
   /** How many first-token times an engine has reported so far. */
   countFirstTokenTimes(engine: string): number;
   /** Its first-token times up to the `count`th, the last `most` of them, oldest first. */

@@ -9,12 +9,21 @@ import { countTokens } from "./scope-fixture.js";
 
 /** The sections of a prompt as a strict reader sees them, first to last. */
 export function sectionsOf(messages: readonly ChatMessage[]): ParsedSection[] {
-  return messages.flatMap(({ content }) => {
-    const first = Array.isArray(content) ? content[0]?.text : content;
-    const section = typeof first === "string" ? sectionAtStart(first) : null;
+  return messages.flatMap(({ role, content }) => {
+    const texts = Array.isArray(content) ? content.map(({ text }) => text) : [content];
+    // Behind a tool's result, before any other text.
+    const text = role === "tool" ? texts.at(-1) : texts[0];
+    const start = role === "tool" && typeof text === "string" ? startAtEnd(text) : 0;
+    const section = typeof text === "string" && start >= 0 ? sectionAtStart(text.slice(start)) : null;
     const parsed = section === null ? null : parseSection(section);
     return parsed === null ? [] : [parsed];
   });
+}
+
+/** Where the section at the end of a tool's result begins, or -1; the client's own text has none behind a blank line. */
+function startAtEnd(text: string): number {
+  const at = text.lastIndexOf("<memories>\n");
+  return at === 0 || text.startsWith("\n\n", at - 2) ? at : -1;
 }
 
 /** The texts of all memory blocks in a prompt, first to last. */

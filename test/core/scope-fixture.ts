@@ -15,7 +15,7 @@ import type { RetentionName } from "../../src/core/retention.js";
 import type { RetrievedMemory } from "../../src/core/retrieved-memory.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../src/core/scope-state.js";
 import type { TokenCounter } from "../../src/core/token-counter.js";
-import type { Turn } from "../../src/core/turn.js";
+import type { ToolMemories, Turn } from "../../src/core/turn.js";
 import { StoredRows } from "./stored-rows.js";
 
 /** A tokenizer simple enough to follow by hand. */
@@ -62,6 +62,8 @@ export interface ComposeOptions {
   readonly retention?: RetentionName;
   readonly engine?: EngineModel;
   readonly depth?: Depth;
+  readonly toolMemories?: ToolMemories;
+  readonly maxPromptTokens?: number;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -93,6 +95,7 @@ export class UserScope {
   ): Composition {
     const stored = this.#turnsOf((options.conversation ?? null) as ConversationId | null);
     const composition = compose(this.#state, this.#input(messages, retrieved, options));
+    for (const { turn } of composition.restated) stored.push(structuredClone(turn));
     stored.push(structuredClone(composition.turn));
     this.#composedAt.set(composition.turn.id, this.now);
     for (const section of composition.sections) this.#sections.add(section);
@@ -125,6 +128,8 @@ export class UserScope {
       retention: options.retention ?? "keep",
       engine: options.engine ?? ENGINE_MODELS.gpu,
       depth: options.depth,
+      toolMemories: options.toolMemories,
+      maxPromptTokens: options.maxPromptTokens,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     };

@@ -18,7 +18,11 @@ type Step =
       readonly policy: "retrieval" | "prefix-exact" | "sorted";
       readonly retention: "keep" | "volatile" | "ephemeral" | "auto";
       readonly tool: boolean;
+      /** Where memories stand behind a tool's result; null: as they did. */
+      readonly toolMemories: "own_message" | "in_result" | null;
     }
+  /** The client writes a message differently: it means the same. */
+  | { readonly kind: "restate"; readonly conversation: string; readonly message: number }
   | { readonly kind: "edit"; readonly conversation: string; readonly message: number }
   | { readonly kind: "cut"; readonly conversation: string; readonly messages: number }
   | { readonly kind: "forget"; readonly id: number };
@@ -42,8 +46,10 @@ const composed = fc.record({
     "auto" as const,
   ),
   tool: fc.boolean(),
+  toolMemories: fc.constantFrom(null, null, "own_message" as const, "in_result" as const),
 });
 const changed = fc.oneof(
+  fc.record({ kind: fc.constant("restate" as const), conversation, message: fc.nat({ max: 8 }) }),
   fc.record({ kind: fc.constant("edit" as const), conversation, message: fc.nat({ max: 8 }) }),
   fc.record({ kind: fc.constant("cut" as const), conversation, messages: fc.nat({ max: 4 }) }),
 );
@@ -62,6 +68,7 @@ const asked = {
   policy: "retrieval",
   retention: "keep",
   tool: false,
+  toolMemories: null,
 } as const;
 /** A section of its own behind a tool's result, which retention took away before a memory of it was forgotten. */
 const GONE_BEFORE_FORGOTTEN: Step[] = [
@@ -92,6 +99,11 @@ async function play(steps: readonly Step[], textOf = (id: number, version: numbe
     const history = (step.kind === "forget" ? null : histories.get(step.conversation ?? "")) ?? [];
     if (step.kind === "forget") {
       await service.forgetMemory(ana, `m${step.id}` as never);
+    } else if (step.kind === "restate") {
+      const message = history[step.message];
+      const text = String(message?.content);
+      if (message !== undefined)
+        history[step.message] = { ...message, content: text.endsWith(" ") ? text.trimEnd() : `${text} ` };
     } else if (step.kind === "edit") {
       const message = history[step.message];
       if (message !== undefined) history[step.message] = { ...message, content: `${message.content} indeed` };
@@ -108,6 +120,7 @@ async function play(steps: readonly Step[], textOf = (id: number, version: numbe
         memories: step.memories.map(([id, version]) => ({ id: `m${id}`, memory: textOf(id, version) })),
         policy: step.policy,
         retention: step.retention,
+        toolMemories: step.toolMemories,
       } as ComposeOptions);
       sent.push({ requestId, messages });
       if (step.conversation !== null) {

@@ -182,6 +182,49 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.liveRequests(scopeOf("bo"), 10)).toHaveLength(1);
     });
 
+    it("takes a request back with its turn, as if it had never been composed, unless another goes on from it", () => {
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      const kept = store.loadConversation(ana, "c" as ConversationId);
+      const more = { question: "And?", memories: {}, conversationId: "c", history: [TEA.question, "Tea."] };
+      composeInto(store, ana, { ...more, requestId: "r2" });
+      const withdraw = (turn: number) => {
+        const { scope, version } = store.loadScope(ana);
+        const changes = new ScopeState(scope, countTokens).drain();
+        return store.commitWithdrawal(ana, version, changes, turn as TurnId);
+      };
+      withdraw(1);
+      expect(store.findRequest(ana, id("r1"))).not.toBeNull();
+      withdraw(2);
+      expect(store.findRequest(ana, id("r2"))).toBeNull();
+      expect(store.loadConversation(ana, "c" as ConversationId)).toEqual(kept);
+      expect(store.counts(ana)).toEqual({ conversations: 1, turns: 1, requests: 1 });
+      // Nothing has its number again.
+      composeInto(store, ana, { ...more, requestId: "r2" });
+      expect(store.findServed(ana, id("r2"))?.turn).toBe(3);
+      withdraw(3);
+      withdraw(3);
+      withdraw(1);
+      expect(store.counts(ana)).toEqual({ conversations: 0, turns: 0, requests: 0 });
+      expect(store.findRequest(ana, id("r1"))).toBeNull();
+    });
+
+    it("gives back turns that were said again, by their bytes and by what they mean", () => {
+      composeInto(store, ana, { ...TEA, conversationId: "c" });
+      const again = { requestId: "r2", question: "And? ", memories: {}, conversationId: "c" };
+      composeInto(store, ana, { ...again, history: [`${TEA.question}\n`, "Tea."] });
+      const found = store.findRequest(ana, id("r2"));
+      expect(found?.turns.map(({ given }) => given.map(({ content }) => content))).toEqual([
+        [`${TEA.question}\n`],
+        ["Tea.", "And? "],
+      ]);
+      const [first, restated, last] = store.loadConversation(ana, "c" as ConversationId);
+      expect(restated).toMatchObject({ parent: null, meant: first?.meant, promptTokens: 0 });
+      expect(restated?.given).not.toEqual(first?.given);
+      expect(last?.parent).toBe(restated?.id);
+      expect(last?.meant).not.toEqual(last?.given);
+      expect(store.findPromptHistory(ana, id("r2"))?.earlier.map(({ requestId }) => requestId)).toEqual(["r1"]);
+    });
+
     it("keeps what an engine reported", () => {
       const version = composeInto(store, ana, TEA);
       const served = store.findServed(ana, id("r1"));

@@ -68,6 +68,7 @@ export function recordFor(
     changes: state.drain(),
     turn: composition.turn,
     given: composition.given,
+    restated: composition.restated,
     head: composition.head,
     sections: composition.sections,
     request: {

@@ -1,0 +1,191 @@
+/** Why an engine refused a prompt, where another form of it may do. */
+export type PromptRefusal =
+  /** It is longer than the engine's context. */
+  | {
+      readonly kind: "context_length";
+      /** Tokens that the prompt may have, what is kept for the answer taken off; null where the engine did not say. */
+      readonly limitTokens: number | null;
+      /** Tokens that it has, as the engine counts them; null where it did not say. */
+      readonly promptTokens: number | null;
+    }
+  /** Its messages' roles are in an order that the engine, or the model's chat template, does not take. */
+  | { readonly kind: "role_order" };
+
+/** Statuses by which engines say that a prompt is not one they can take. */
+const REFUSED = new Set([400, 413, 422]);
+/** Of templates that raise, llama.cpp and others say so with this one. */
+const TEMPLATE_FAILED = 500;
+
+/** Values of `code` and `type` that say it without a text. */
+const CONTEXT_LENGTH_CODES = new Set([
+  ...["context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"],
+  ...["model_max_prompt_tokens_exceeded", "tokens_limit_reached", "request_too_large"],
+]);
+const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
+
+/**
+ * How engines say that a prompt is too long. Each is the beginning of the message, as the engine writes it, so that a text of the client's
+ * which is repeated somewhere in an error is not taken for one. `limit` and `prompt` are tokens, `asked` those of prompt and answer
+ * together, `answer` those kept for the answer.
+ */
+const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
+  // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
+  /^(?:This model's|This endpoint's|The model's) maximum context length is (?<limit>\d+) tokens?/i,
+  // vLLM, where `max_tokens` does not fit behind the prompt.
+  /^'?max_tokens'?.{0,40} is too large: (?<answer>\d+)\. ?This model's maximum context length is (?<limit>\d+) tokens and your request has (?<prompt>\d+) input tokens/i,
+  /^The (?:decoder )?prompt \((?:total )?length (?<prompt>\d+)\) is (?:longer than the maximum model length of|too long to fit into the model \(context length) (?<limit>\d+)/i,
+  // OpenAI's newer models.
+  /^Input tokens exceed the configured limit of (?<limit>\d+) tokens/i,
+  /^Your input exceeds the context window of this model/i,
+  // llama.cpp; older versions without numbers.
+  /^(?:the )?request (?:\((?<prompt>\d+) tokens\) )?exceeds the available context size(?: \((?<limit>\d+) tokens\))?/i,
+  // SGLang, Together.
+  /^The input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<limit>\d+) tokens\)/i,
+  /^Requested token count exceeds the model's maximum context length of (?<limit>\d+) tokens/i,
+  // Text Generation Inference: https://huggingface.co/docs/text-generation-inference
+  /^(?:Input validation error: )?`inputs` tokens \+ `max_new_tokens` must be <= (?<limit>\d+)\. Given: (?<prompt>\d+) `inputs` tokens and (?<answer>\d+) `max_new_tokens`/i,
+  /^(?:Input validation error: )?`inputs` must have less than (?<limit>\d+) tokens\. Given: (?<prompt>\d+)/i,
+  // Anthropic: https://platform.claude.com/docs/en/build-with-claude/context-windows
+  /^prompt is too long: (?<prompt>\d+) tokens > (?<limit>\d+) maximum/i,
+  /^input length and `max_tokens` exceed context limit: (?<prompt>\d+) \+ (?<answer>\d+) > (?<limit>\d+)/i,
+  // Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting
+  /^The input token count (?:\((?<prompt>\d+)\) )?exceeds the maximum number of tokens allowed \((?<limit>\d+)\)/i,
+  // Mistral's API.
+  /^Prompt contains (?<prompt>\d+) tokens(?: and \d+ draft tokens)?, too large for model with (?<limit>\d+) maximum context length/i,
+  // Bedrock: https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html
+  /^(?:The model returned the following errors: )?Input is too long for requested model/i,
+  // xAI.
+  /^This model's maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
+  // The engine inside.
+  /^The prompt has (?<prompt>\d+) tokens, and this engine's context holds (?<limit>\d+)/,
+  // GitHub's models, Groq, Ollama.
+  /^Request body too large for .{1,80} model\. Max size: (?<limit>\d+) tokens/i,
+  /^Please reduce the length of the messages or completion/i,
+  /^(?:the )?input length exceeds (?:the )?(?:maximum )?context length/i,
+];
+
+/** Numbers that follow in the same message. */
+const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
+  /you requested (?:about )?(?<asked>\d+) tokens \((?<prompt>\d+) (?:in the messages|in your prompt|of text input).{0,80}?(?<answer>\d+) (?:in|for) the completion/i,
+  /you requested (?:about )?(?<asked>\d+) tokens/i,
+  /You requested a total of (?<asked>\d+) tokens: (?<prompt>\d+) tokens from the input messages and (?<answer>\d+) tokens for the completion/i,
+  /your messages resulted in (?<prompt>\d+) tokens/i,
+  /(?:your request has|the prompt contains|your prompt contains(?: at least)?) (?<prompt>\d+) input tokens/i,
+];
+
+/**
+ * How engines and templates say that roles are out of order.
+ * Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face.
+ */
+const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
+  /^Unexpected role '?(?:RoleEnum\.|Roles\.)?user'? after role '?(?:RoleEnum\.|Roles\.)?tool'?/i,
+  /^(?:After the optional system message, )?conversation roles must alternate /i,
+  /^Expected last role (?:to be )?(?:one of: )?\[?User or Tool/i,
+];
+
+/** What gateways and servers put before an engine's own message. */
+const PREFIXES = [
+  /^litellm\.(?<kind>\w+): (?:litellm\.\w+: )*(?:\w+: )*(?:\w+Exception - )?/,
+  /^(?:\w+\.)*(?:TemplateError|BadRequestError|InvalidRequestException|jinja2\.exceptions\.TemplateError): /,
+  /^(?:Error in applying chat template[^:]{0,60}|Failed to apply (?:chat )?template|Jinja Exception|Value is not callable): /i,
+];
+
+/** Whether an answer with this status is worth being read for a refusal. */
+export function mayRefusePrompt(status: number): boolean {
+  return REFUSED.has(status) || status === TEMPLATE_FAILED;
+}
+
+/**
+ * Whether an engine's answer says that the prompt itself is refused, and why. Null where it does not, or not in a form that is known:
+ * an error with a message that begins as the engine writes it, or with its code.
+ *
+ * @param text the answer's body
+ */
+export function readPromptRefusal(status: number, text: string): PromptRefusal | null {
+  if (!mayRefusePrompt(status)) return null;
+  for (const error of errorsIn(parsed(text), 0)) {
+    const refusal = refusalIn(error);
+    // A server that breaks down is not refusing a prompt, but for a template that raises.
+    if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
+  }
+  return null;
+}
+
+interface EngineError {
+  readonly message: string;
+  readonly names: readonly unknown[];
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+function refusalIn({ message, names, fields }: EngineError): PromptRefusal | null {
+  const { text, kind } = withoutPrefixes(message);
+  const wording = CONTEXT_LENGTH_WORDINGS.map((says) => says.exec(text)).find((match) => match !== null);
+  const isNamed = kind === "ContextWindowExceededError" || names.some((name) => CONTEXT_LENGTH_CODES.has(String(name)));
+  if (wording !== undefined || isNamed) return contextLength(text, wording?.groups ?? {}, fields);
+  const isOrder = names.some((name) => ROLE_ORDER_CODES.has(String(name)));
+  return isOrder || ROLE_ORDER_WORDINGS.some((says) => says.test(text)) ? { kind: "role_order" } : null;
+}
+
+function contextLength(
+  text: string,
+  said: Readonly<Record<string, string | undefined>>,
+  fields: Readonly<Record<string, unknown>>,
+): PromptRefusal {
+  const more = CONTEXT_LENGTH_NUMBERS.map((pattern) => pattern.exec(text)?.groups ?? {});
+  const tokensOf = (name: string) =>
+    count(said[name]) ?? more.map((groups) => count(groups[name])).find((n) => n !== null) ?? null;
+  const limit = tokensOf("limit") ?? count(fields["n_ctx"]);
+  const prompt = tokensOf("prompt") ?? count(fields["n_prompt_tokens"]) ?? tokensOf("asked");
+  const left = limit === null ? null : limit - (tokensOf("answer") ?? 0);
+  return { kind: "context_length", limitTokens: left !== null && left > 0 ? left : null, promptTokens: prompt };
+}
+
+function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
+  let text = message.trimStart();
+  let kind: string | null = null;
+  for (const prefix of PREFIXES) {
+    const match = prefix.exec(text);
+    if (match === null) continue;
+    kind ??= match.groups?.["kind"] ?? null;
+    text = text.slice(match[0].length);
+  }
+  return { text, kind };
+}
+
+/** The errors that an answer's body is, by the forms that are in use; a gateway has the engine's own inside its own. */
+function* errorsIn(body: unknown, depth: number): Generator<EngineError> {
+  if (depth > 3 || typeof body !== "object" || body === null) return;
+  if (Array.isArray(body)) {
+    yield* errorsIn(body[0], depth + 1);
+    return;
+  }
+  const fields = body as Readonly<Record<string, unknown>>;
+  const { error, message, detail } = fields;
+  if (typeof message === "string") yield { message, names: [fields["code"], fields["type"]], fields };
+  // Text Generation Inference has the message itself there.
+  if (typeof error === "string") yield { message: error, names: [fields["error_type"]], fields };
+  else yield* errorsIn(error, depth + 1);
+  if (typeof detail === "string") {
+    yield { message: detail, names: [], fields };
+    yield* errorsIn(parsed(detail), depth + 1);
+  } else yield* errorsIn(detail, depth + 1);
+  // OpenRouter's, and Gemini's, which repeats its own error as the message.
+  const { metadata } = fields;
+  if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")
+    yield* errorsIn(parsed(metadata.raw), depth + 1);
+  if (typeof message === "string" && message.startsWith("{")) yield* errorsIn(parsed(message), depth + 1);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+/** A number of tokens, as a message or a field has it; null where it is none that an engine could have. */
+function count(value: unknown): number | null {
+  const number = typeof value === "string" ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number > 0 && number < 1e9 ? number : null;
+}

@@ -1,0 +1,218 @@
+/*
+ * Attacked: a conversation, and single chats, whose memories do not fit into the engine's context.
+ * Broke: `context_length_exceeded` at the turn where what was injected so far came to the limit, and at every turn after it.
+ * Held: an error that only quotes such a one is the client's; what one user provokes takes no other user's memories.
+ */
+import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../src/core/index.js";
+import { answeringSource } from "../http/answering-source.js";
+import {
+  type Behaviour,
+  openAiEngine,
+  sendEvents,
+  sendJson,
+  streamedAnswer,
+  wholeAnswer,
+} from "../http/openai-engine.js";
+import { servedApp } from "../http/served-app.js";
+import { storedRows } from "../http/stored-rows.js";
+
+const LIMIT = 6_000;
+const TURNS = 100;
+
+/** How engines say that a prompt is too long. */
+const ERRORS: Record<string, (tokens: number) => { status: number; body: unknown }> = {
+  vLLM: (tokens) => ({
+    status: 400,
+    body: {
+      error: {
+        message: `This model's maximum context length is ${LIMIT} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`,
+        type: "BadRequestError",
+        param: null,
+        code: 400,
+      },
+    },
+  }),
+  OpenAI: (tokens) => ({
+    status: 400,
+    body: {
+      error: {
+        message: `This model's maximum context length is ${LIMIT} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
+        type: "invalid_request_error",
+        param: "messages",
+        code: "context_length_exceeded",
+      },
+    },
+  }),
+  "llama.cpp": (tokens) => ({
+    status: 400,
+    body: {
+      error: {
+        code: 400,
+        message: `request (${tokens} tokens) exceeds the available context size (${LIMIT} tokens), try increasing it`,
+        type: "exceed_context_size_error",
+        n_prompt_tokens: tokens,
+        n_ctx: LIMIT,
+      },
+    },
+  }),
+  "an engine that gives no numbers": () => ({
+    status: 400,
+    body: { message: "Input is too long for requested model." },
+  }),
+};
+
+const ANSWER = "That is so.";
+
+/** An engine with a context of so many tokens; llama.cpp and others know no `stream_options`. */
+function bounded(error: (tokens: number) => { status: number; body: unknown }): Behaviour {
+  return (request, response, usage) => {
+    if (usage.prompt_tokens > LIMIT) {
+      const { status, body } = error(usage.prompt_tokens);
+      return sendJson(response, status, body);
+    }
+    if (request.body.stream) return sendEvents(response, streamedAnswer(ANSWER, usage));
+    return sendJson(response, 200, wholeAnswer(ANSWER, usage));
+  };
+}
+
+const fact = (turn: number, n: number) => `Ada's fact ${turn}.${n}: house ${turn * 31 + n} on street ${n * 7}.`;
+
+describe.each(Object.entries(ERRORS))("a conversation that outgrows the context of %s", (_who, error) => {
+  const engine = openAiEngine();
+  const source = answeringSource([]);
+  const app = servedApp({ source: () => source, upstream: engine });
+
+  const ask = async (messages: readonly ChatMessage[], more: object = {}, user = "ada", conversation = "c") => {
+    const before = engine.requests.length;
+    const response = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        connection: "close",
+        "content-type": "application/json",
+        "x-memstem-user": user,
+        "x-memstem-conversation": conversation,
+      },
+      body: JSON.stringify({ model: "stub-1", messages, ...more }),
+    });
+    return {
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
+      sends: engine.requests.length - before,
+    };
+  };
+
+  it("goes on: the client always has its answer, and the engine is hardly ever asked twice", async () => {
+    engine.behave(bounded(error));
+    const history: ChatMessage[] = [{ role: "system", content: "Be kind." }];
+    const sends: number[] = [];
+    const withMemories: boolean[] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      source.found = Array.from({ length: 10 }, (_, n) => fact(turn, n));
+      history.push({ role: "user", content: `Question ${turn}?` });
+      const stream = turn % 2 === 1;
+      const answer = await ask(history, { stream });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toContain("so.");
+      sends.push(answer.sends);
+      const sent = JSON.stringify(engine.requests.at(-1)?.body.messages);
+      withMemories.push(sent.includes(fact(turn, 0)));
+      // What is referred to as given earlier is there.
+      for (const [, label] of sent.matchAll(/given earlier: \[(\d+)\]/g)) expect(sent).toContain(`[${label}] `);
+      history.push({ role: "assistant", content: ANSWER });
+    }
+    expect(Math.max(...sends)).toBeLessThanOrEqual(3);
+    expect(Math.max(...sends)).toBeGreaterThan(1);
+    expect(sends.filter((count) => count > 1).length).toBeLessThanOrEqual(3);
+    expect(withMemories.filter((has) => !has).length).toBeLessThanOrEqual(1);
+    expect(app.faults).toEqual([]);
+  }, 60_000);
+
+  it("keeps the other memories of a prompt in which one has 90 KB", async () => {
+    engine.behave(bounded(error));
+    source.found = ["Ada rows.", "word ".repeat(18_000), "Ada sings."];
+    const question = { role: "user", content: "What does she do?" };
+    const first = await ask([question]);
+    expect(first).toMatchObject({ status: 200, sends: 2 });
+    expect(first.headers.get("x-memstem-warnings")).toBe("memory_left_out");
+    const messages = engine.requests.at(-1)?.body.messages;
+    expect(messages).toHaveLength(1);
+    expect(messages?.[0]?.content).toMatch(/^<memories>\n\[1\] Ada rows\.\n\[3\] Ada sings\.\n/);
+    const next = await ask([question, { role: "assistant", content: ANSWER }, { role: "user", content: "And then?" }]);
+    expect(next).toMatchObject({ status: 200, sends: 1 });
+    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("[1] Ada rows.");
+    // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
+    expect(next.headers.get("x-memstem-warnings")).toBe("memory_left_out");
+    expect(storedRows(app.database).get("requests")).toHaveLength(2);
+    expect(storedRows(app.database).get("turns")).toHaveLength(2);
+    expect(storedRows(app.database).get("conversations")).toMatchObject([{ turns: 2 }]);
+  });
+
+  it("answers a repeated request id with the prompt that the engine took", async () => {
+    engine.behave(bounded(error));
+    source.found = ["Ada rows.", "word ".repeat(18_000)];
+    const asked = [{ role: "user", content: "What does she do?" }];
+    const memstem = { request_id: "r-1" };
+    expect(await ask(asked, { memstem })).toMatchObject({ status: 200, sends: 2 });
+    const taken = engine.requests.at(-1)?.body.messages;
+    expect(await ask(asked, { memstem })).toMatchObject({ status: 200, sends: 1 });
+    expect(engine.requests.at(-1)?.body.messages).toEqual(taken);
+  });
+
+  it("gets the client's own messages, where it refuses any memory, and the reason is told", async () => {
+    const plain = [{ role: "user", content: "Where?" }];
+    engine.behave((request, response, usage) => {
+      const isPlain = !JSON.stringify(request.body.messages).includes("<memories>");
+      return bounded(error)(request, response, isPlain ? usage : { ...usage, prompt_tokens: LIMIT + 1 });
+    });
+    source.found = ["Ada rows."];
+    const answer = await ask(plain);
+    expect(answer.status).toBe(200);
+    expect(answer.sends).toBeLessThanOrEqual(3);
+    expect(engine.requests.at(-1)?.body.messages).toEqual(plain);
+    if (answer.sends === 3) {
+      expect(answer.headers.get("x-memstem-not-composed")).toBe("context_length");
+      expect(answer.headers.get("x-memstem-warnings")).toBe("not_composed");
+      const metrics = await app.send("GET", "/metrics");
+      expect(metrics.text).toContain('memstem_not_composed_chats_total{reason="context_length"} 1');
+    }
+    expect((await ask(plain)).status).toBe(200);
+  });
+
+  it("has the engine's own error for messages of its own that are too long, and is not asked again and again", async () => {
+    engine.behave(bounded(error));
+    source.found = [];
+    const long = [{ role: "user", content: "word ".repeat(7_000) }];
+    const answer = await ask(long);
+    expect(answer).toMatchObject({ status: 400, sends: 1 });
+    expect(answer.headers.get("x-memstem-error-origin")).toBe("upstream");
+    expect(JSON.parse(answer.text)).toEqual(error(engine.requests.length === 1 ? tokensOf(answer.text) : 0).body);
+    source.found = ["Ada rows."];
+    const counts: number[] = [];
+    for (let again = 0; again < 3; again++) counts.push((await ask(long)).sends);
+    expect(counts).toEqual([2, 1, 1]);
+  });
+
+  it("costs no other user a memory, and neither does an error that quotes one", async () => {
+    engine.behave(bounded(error));
+    source.found = ["Ada rows.", "word ".repeat(18_000)];
+    await ask([{ role: "user", content: "Where?" }]);
+    source.found = Array.from({ length: 100 }, (_, n) => fact(0, n));
+    const other = await ask([{ role: "user", content: "Where?" }], {}, "bob");
+    expect(other).toMatchObject({ status: 200, sends: 1 });
+    expect(other.headers.get("x-memstem-warnings")).toBeNull();
+    engine.behave((_request, response) =>
+      sendJson(response, 400, {
+        error: { message: `Invalid value: ${JSON.stringify(error(9_999).body)}`, code: "invalid" },
+      }),
+    );
+    const quoting = await ask([{ role: "user", content: "Where?" }], {}, "eve");
+    expect(quoting).toMatchObject({ status: 400, sends: 1 });
+  });
+});
+
+/** The tokens that an error names first that are over the limit. */
+function tokensOf(text: string): number {
+  return Number([...text.matchAll(/\d{4,}/g)].map(([digits]) => digits).find((digits) => Number(digits) > LIMIT) ?? 0);
+}

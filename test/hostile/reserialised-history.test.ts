@@ -1,0 +1,183 @@
+/*
+ * Attacked: that a conversation goes on when its client does not send messages back byte for byte (SDKs parse and write them again).
+ * Broke: text as one part, `refusal: null`, trimmed white space, arguments written again: every turn started from nothing.
+ * Held: messages that mean something else are never taken for the same; what the client sent now is what the engine gets.
+ */
+import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../src/core/index.js";
+import { answeringSource } from "../http/answering-source.js";
+import { openAiEngine } from "../http/openai-engine.js";
+import { servedApp } from "../http/served-app.js";
+import { storedRows } from "../http/stored-rows.js";
+
+const FACTS = Array.from(
+  { length: 60 },
+  (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the long street.`,
+);
+const TURNS = 8;
+const FOUND = FACTS.slice(0, 3).map((memory, n) => ({ id: `m${n}`, memory }));
+
+/** What the conversation says: questions and answers, one of them with a tool call between. */
+function spoken(turn: number): ChatMessage[] {
+  const call = {
+    id: `call_${turn}`,
+    type: "function",
+    function: { name: "look_up", arguments: '{"house": 7, "by": "é"}' },
+  };
+  return [
+    { role: "user", content: `Question ${turn}:\nwhere is it? ` },
+    { role: "assistant", content: null, refusal: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: `call_${turn}`, content: `Result ${turn}` },
+    { role: "assistant", content: `  Answer ${turn}. `, reasoning_content: `Thinking of ${turn}.` },
+  ];
+}
+
+type Client = (message: ChatMessage) => ChatMessage;
+
+const trimmed: Client = (message) =>
+  typeof message.content === "string" ? { ...message, content: message.content.trim() } : message;
+const inParts: Client = (message) =>
+  typeof message.content === "string"
+    ? { ...message, content: [{ type: "text", text: message.content, cache_control: { type: "ephemeral" } }] }
+    : message;
+const withNulls: Client = (message) => ({ ...message, refusal: null, annotations: [], audio: null, name: null });
+const withoutThoughts: Client = ({ reasoning_content: _thought, refusal: _refusal, ...message }) =>
+  message as ChatMessage;
+const crlf: Client = (message) =>
+  typeof message.content === "string" ? { ...message, content: message.content.replaceAll("\n", "\r\n") } : message;
+const argumentsAgain: Client = (message) => {
+  const calls = message["tool_calls"] as { function: { name: string; arguments: string } }[] | undefined;
+  if (!Array.isArray(calls)) return message;
+  const again = calls.map((call, index) => {
+    const { by, house } = JSON.parse(call.function.arguments) as { by: string; house: number };
+    return { ...call, index, function: { ...call.function, arguments: JSON.stringify({ by, house }, null, 1) } };
+  });
+  return { ...message, tool_calls: again };
+};
+
+const CLIENTS: Record<string, (turn: number) => Client> = {
+  "trims white space": () => trimmed,
+  "writes texts as parts, with marks": () => inParts,
+  "adds what is null": () => withNulls,
+  "drops what is null and what was thought": () => withoutThoughts,
+  "sends CRLF": () => crlf,
+  "writes arguments again": () => argumentsAgain,
+  "does another of these every turn": (turn) =>
+    [trimmed, inParts, withNulls, withoutThoughts, crlf, argumentsAgain][turn % 6] as Client,
+};
+
+/** The prompt less what memstem put in. */
+function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
+  const section = /^<memories>\n.*?\n<\/memories>(\n\n)?/s;
+  return prompt.flatMap((message) => {
+    const { content } = message;
+    if (typeof content === "string") {
+      const rest = content.replace(section, "");
+      return rest === "" && content !== "" && message.role === "user" ? [] : [{ ...message, content: rest }];
+    }
+    if (!Array.isArray(content)) return [message];
+    const [first, ...others] = content;
+    return typeof first?.["text"] === "string" && section.test(first["text"])
+      ? [{ ...message, content: others }]
+      : [message];
+  });
+}
+
+describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => {
+  const engine = openAiEngine();
+  const source = answeringSource([]);
+  const app = servedApp({ source: () => source, upstream: engine });
+
+  const ask = async (messages: readonly ChatMessage[], more: object = {}) => {
+    const response = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        connection: "close",
+        "content-type": "application/json",
+        "x-memstem-user": "ada",
+        "x-memstem-conversation": "c",
+      },
+      body: JSON.stringify({ model: "stub-1", messages, ...more }),
+    });
+    expect(response.status).toBe(200);
+    await response.text();
+    return response.headers;
+  };
+
+  it("goes on with its conversation, and the engine gets what it sent now", async () => {
+    const history: ChatMessage[] = [{ role: "system", content: "Be kind." }];
+    for (let turn = 0; turn < TURNS; turn++) {
+      const client = clientAt(turn);
+      const [question, called, result, answer] = spoken(turn) as [ChatMessage, ChatMessage, ChatMessage, ChatMessage];
+      for (const step of [[question], [called, result]]) {
+        source.found = FACTS.slice(turn * 5, turn * 5 + 8);
+        // What is new is as it was said first; what is sent back is as the client writes it.
+        const [system, ...before] = history;
+        const sent = [system as ChatMessage, ...before.map(client), ...step];
+        history.push(...step);
+        const headers = await ask(sent);
+        expect(headers.get("x-memstem-warnings") ?? "").not.toContain("history_diverged");
+        const { body } = engine.requests.at(-1) as (typeof engine.requests)[number];
+        expect(bare(body.messages)).toEqual(sent);
+        const text = JSON.stringify(body.messages);
+        const known = FACTS.slice(0, turn * 5 + 8);
+        // Every fact that was ever given is still there, once.
+        for (const fact of known) expect(text.split(fact)).toHaveLength(2);
+      }
+      history.push(answer);
+    }
+    // Each turn is said again at most once more, however long the history is.
+    expect(storedRows(app.database).get("turns")?.length).toBeLessThanOrEqual(TURNS * 2 * 10);
+    expect(app.faults).toEqual([]);
+  }, 30_000);
+
+  it("is told the same again under the same request id, after all that it wrote differently", async () => {
+    const compose = (messages: readonly ChatMessage[], request_id: string) =>
+      app.compose({ user_id: "ada", conversation_id: "c", messages, request_id, memories: FOUND });
+    const [question, , , answer] = spoken(0) as [ChatMessage, ChatMessage, ChatMessage, ChatMessage];
+    const next: ChatMessage = { role: "user", content: "And then?" };
+    const first = await compose([question], "r-1");
+    const second = await compose([question, answer, next].map(clientAt(0)), "r-2");
+    await compose([question, answer, next, answer, next].map(clientAt(1)), "r-3");
+    expect((await compose([question], "r-1")).messages).toEqual(first.messages);
+    expect((await compose([question, answer, next].map(clientAt(0)), "r-2")).messages).toEqual(second.messages);
+    expect(second.blocks.every(({ placement }) => placement === "earlier_turn")).toBe(true);
+  });
+});
+
+describe("a history with another meaning", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine });
+
+  const said = (content: unknown, more: object = {}): ChatMessage =>
+    ({ role: "assistant", content, ...more }) as ChatMessage;
+  const called = (json: string): ChatMessage =>
+    said(null, { tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: json } }] });
+  const OTHERS: [string, ChatMessage, ChatMessage][] = [
+    ["another word", said("Lisbon."), said("Lisboa.")],
+    ["another case", said("Lisbon."), said("lisbon.")],
+    ["white space within", said("In  Lisbon."), said("In Lisbon.")],
+    ["a number that a program would round", called('{"a":9007199254740993}'), called('{"a":9007199254740992}')],
+    ["a number that became a text", called('{"a":1}'), called('{"a":"1"}')],
+    ["a refusal of the same words", said("No."), said(null, { refusal: "No." })],
+    [
+      "parts that a template joins in its own way",
+      said([
+        { type: "text", text: "a" },
+        { type: "text", text: "b" },
+      ]),
+      said("ab"),
+    ],
+  ];
+
+  it.each(OTHERS)("is another history: %s", async (_what, before, after) => {
+    const compose = (messages: readonly ChatMessage[]) =>
+      app.compose({ user_id: "ada", conversation_id: "c", messages, memories: FOUND });
+    const question: ChatMessage = { role: "user", content: "Where?" };
+    await compose([question]);
+    await compose([question, before, question]);
+    await compose([question, before, question, said("Yes."), question]);
+    const { warnings } = await compose([question, after, question, said("Yes."), question]);
+    expect(warnings.map(({ code }) => code)).toContain("history_diverged");
+  });
+});
