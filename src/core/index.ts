@@ -47,6 +47,7 @@ export { DEFAULT_POLICY, ORDERING_POLICIES } from "./policies.js";
 export { prefixExact } from "./prefix-exact.js";
 export * from "./prompt.js";
 export { type PromptHead, promptHead } from "./prompt-head.js";
+export { comparableText, QuoteSearch } from "./quote-search.js";
 export { recallKnown } from "./recall.js";
 export * from "./recent-retrievals.js";
 export * from "./rendering.js";

@@ -6,6 +6,7 @@ import type { WorkingScope } from "./working-scopes.js";
  * Forgets a memory in one scope: its text is gone from the blocks, from every turn that is replayed and from what the application said,
  * and its id is never sent again. Gives back the labels whose text is gone.
  *
+ * @param texts what the memory says, or said, with any agent; those that another memory of this scope has too stay
  * @param at milliseconds since the epoch
  */
 export function forgetIn(
@@ -13,17 +14,18 @@ export function forgetIn(
   store: Store,
   scope: Scope,
   memoryId: MemoryId,
+  texts: readonly string[],
   at: number,
 ): ReadonlySet<Label> {
   const { state } = working;
-  const texts = state.register.textsOf(memoryId);
+  const said = new Set([...texts, ...state.register.textsOf(memoryId).values()]);
   const gone = state.register.forget(memoryId);
   state.forget(gone);
   working.version = store.commitForgetting(scope, working.version, {
     changes: state.drain(),
     memoryId,
     gone,
-    texts: [...texts].filter(([label]) => gone.has(label)).map(([, text]) => text),
+    texts: [...said].filter((text) => state.register.withText(digestOf(text)) === undefined),
     sectionsOf: ({ injection, retention }) =>
       [injection, retained(injection, retention)]
         .map((standing) => renderSection(standing, state.register.textOf))

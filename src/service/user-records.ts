@@ -1,5 +1,13 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { KEEPS_ALL, type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../core/index.js";
+import {
+  canonicalText,
+  KEEPS_ALL,
+  type Label,
+  MAX_MEMORY_CHARACTERS,
+  type MemoryId,
+  type Scope,
+  type UserId,
+} from "../core/index.js";
 import type { ScopesFound } from "../store/store.js";
 import type { Forgetting } from "./answers.js";
 import { Expiring } from "./expiring.js";
@@ -33,10 +41,12 @@ export class UserRecords {
       const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
       const own = this.turns.scopeOf(userId, null);
       const labels = new Set<Label>();
+      const kept = await this.#keptTexts(own, memoryId);
+      const texts = await whileBusy(() => this.parts.store.eraseQuotes(own.tenant, userId, memoryId, kept));
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
         const gone = await whileBusy(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, now())),
+          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, texts, now())),
         );
         for (const label of gone) labels.add(label);
       }
@@ -48,6 +58,14 @@ export class UserRecords {
     });
     await this.parts.store.erased();
     return forgetting;
+  }
+
+  /** What a memory says in the source that memstem keeps, which may be no prompt's yet; none where that fails: deleting it will say so. */
+  async #keptTexts(own: Scope, memoryId: MemoryId): Promise<readonly string[]> {
+    const { source } = this.parts;
+    if (source === null || !source.owned) return [];
+    const kept = (await source.list?.(own, this.turns.closing).catch(() => null)) ?? [];
+    return kept.flatMap(({ id, text }) => (id === memoryId ? [canonicalText(text)] : []));
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */

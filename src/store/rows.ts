@@ -1,29 +1,30 @@
 import { z } from "zod";
-import type {
-  Access,
-  AgentId,
-  Annotation,
-  ChatMessage,
-  ClusterNode,
-  ConversationId,
-  Digest,
-  IndexNode,
-  Injection,
-  Label,
-  MemoryId,
-  NodeId,
-  PlacedMemory,
-  Placement,
-  Plan,
-  Scope,
-  StoredBlock,
-  StoredScope,
-  Turn,
-  TurnId,
-  UserId,
-  Warning,
-  WorkerRow,
+import {
+  type Access,
+  type AgentId,
+  type Annotation,
+  type ClusterNode,
+  type ConversationId,
+  type Digest,
+  digestOf,
+  type IndexNode,
+  type Injection,
+  type Label,
+  type MemoryId,
+  type NodeId,
+  type PlacedMemory,
+  type Placement,
+  type Plan,
+  type Scope,
+  type StoredBlock,
+  type StoredScope,
+  type Turn,
+  type TurnId,
+  type UserId,
+  type Warning,
+  type WorkerRow,
 } from "../core/index.js";
+import type { DigestSeal } from "./digest-seal.js";
 import type { blocks, indexNodes, orderingRows, requests, turns, users } from "./schema.js";
 import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 
@@ -129,10 +130,6 @@ export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
 }
 
-export function readMessages(json: string): readonly ChatMessage[] {
-  return jsonArray.parse(JSON.parse(json)) as ChatMessage[];
-}
-
 export function readScope(row: typeof users.$inferSelect): Scope {
   return {
     tenant: row.tenant,
@@ -145,17 +142,17 @@ export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
   return {
     label: row.label as Label,
     text: row.text,
-    textDigest: row.textDigest as Digest,
+    textDigest: digestOf(row.text),
     tokens: row.tokens,
     supersededBy: row.supersededBy as Label | null,
   };
 }
 
-export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
+export function readNode(row: typeof indexNodes.$inferSelect, digests: DigestSeal): IndexNode {
   return {
     id: row.id as NodeId,
     parent: row.parent as NodeId | null,
-    anchor: row.anchor as Digest | null,
+    anchor: row.anchor === null ? null : digests.open(row.anchor),
     run: readLabels(row.run),
     position: row.position,
     nextPosition: row.nextPosition,
@@ -194,20 +191,21 @@ export function readOrderingRows(
   };
 }
 
-export function readTurn(row: typeof turns.$inferSelect): Turn {
+/** @param given the digests of the messages that it lists */
+export function readTurn(row: typeof turns.$inferSelect, given: readonly Digest[], digests: DigestSeal): Turn {
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,
     parent: row.parent as TurnId | null,
-    given: jsonArray.parse(JSON.parse(row.givenDigests)) as Digest[],
+    given,
     placement: row.placement,
     injection: readInjection(row.injection),
     retention: row.retention,
     freshStart: row.freshStart,
     requested: readLabels(row.requested),
-    head: row.head as Digest,
-    prompt: row.prompt as Digest,
-    anchor: row.anchor as Digest,
+    head: digests.open(row.head),
+    prompt: digests.open(row.prompt),
+    anchor: digests.open(row.anchor),
     promptTokens: row.promptTokens,
   };
 }

@@ -14,7 +14,7 @@ import type {
   UserId,
 } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
-import { collectTexts, eraseFromTurns } from "./erasure.js";
+import { collectTexts, eraseFromTurns, eraseUsersQuotes } from "./erasure.js";
 import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
@@ -44,6 +44,7 @@ import {
   type Store,
   type StoredVersion,
 } from "./store.js";
+import { StoredMessages } from "./stored-messages.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
 import { keyOf, type ScopeKey, writeChanges } from "./write-changes.js";
@@ -58,6 +59,7 @@ export class SqliteStore implements Store {
   /** Several times with every compose. */
   readonly #scopeId: Database.Statement<[ScopeKey], number>;
   readonly #requests: RequestRecords;
+  readonly #messages: StoredMessages;
 
   constructor(
     private readonly database: OpenDatabase,
@@ -69,7 +71,8 @@ export class SqliteStore implements Store {
     this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(SCOPE_ID).pluck();
-    this.#requests = new RequestRecords(database, this.#statements);
+    this.#messages = new StoredMessages(database);
+    this.#requests = new RequestRecords(database, this.#statements, this.#messages);
   }
 
   get settled(): Promise<void> {
@@ -81,36 +84,40 @@ export class SqliteStore implements Store {
   }
 
   loadScope(scope: Scope): LoadedScope {
-    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, scope))();
+    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, this.database.digests, scope))();
   }
 
   loadConversation(scope: Scope, id: ConversationId): Turn[] {
     const scopeId = this.#idOf(scope);
-    return scopeId === null ? [] : this.#statements.conversationTurns.all({ scopeId, id }).map(readTurn);
+    if (scopeId === null) return [];
+    return this.#statements.conversationTurns
+      .all({ scopeId, id })
+      .map((row) => readTurn(row, this.#messages.digestsOf(row.given), this.database.digests));
   }
 
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
     const { turn, request, at } = record;
+    const { digests } = this.database;
     return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
       const s = this.#statements;
-      s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
+      const head = digests.seal(turn.head);
+      this.#messages.keepHead(scopeId, head, record.head);
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
-      for (const digest of record.sections) s.keepSection.run({ scopeId, digest });
+      for (const section of record.sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
       s.addTurn.run({
         scopeId,
         id: turn.id,
         conversationId: turn.conversationId,
         parent: turn.parent,
-        givenDigests: JSON.stringify(turn.given),
-        given: JSON.stringify(record.given),
+        given: this.#messages.keep(scopeId, record.given, turn.given),
         placement: turn.placement,
         injection: writeInjection(turn.injection),
         retention: turn.retention,
         freshStart: turn.freshStart,
         requested: JSON.stringify(turn.requested),
-        head: turn.head,
-        prompt: turn.prompt,
-        anchor: turn.anchor,
+        head,
+        prompt: digests.seal(turn.prompt),
+        anchor: digests.seal(turn.anchor),
         promptTokens: turn.promptTokens,
         at,
       });
@@ -119,7 +126,7 @@ export class SqliteStore implements Store {
         requestId: request.id,
         turn: turn.id,
         leaf: request.leaf,
-        body: request.body,
+        body: digests.seal(request.body),
         answer: writeAnswer(request.answer),
         at,
       });
@@ -165,14 +172,26 @@ export class SqliteStore implements Store {
   }
 
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
+    const pieces = new ForgottenPieces();
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
-      eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+      eraseFromTurns(this.database, this.#statements, scopeId, record, pieces);
       this.#erasure.count();
     });
-    const pieces = new ForgottenPieces();
     for (const text of record.texts) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
+  }
+
+  eraseQuotes(tenant: string, userId: UserId, memoryId: MemoryId, texts: readonly string[]): readonly string[] {
+    const pieces = new ForgottenPieces();
+    const all = this.#group.run(() => {
+      const erased = eraseUsersQuotes(this.database, tenant, userId, memoryId, texts, pieces);
+      if (!pieces.isEmpty) this.#erasure.count();
+      return erased;
+    });
+    if (pieces.isEmpty) this.#group.flush();
+    else this.#erasure.begin(pieces);
+    return all;
   }
 
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
@@ -184,16 +203,16 @@ export class SqliteStore implements Store {
   }
 
   scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
-    return scanTurns(this.database.orm, this.#idOf(scope) ?? -1, before, after, most);
+    return scanTurns(this.database, this.#idOf(scope) ?? -1, before, after, most);
   }
 
   findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
-    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before, among);
+    return readExpired(this.database, this.#idOf(scope) ?? -1, before, among);
   }
 
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
     return this.#commit(scope, version, record.changes, 0, (scopeId) => {
-      deleteExpired(this.database.orm, scopeId, record);
+      deleteExpired(this.database, scopeId, record);
     });
   }
 
@@ -248,7 +267,8 @@ export class SqliteStore implements Store {
 
   knowsSection(scope: Scope, section: Digest): boolean {
     const scopeId = this.#idOf(scope);
-    return scopeId !== null && this.#statements.section.get({ scopeId, digest: section }) !== undefined;
+    if (scopeId === null) return false;
+    return this.#statements.section.get({ scopeId, digest: this.database.digests.seal(section) }) !== undefined;
   }
 
   counts(scope: Scope): ScopeCounts {
@@ -339,7 +359,7 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     return this.#group.run((): StoredVersion => {
       const stored = this.#claim(scope, version, changes, at);
-      writeChanges(this.#statements, keyOf(scope), stored.scopeId, changes);
+      writeChanges(this.#statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
       more(stored.scopeId);
       return stored;
     });

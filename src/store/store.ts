@@ -107,7 +107,7 @@ export interface ForgetRecord {
   readonly memoryId: MemoryId;
   /** Labels whose text is gone. */
   readonly gone: ReadonlySet<Label>;
-  /** The texts that are gone; what quotes one of them is erased too. */
+  /** The texts that are gone, with whatever agent; what quotes one of them is erased too. */
   readonly texts: readonly string[];
   /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
   readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
@@ -142,18 +142,28 @@ export interface ScopesFound {
   readonly next: number | null;
 }
 
+/** Numbers what the application said in one scope. */
+export type MessageId = number & { readonly __message: never };
+
+/** A turn as far as it names what has to stay for it. */
+export interface NamingTurn
+  extends Pick<Turn, "id" | "conversationId" | "injection" | "retention" | "requested" | "head"> {
+  /** What it was given, and its instructions. */
+  readonly messages: readonly MessageId[];
+}
+
 /** Some of a scope's turns, in the order in which they were composed. */
 export interface ScannedTurns {
   /** Those that nobody used since a time: of conversations whose last turn is older, and single prompts that are. */
-  readonly expired: readonly Turn[];
-  readonly remaining: readonly Turn[];
+  readonly expired: readonly NamingTurn[];
+  readonly remaining: readonly NamingTurn[];
   /** What the next call goes on after; null at the end. */
   readonly next: TurnId | null;
 }
 
 /** Turns that nobody used since a time. */
 export interface ExpiredTurns {
-  readonly expired: readonly Turn[];
+  readonly expired: readonly NamingTurn[];
   /** Requests of theirs that were not evicted. */
   readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
 }
@@ -166,6 +176,8 @@ export interface ExpiryRecord {
   readonly heads: readonly Digest[];
   /** Digests of sections that no other turn sent. */
   readonly sections: readonly Digest[];
+  /** Messages that no other turn was given. */
+  readonly messages: readonly MessageId[];
 }
 
 /** Sizes of one scope. */
@@ -243,6 +255,11 @@ export interface Store {
     report: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /**
+   * What a memory says, or said, with any agent of a user. Where there are several, erases what any of them was told that quotes it, or one
+   * of `texts`, in one transaction: once one agent has forgotten it, nobody could find the others' quotes after a kill.
+   */
+  eraseQuotes(tenant: string, userId: UserId, memoryId: MemoryId, texts: readonly string[]): readonly string[];
   /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
   /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type ConversationId,
-  type Digest,
+  digestOf,
   EMPTY_SCOPE,
   type MemoryId,
   type NodeId,
@@ -273,7 +273,7 @@ export function describeStore(name: string, open: () => Store): void {
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
       state.index.forget(gone);
-      const section = "after forgetting" as Digest;
+      const section = digestOf("after forgetting");
       const forgetting = {
         memoryId: "m1" as MemoryId,
         gone,

@@ -1,0 +1,16 @@
+import type Database from "better-sqlite3";
+import { type ChatMessage, type Digest, messageDigest } from "../core/index.js";
+import { DigestSeal } from "./digest-seal.js";
+
+/** Gives a connection what the steps of `migrations` call that SQL itself cannot do. */
+export function provideMigrationFunctions(sqlite: Database.Database): void {
+  let key: Buffer | undefined;
+  const seal = new DigestSeal(() => key as Buffer);
+  sqlite.function("sealed", { deterministic: true }, (digest: unknown, digestKey: unknown) => {
+    key ??= digestKey as Buffer;
+    return seal.seal(digest as Digest);
+  });
+  sqlite.function("message_digest", { deterministic: true }, (message: unknown) =>
+    messageDigest(JSON.parse(message as string) as ChatMessage),
+  );
+}
