@@ -13,9 +13,9 @@ import { checkDatabase } from "../../src/store/check-database.js";
 import { type Composed, servedApp } from "../http/served-app.js";
 import { storedRows } from "../http/stored-rows.js";
 
-const SECRET = 'Ada\'s "spare key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
+const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
 /** What every encoding of it leaves as it is. */
-const MARKS = ["spare key", "spare%20key", "under C:"];
+const MARKS = ["moonflower"];
 const json = (value: unknown) => JSON.stringify(value);
 const asciiOnly = (text: string) =>
   text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
