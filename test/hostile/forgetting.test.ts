@@ -3,82 +3,22 @@
  * Tried: quotes in every encoding that agents produce (JSON in JSON, escapes of Unicode, CRLF, addresses, HTML, as rendered), in every place of
  * a message, with other agents, of memories that are cut, short, or only in the source; guesses at digests; the same messages said again.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { CUT_MARK, digestOf, escapeText, type UserId } from "../../src/core/index.js";
+import { afterAll, describe, expect, it } from "vitest";
+import { CUT_MARK, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { checkDatabase } from "../../src/store/check-database.js";
 import { type Composed, servedApp } from "../http/served-app.js";
 import { storedRows } from "../http/stored-rows.js";
+import { forgetQuotes } from "./forget-quotes.js";
+import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
 
 const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
 /** What every encoding of it leaves as it is. */
 const MARKS = ["moonflower"];
-const json = (value: unknown) => JSON.stringify(value);
-const asciiOnly = (text: string) =>
-  text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
-
-const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
-  "as it is": (text) => text,
-  "in JSON": (text) => json({ found: text }),
-  "in JSON in JSON": (text) => json({ result: json({ found: text }) }),
-  "in JSON in JSON in JSON": (text) => json({ result: json({ found: json([text]) }) }),
-  "in JSON of ASCII alone, as Python writes it": (text) => asciiOnly(json({ found: text })),
-  "in JSON of ASCII alone, in JSON": (text) => json({ result: asciiOnly(json({ found: text })) }),
-  "in JSON with escaped slashes": (text) => json({ found: `</p>${text}` }).replaceAll("/", "\\/"),
-  "with CRLF": (text) => text.replaceAll("\n", "\r\n"),
-  "with CRLF, in JSON": (text) => json({ found: text.replaceAll("\n", "\r\n") }),
-  "as rendered": (text) => `[3] ${escapeText(text)}`,
-  "as rendered, in JSON": (text) => json({ prompt: escapeText(text) }),
-  "as a Markdown quotation": (text) => `> ${text.replaceAll("\n", "\n> ")}`,
-  decomposed: (text) => text.normalize("NFD"),
-  "in an address": (text) => `https://example.org/?q=${encodeURIComponent(text)}`,
-  "in an address in an address": (text) => encodeURIComponent(`https://example.org/?q=${encodeURIComponent(text)}`),
-  "in HTML": (text) =>
-    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;").replaceAll("'", "&#39;"),
-  "with its first letter small": (text) => `She says ${text.charAt(0).toLowerCase()}${text.slice(1)}`,
-  "behind a backslash": (text) => `\\${text}`,
-};
-
-type Message = Readonly<Record<string, unknown>>;
-const PLACES: Readonly<Record<string, (quote: string) => readonly Message[]>> = {
-  "a question": (quote) => [{ role: "user", content: `Is this right: ${quote}?` }],
-  "an answer": (quote) => [
-    { role: "user", content: "Tell me." },
-    { role: "assistant", content: quote },
-    { role: "user", content: "Thanks." },
-  ],
-  "a part": (quote) => [
-    {
-      role: "user",
-      content: [
-        { type: "text", text: "See:" },
-        { type: "text", text: quote },
-      ],
-    },
-  ],
-  "a tool's result": (quote) => [
-    { role: "user", content: "Look." },
-    { role: "assistant", content: null, tool_calls: [toolCall("{}")] },
-    { role: "tool", tool_call_id: "call_1", content: quote },
-  ],
-  "a tool's argument": (quote) => [
-    { role: "user", content: "Look." },
-    { role: "assistant", content: null, tool_calls: [toolCall(quote)] },
-    { role: "tool", tool_call_id: "call_1", content: "ok" },
-  ],
-  instructions: (quote) => [
-    { role: "system", content: quote },
-    { role: "user", content: "Hello." },
-  ],
-};
-
-function toolCall(args: string) {
-  return { id: "call_1", type: "function", function: { name: "note", arguments: args } };
-}
-
 describe("what quotes a forgotten memory", () => {
   const app = servedApp();
   const secret = { id: "m-secret", memory: SECRET };
@@ -221,13 +161,18 @@ describe("a memory that stands in memstem's own Mem0 alone", () => {
   }, 60_000);
 });
 
-/** Which files of a directory hold one of these texts, in any byte. */
-function filesHolding(directory: string, texts: readonly string[]): string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => {
-      const bytes = readFileSync(file);
-      return texts.some((text) => bytes.includes(text));
-    });
-}
+describe("random memories, quoted at random to two services on one directory, then forgotten", () => {
+  const directory = mkdtempSync(join(tmpdir(), "memstem-forget-"));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  it("leave nothing in any file or log, and nothing in what the engine is sent afterwards", async () => {
+    const found = await forgetQuotes({ directory, memories: 40, seed: 20_260_715 });
+    expect(found.left).toEqual([]);
+    expect(found.forgotten).toBeGreaterThan(found.memories / 2);
+    expect(found.quotes).toBeGreaterThan(found.memories);
+    expect(found.sentBefore).toBeGreaterThan(0);
+    expect(found.sentAfter).toBeGreaterThan(0);
+    // What nobody asked to forget is still there, so that the search is known to find.
+    expect(found.kept).toBeGreaterThan(0);
+  }, 180_000);
+});
