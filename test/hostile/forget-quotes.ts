@@ -153,21 +153,23 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
         await say(oneOf(addresses), settings, said, pick(3) === 0);
       }
     }
+    // A conversation goes on at the process that forgot.
+    const forgetting = oneOf(addresses);
     if (pick(4) === 0) {
-      await ask(oneOf(addresses), "DELETE", `/users/${user}`);
+      await ask(forgetting, "DELETE", `/users/${user}`);
       for (const { mark } of own) forgottenAt.set(mark, engine.received.length);
     } else {
       for (const { id, mark } of own) {
         if (pick(8) === 0) remaining.add(mark);
         else {
-          await ask(oneOf(addresses), "DELETE", `/users/${user}/memories/${id}`);
+          await ask(forgetting, "DELETE", `/users/${user}/memories/${id}`);
           forgottenAt.set(mark, engine.received.length);
         }
       }
     }
-    for (const { settings, history, address } of talks.values()) {
+    for (const { settings, history } of talks.values()) {
       history.push({ role: "user", content: "And now?" });
-      await say(address, { ...settings, memories: [] }, history, true);
+      await say(forgetting, { ...settings, memories: [] }, history, true);
     }
   }
 
@@ -175,10 +177,11 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
     const all = Array.from({ length: memories }, (_, n) => randomMemory(n, pick, oneOf));
     const users = Array.from({ length: Math.ceil(memories / MEMORIES_OF_A_USER) }, (_, n) => n);
     const total = users.length;
+    let done = 0;
     const work = async () => {
       for (let n = users.shift(); n !== undefined; n = users.shift()) {
         await liveAndBeForgotten(`user-${n}`, all.slice(n * MEMORIES_OF_A_USER, (n + 1) * MEMORIES_OF_A_USER));
-        if (users.length % 25 === 0) print(`${total - users.length} of ${total} users`);
+        if (++done % 25 === 0) print(`${done} of ${total} users`);
       }
     };
     await Promise.all(Array.from({ length: USERS_AT_ONCE }, work));
@@ -204,6 +207,9 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
       for (const mark of marksIn(stdout + stderr)) left.push(`${mark}: log`);
     const sentAfter = engine.received.length - first;
     return { memories, forgotten: forgottenAt.size, quotes, sentBefore, sentAfter, kept: kept.size, left };
+  } catch (error) {
+    print(services.map(({ stderr }) => stderr()).join(""));
+    throw error;
   } finally {
     for (const { child } of services) child.kill("SIGKILL");
     await Promise.all(services.map(({ ended }) => ended));
