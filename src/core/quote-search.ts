@@ -119,6 +119,11 @@ export class QuoteSearch {
     }
   }
 
+  /** Whether there is nothing to find. */
+  get isEmpty(): boolean {
+    return this.#inside.size === 0 && this.#words.size === 0;
+  }
+
   /** @param said a message, its JSON, or anything with text in it */
   isIn(said: string): boolean {
     const words = ` ${comparableText(said)} `;

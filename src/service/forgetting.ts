@@ -1,12 +1,12 @@
 import { digestOf, type Label, type MemoryId, renderSection, retained, type Scope } from "../core/index.js";
-import type { Store } from "../store/store.js";
+import type { FoundQuotes, Store } from "../store/store.js";
 import type { WorkingScope } from "./working-scopes.js";
 
 /**
  * Forgets a memory in one scope: its text is gone from the blocks, from every turn that is replayed and from what the application said,
  * and its id is never sent again. Gives back the labels whose text is gone.
  *
- * @param texts what the memory says, or said, with any agent; those that another memory of this scope has too stay
+ * @param quotes what the memory says, or said, with any agent, and where it is quoted
  * @param at milliseconds since the epoch
  */
 export function forgetIn(
@@ -14,18 +14,17 @@ export function forgetIn(
   store: Store,
   scope: Scope,
   memoryId: MemoryId,
-  texts: readonly string[],
+  quotes: FoundQuotes,
   at: number,
 ): ReadonlySet<Label> {
   const { state } = working;
-  const said = new Set([...texts, ...state.register.textsOf(memoryId).values()]);
   const gone = state.register.forget(memoryId);
   state.forget(gone);
   working.version = store.commitForgetting(scope, working.version, {
     changes: state.drain(),
     memoryId,
     gone,
-    texts: [...said].filter((text) => state.register.withText(digestOf(text)) === undefined),
+    quotes,
     sectionsOf: ({ injection, retention }) =>
       [injection, retained(injection, retention)]
         .map((standing) => renderSection(standing, state.register.textOf))

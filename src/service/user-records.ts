@@ -8,7 +8,7 @@ import {
   type Scope,
   type UserId,
 } from "../core/index.js";
-import type { ScopesFound } from "../store/store.js";
+import type { FoundQuotes, ScopesFound } from "../store/store.js";
 import type { Forgetting } from "./answers.js";
 import { Expiring } from "./expiring.js";
 import { exportUser, type UserExport } from "./exporting.js";
@@ -41,12 +41,11 @@ export class UserRecords {
       const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
       const own = this.turns.scopeOf(userId, null);
       const labels = new Set<Label>();
-      const kept = await this.#keptTexts(own, memoryId);
-      const texts = await whileBusy(() => this.parts.store.eraseQuotes(own.tenant, userId, memoryId, kept));
+      const quotes = await this.#quotesOf(own, memoryId);
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
         const gone = await whileBusy(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, texts, now())),
+          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, quotes, now())),
         );
         for (const label of gone) labels.add(label);
       }
@@ -60,12 +59,15 @@ export class UserRecords {
     return forgetting;
   }
 
-  /** What a memory says in the source that memstem keeps, which may be no prompt's yet; none where that fails: deleting it will say so. */
-  async #keptTexts(own: Scope, memoryId: MemoryId): Promise<readonly string[]> {
-    const { source } = this.parts;
-    if (source === null || !source.owned) return [];
-    const kept = (await source.list?.(own, this.turns.closing).catch(() => null)) ?? [];
-    return kept.flatMap(({ id, text }) => (id === memoryId ? [canonicalText(text)] : []));
+  /** Where a memory is quoted, of which all is erased already where there are several agents. */
+  async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
+    const { store, source } = this.parts;
+    // What the source says may be in no prompt yet. Where it fails, deleting will say so.
+    const listed = source?.owned ? await source.list?.(own, this.turns.closing).catch(() => []) : [];
+    const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
+    const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
+    if (quotes.scopes.size > 1) await whileBusy(() => store.eraseQuotes(quotes));
+    return quotes;
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */

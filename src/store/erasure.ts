@@ -1,9 +1,10 @@
 import { and, eq } from "drizzle-orm";
-import { type ChatMessage, type Label, labelsIn, messageText, QuoteSearch, withoutLabels } from "../core/index.js";
+import { type Label, labelsIn, withoutLabels } from "../core/index.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
+import { eraseQuotes } from "./quotes.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "./rows.js";
-import { blocks, memoryVersions, messages, requests, turns, users } from "./schema.js";
+import { blocks, messages, requests, turns, users } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { ForgetRecord, StoredAnswer } from "./store.js";
 
@@ -38,7 +39,7 @@ export function eraseFromTurns(
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
       .run();
   }
-  eraseQuotes(sqlite, scopeId, record.texts, pieces);
+  eraseQuotes(sqlite, scopeId, record.quotes, pieces);
   for (const row of orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all()) {
     const kept = writeAnswer(withoutMemory(readAnswer(row.answer), record.memoryId, gone));
     if (kept === row.answer) continue;
@@ -48,74 +49,6 @@ export function eraseFromTurns(
       .where(and(eq(requests.scopeId, scopeId), eq(requests.requestId, row.requestId)))
       .run();
   }
-}
-
-/** See {@link Store.eraseQuotes}. Runs inside the caller's transaction. */
-export function eraseUsersQuotes(
-  { orm, sqlite }: OpenDatabase,
-  tenant: string,
-  userId: string,
-  memoryId: string,
-  texts: readonly string[],
-  pieces: ForgottenPieces,
-): readonly string[] {
-  const held = orm
-    .select({ scopeId: users.scopeId, text: blocks.text, memoryId: memoryVersions.memoryId })
-    .from(users)
-    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, users.scopeId))
-    .leftJoin(blocks, and(eq(blocks.scopeId, users.scopeId), eq(blocks.label, memoryVersions.label)))
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-    .all();
-  const all = new Set(texts);
-  for (const { text, memoryId: holder } of held) if (holder === memoryId && text !== null) all.add(text);
-  const scopes = new Map<number, Set<string>>();
-  for (const { scopeId, text, memoryId: holder } of held) {
-    const ofOthers = scopes.get(scopeId) ?? new Set();
-    scopes.set(scopeId, ofOthers);
-    if (holder !== memoryId && text !== null) ofOthers.add(text);
-  }
-  if (scopes.size > 1) {
-    for (const [scopeId, ofOthers] of scopes)
-      eraseQuotes(
-        sqlite,
-        scopeId,
-        [...all].filter((text) => !ofOthers.has(text)),
-        pieces,
-      );
-  }
-  return [...all];
-}
-
-/**
- * Erases the bodies of messages in a scope that quote one of these texts, however they encode it. Their digests stay: a conversation goes on
- * from them. Runs inside the caller's transaction.
- */
-export function eraseQuotes(
-  sqlite: OpenDatabase["sqlite"],
-  scopeId: number,
-  texts: readonly string[],
-  pieces: ForgottenPieces,
-): void {
-  if (texts.length === 0) return;
-  const quotes = new QuoteSearch(texts);
-  const said = sqlite.prepare<[number], { readonly id: number; readonly body: string }>(
-    "select id, body from messages where scope_id = ? and body is not null",
-  );
-  const quoting: number[] = [];
-  for (const { id, body } of said.iterate(scopeId)) {
-    if (!isQuoting(quotes, body)) continue;
-    quoting.push(id);
-    pieces.add(body);
-  }
-  const erase = sqlite.prepare("update messages set body = null where id = ?");
-  for (const id of quoting) erase.run(id);
-}
-
-function isQuoting(quotes: QuoteSearch, body: string): boolean {
-  if (quotes.isIn(body)) return true;
-  // One text in several parts is one text to its reader.
-  const message = JSON.parse(body) as ChatMessage;
-  return Array.isArray(message.content) && message.content.length > 1 && quotes.isIn(messageText(message));
 }
 
 /** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */

@@ -14,13 +14,14 @@ import type {
   UserId,
 } from "../core/index.js";
 import { CommitGroup } from "./commit-group.js";
-import { collectTexts, eraseFromTurns, eraseUsersQuotes } from "./erasure.js";
+import { collectTexts, eraseFromTurns } from "./erasure.js";
 import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
 import { FileErasure } from "./file-erasure.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { readScopesWithMemory } from "./memory-holders.js";
 import type { OpenDatabase } from "./open-database.js";
+import { eraseQuotes, findQuotes } from "./quotes.js";
 import { readStoredScope } from "./read-stored-scope.js";
 import { RequestRecords } from "./request-records.js";
 import { readScope, readTurn, writeAnswer, writeInjection } from "./rows.js";
@@ -33,6 +34,7 @@ import {
   type ExpiryRecord,
   type ExportedUser,
   type ForgetRecord,
+  type FoundQuotes,
   type LoadedScope,
   type Observation,
   type PromptHistory,
@@ -177,21 +179,28 @@ export class SqliteStore implements Store {
       eraseFromTurns(this.database, this.#statements, scopeId, record, pieces);
       this.#erasure.count();
     });
-    for (const text of record.texts) pieces.add(text);
+    for (const text of record.quotes.texts) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
   }
 
-  eraseQuotes(tenant: string, userId: UserId, memoryId: MemoryId, texts: readonly string[]): readonly string[] {
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes> {
+    return findQuotes(this.database, tenant, userId, memoryId, texts, pause);
+  }
+
+  eraseQuotes(quotes: FoundQuotes): void {
     const pieces = new ForgottenPieces();
-    const all = this.#group.run(() => {
-      const erased = eraseUsersQuotes(this.database, tenant, userId, memoryId, texts, pieces);
-      if (!pieces.isEmpty) this.#erasure.count();
-      return erased;
+    this.#group.run(() => {
+      for (const scopeId of quotes.scopes.keys()) eraseQuotes(this.database.sqlite, scopeId, quotes, pieces);
+      this.#erasure.count();
     });
-    if (pieces.isEmpty) this.#group.flush();
-    else this.#erasure.begin(pieces);
-    return all;
+    this.#erasure.begin(pieces);
   }
 
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {

@@ -9,6 +9,7 @@ import type {
   NodeId,
   PlacedMemory,
   Plan,
+  QuoteSearch,
   ReportGrounds,
   RequestId,
   Scope,
@@ -101,14 +102,29 @@ export interface PromptHistory {
   readonly isComplete: boolean;
 }
 
+/** Where a memory is quoted, found before it is forgotten. */
+export interface FoundQuotes {
+  /** What the memory says, or said, with any agent. */
+  readonly texts: readonly string[];
+  readonly scopes: ReadonlyMap<number, ScopeQuotes>;
+}
+
+/** The same in one scope, by its number. */
+export interface ScopeQuotes {
+  readonly search: QuoteSearch;
+  /** Messages that were looked at, by id, with their digests: an id may be given again. */
+  readonly looked: Map<number, string>;
+  readonly quoting: Set<number>;
+}
+
 /** A memory to be forgotten; `changes` has dropped its blocks already. */
 export interface ForgetRecord {
   readonly changes: ScopeChanges;
   readonly memoryId: MemoryId;
   /** Labels whose text is gone. */
   readonly gone: ReadonlySet<Label>;
-  /** The texts that are gone, with whatever agent; what quotes one of them is erased too. */
-  readonly texts: readonly string[];
+  /** What quotes the texts that are gone; erased too. */
+  readonly quotes: FoundQuotes;
   /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
   readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
   /** Milliseconds since the epoch. */
@@ -256,10 +272,21 @@ export interface Store {
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
   /**
-   * What a memory says, or said, with any agent of a user. Where there are several, erases what any of them was told that quotes it, or one
-   * of `texts`, in one transaction: once one agent has forgotten it, nobody could find the others' quotes after a kill.
+   * What a memory says, or said, with any agent of a user, or in `texts`, and where their applications quoted it, in any encoding. Reads in
+   * pieces: `pause` is awaited between two.
    */
-  eraseQuotes(tenant: string, userId: UserId, memoryId: MemoryId, texts: readonly string[]): readonly string[];
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes>;
+  /**
+   * Erases all of a memory's quotes, with every agent, in one transaction. To be done first where there are several agents: once one of them
+   * has forgotten the memory, nobody could find the others' quotes after a kill.
+   */
+  eraseQuotes(quotes: FoundQuotes): void;
   /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
   /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
