@@ -38,10 +38,10 @@ export class UserRecords {
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
     const forgetting = await this.turns.run(userId, async () => {
-      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
       const own = this.turns.scopeOf(userId, null);
-      const labels = new Set<Label>();
       const quotes = await this.#quotesOf(own, memoryId);
+      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
+      const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now } = this.parts;
         const gone = await whileBusy(() =>
