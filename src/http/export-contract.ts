@@ -3,7 +3,7 @@ import type { UserExport } from "../service/exporting.js";
 
 /*
  * `GET /users/{user_id}/export` over the wire. Rows are those of the database, under its own names, with JSON taken apart; a column that
- * comes later comes in here by itself.
+ * comes later comes in here by itself. Digests do not: a short text could be guessed by them.
  */
 
 const row = z.looseObject({});
@@ -17,9 +17,11 @@ const tables = z
     index_nodes: rows.meta({ description: "The context index: which blocks were served in which order, and when." }),
     ordering_rows: rows.meta({ description: "What ordering policies remember beside the index." }),
     conversations: rows,
-    heads: rows.meta({ description: "Instructions that stood at the head of prompts." }),
-    turns: rows.meta({ description: "Prompts: `given` is what the application said, `injection` what was added." }),
-    sections: rows.meta({ description: "Digests of what was added to prompts." }),
+    heads: rows.meta({ description: "Instructions that stood at the head of prompts, null for each that was erased." }),
+    turns: rows.meta({
+      description:
+        "Prompts: `given` is what the application said, null for each message that was erased; `injection` what was added.",
+    }),
     requests: rows.meta({ description: "Answers, and what engines reported of them." }),
   })
   .catchall(rows);

@@ -8,10 +8,9 @@ import {
   renderSection,
   retained,
   type Scope,
-  type Turn,
   type TurnId,
 } from "../core/index.js";
-import type { Store } from "../store/store.js";
+import type { MessageId, NamingTurn, Store } from "../store/store.js";
 import { dropServed } from "./evicting.js";
 import { NameUses } from "./name-uses.js";
 import type { WorkingScope } from "./working-scopes.js";
@@ -25,6 +24,7 @@ interface Named {
   readonly labels: readonly Label[];
   readonly sections: readonly Digest[];
   readonly heads: readonly Digest[];
+  readonly messages: readonly MessageId[];
 }
 
 /**
@@ -40,6 +40,7 @@ export class Expiring {
   readonly #labels = new NameUses<Label>();
   readonly #sections = new NameUses<Digest>();
   readonly #heads = new NameUses<Digest>();
+  readonly #messages = new NameUses<MessageId>();
   readonly #expired: TurnId[] = [];
   #upTo: TurnId | 0 = 0;
 
@@ -56,10 +57,11 @@ export class Expiring {
     const { expired, remaining, next } = this.store.scanTurns(this.scope, this.before, this.#upTo, SCANNED_AT_ONCE);
     for (const turn of remaining) this.#keep(namedBy(turn, register));
     for (const turn of expired) {
-      const { labels, sections, heads } = namedBy(turn, register);
+      const { labels, sections, heads, messages } = namedBy(turn, register);
       this.#labels.count(labels);
       this.#sections.count(sections);
       this.#heads.count(heads);
+      this.#messages.count(messages);
       this.#expired.push(turn.id);
     }
     this.#upTo = Math.max(this.#upTo, expired.at(-1)?.id ?? 0, remaining.at(-1)?.id ?? 0) as TurnId | 0;
@@ -84,6 +86,7 @@ export class Expiring {
       this.#labels.drop(gone.flatMap(({ labels }) => labels));
       this.#sections.drop(gone.flatMap(({ sections }) => sections));
       this.#heads.drop(gone.flatMap(({ heads }) => heads));
+      this.#messages.drop(gone.flatMap(({ messages }) => messages));
       return gone.length;
     };
     if (version === null) return settle([]);
@@ -102,6 +105,7 @@ export class Expiring {
       turns,
       sections: this.#sections.freedBy(gone.flatMap(({ sections }) => sections)),
       heads: this.#heads.freedBy(gone.flatMap(({ heads }) => heads)),
+      messages: this.#messages.freedBy(gone.flatMap(({ messages }) => messages)),
     });
     return settle(gone);
   }
@@ -112,14 +116,15 @@ export class Expiring {
     for (const turn of [...expired, ...remaining]) this.#keep(namedBy(turn, register));
   }
 
-  #keep({ labels, sections, heads }: Named): void {
+  #keep({ labels, sections, heads, messages }: Named): void {
     this.#labels.keep(labels);
     this.#sections.keep(sections);
     this.#heads.keep(heads);
+    this.#messages.keep(messages);
   }
 }
 
-function namedBy({ injection, retention, requested, head }: Turn, register: BlockRegister): Named {
+function namedBy({ injection, retention, requested, head, messages }: NamingTurn, register: BlockRegister): Named {
   const sections = [injection, retained(injection, retention)]
     .map((standing) => renderSection(standing, register.textOf))
     .filter((section) => section !== "")
@@ -128,5 +133,6 @@ function namedBy({ injection, retention, requested, head }: Turn, register: Bloc
     labels: [...new Set([...labelsIn(injection), ...requested])],
     sections: [...new Set(sections)],
     heads: [head],
+    messages: [...new Set(messages)],
   };
 }

@@ -1,6 +1,14 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { KEEPS_ALL, type Label, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../core/index.js";
-import type { ScopesFound } from "../store/store.js";
+import {
+  canonicalText,
+  KEEPS_ALL,
+  type Label,
+  MAX_MEMORY_CHARACTERS,
+  type MemoryId,
+  type Scope,
+  type UserId,
+} from "../core/index.js";
+import type { FoundQuotes, ScopesFound } from "../store/store.js";
 import type { Forgetting } from "./answers.js";
 import { Expiring } from "./expiring.js";
 import { exportUser, type UserExport } from "./exporting.js";
@@ -30,14 +38,15 @@ export class UserRecords {
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
     const forgetting = await this.turns.run(userId, async () => {
-      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
       const own = this.turns.scopeOf(userId, null);
+      const quotes = await this.#quotesOf(own, memoryId);
+      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now, source } = this.parts;
         const isInSource = source?.owned === true;
         const gone = await whileBusy(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, isInSource, now())),
+          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, quotes, isInSource, now())),
         );
         for (const label of gone) labels.add(label);
       }
@@ -49,6 +58,17 @@ export class UserRecords {
     });
     await this.parts.store.erased();
     return forgetting;
+  }
+
+  /** Where a memory is quoted, of which all is erased already where there are several agents. */
+  async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
+    const { store, source } = this.parts;
+    // What the source says may be in no prompt yet. Where it fails, deleting will say so.
+    const listed = source?.owned ? await source.list?.(own, this.turns.closing).catch(() => []) : [];
+    const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
+    const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
+    if (quotes.scopes.size > 1) await whileBusy(() => store.eraseQuotes(quotes));
+    return quotes;
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */

@@ -58,7 +58,7 @@ export function checkDatabase(file: string): DatabaseCheck {
 }
 
 function checkScope(
-  { orm }: OpenDatabase,
+  database: OpenDatabase,
   store: SqliteStore,
   scope: Scope,
   scopeId: number,
@@ -67,8 +67,8 @@ function checkScope(
   const state = new ScopeState(stored, () => 0, NO_BOUNDS);
   state.index.check();
   state.clusters.check();
-  const turns = checkTurns(orm, scopeId, stored.counters, state.register);
-  const asked = checkRequests(orm, scopeId, scope, store, stored.nodes);
+  const turns = checkTurns(database, scopeId, stored.counters, state.register);
+  const asked = checkRequests(database.orm, scopeId, scope, store, stored.nodes);
   return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
 }
 

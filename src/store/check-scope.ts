@@ -11,19 +11,20 @@ import {
   type ScopeCounters,
   type StoredScope,
 } from "../core/index.js";
+import type { SealedDigest } from "./digest-seal.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readTurn } from "./rows.js";
-import { conversations, heads, requests, sections, turns } from "./schema.js";
+import { conversations, heads, messages, requests, sections, turns } from "./schema.js";
 import type { Store } from "./store.js";
+import { idsOf, StoredMessages } from "./stored-messages.js";
 
 /** What rows of a scope that load by themselves say of each other: nothing is named that is not there, nothing twice. */
 export function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
   if (bankedTokens < 0) yield "its prompts sent more memory than their budget";
   const labels = new Set(register.blocks.map(({ label }) => label));
   const digests = new Set<string>();
-  for (const { label, text, textDigest, supersededBy } of register.blocks) {
+  for (const { label, textDigest, supersededBy } of register.blocks) {
     if (label >= counters.nextLabel) yield `block [${label}] has a label that was never given`;
-    if (digestOf(text) !== textDigest) yield `block [${label}] is not the text that its digest names`;
     if (digests.has(textDigest)) yield `block [${label}] has another block's text`;
     digests.add(textDigest);
     if (supersededBy !== null && !labels.has(supersededBy))
@@ -48,7 +49,7 @@ export function* checkRows({ counters, bankedTokens, register, nodes }: StoredSc
 
 /** Turns: each goes on from an earlier one, and what it injected can be rendered again and is known as ours. */
 export function* checkTurns(
-  orm: OpenDatabase["orm"],
+  { orm, sqlite, digests }: OpenDatabase,
   scopeId: number,
   { nextTurn }: ScopeCounters,
   register: BlockRegister,
@@ -61,14 +62,13 @@ export function* checkTurns(
       .all()
       .map(({ digest }) => digest),
   );
-  const headed = new Set(
-    orm
-      .select({ digest: heads.digest })
-      .from(heads)
-      .where(eq(heads.scopeId, scopeId))
-      .all()
-      .map(({ digest }) => digest),
-  );
+  const listed = new Set<number>();
+  const headed = new Set<SealedDigest>();
+  for (const { digest, messages: list } of orm.select().from(heads).where(eq(heads.scopeId, scopeId)).all()) {
+    headed.add(digest);
+    for (const id of idsOf(list ?? "[]")) listed.add(id);
+  }
+  const stored = new StoredMessages({ sqlite, digests });
   const named = new Set(
     orm
       .select({ id: conversations.id })
@@ -79,7 +79,10 @@ export function* checkTurns(
   );
   const conversationOf = new Map<number, string | null>();
   for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).orderBy(turns.id).all()) {
-    const turn = readTurn(row);
+    const said = stored.saidIn(row.given);
+    const turn = readTurn(row, said, digests);
+    const ids = idsOf(row.given);
+    for (const message of ids) listed.add(message);
     const { id, parent, conversationId } = turn;
     if (id >= nextTurn) yield `turn ${id} has an id that was never given`;
     if (parent !== null && !conversationOf.has(parent))
@@ -89,14 +92,20 @@ export function* checkTurns(
     conversationOf.set(id, conversationId);
     if (conversationId !== null && !named.has(conversationId))
       yield `turn ${id} is of a conversation that is not there`;
-    if (!headed.has(turn.head)) yield `turn ${id} has instructions that are not there`;
+    if (!headed.has(row.head)) yield `turn ${id} has instructions that are not there`;
     const missing = [...labelsIn(turn.injection)].filter((label) => register.get(label) === undefined);
     if (missing.length > 0) yield `turn ${id} gives blocks [${missing.join("], [")}], which are not there`;
     else {
       const section = renderSection(turn.injection, register.textOf);
-      if (section !== "" && !known.has(digestOf(section))) yield `turn ${id} sent a section that is not known as ours`;
+      if (section !== "" && !known.has(digests.seal(digestOf(section))))
+        yield `turn ${id} sent a section that is not known as ours`;
     }
   }
+  const there = orm.select({ id: messages.id }).from(messages).where(eq(messages.scopeId, scopeId)).all();
+  for (const { id } of there) {
+    if (!listed.delete(id)) yield `message ${id} is no turn's and no instruction`;
+  }
+  for (const id of listed) yield `message ${id} is named and not there`;
 }
 
 /** Requests: every answer can be given again, and no node counts more of them than there are. */

@@ -2,54 +2,44 @@ import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../core/index.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
+import { eraseQuotes } from "./quotes.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "./rows.js";
-import { blocks, heads, requests, turns, users } from "./schema.js";
+import { blocks, messages, requests, turns, users } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { ForgetRecord, StoredAnswer } from "./store.js";
 
 /**
  * Takes a forgotten memory out of everything that earlier composes left in a scope: its labels out of the injections, so that replay
- * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text.
- * Forgetting is rare, so it reads the scope's turns once through. Runs inside the caller's transaction.
+ * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text. What was
+ * erased is added to `pieces`. Forgetting is rare, so it reads the scope's turns and messages once through. Runs inside the caller's
+ * transaction.
  */
 export function eraseFromTurns(
-  orm: OpenDatabase["orm"],
+  { orm, sqlite, digests }: OpenDatabase,
   statements: Statements,
   scopeId: number,
   record: ForgetRecord,
+  pieces: ForgottenPieces,
 ): void {
   const { gone, sectionsOf } = record;
-  const quotes = record.texts.map((text) => JSON.stringify(text).slice(1, -1));
-  const isQuoting = (json: string) => quotes.some((quote) => json.includes(quote));
-
   for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).all()) {
     const requested = readLabels(row.requested);
     const injection = readInjection(row.injection);
-    const isTouched = [...labelsIn(injection), ...requested].some((label) => gone.has(label));
-    const isQuoted = row.given !== null && isQuoting(row.given);
-    if (!isTouched && !isQuoted) continue;
-    const kept = isTouched ? withoutLabels(injection, gone) : injection;
+    if (![...labelsIn(injection), ...requested].some((label) => gone.has(label))) continue;
+    const kept = withoutLabels(injection, gone);
     // What is replayed from now on may come back to us too.
-    const sections = isTouched ? sectionsOf({ injection: kept, retention: row.retention }) : [];
-    for (const digest of sections) statements.keepSection.run({ scopeId, digest });
+    for (const section of sectionsOf({ injection: kept, retention: row.retention }))
+      statements.keepSection.run({ scopeId, digest: digests.seal(section) });
     orm
       .update(turns)
       .set({
         injection: writeInjection(kept),
         requested: JSON.stringify(requested.filter((label) => !gone.has(label))),
-        given: isQuoted ? null : row.given,
       })
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
       .run();
   }
-  for (const row of orm.select().from(heads).where(eq(heads.scopeId, scopeId)).all()) {
-    if (row.messages === null || !isQuoting(row.messages)) continue;
-    orm
-      .update(heads)
-      .set({ messages: null })
-      .where(and(eq(heads.scopeId, scopeId), eq(heads.digest, row.digest)))
-      .run();
-  }
+  eraseQuotes(sqlite, scopeId, record.quotes, pieces);
   for (const row of orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all()) {
     const kept = writeAnswer(withoutMemory(readAnswer(row.answer), record.memoryId, gone));
     if (kept === row.answer) continue;
@@ -71,9 +61,8 @@ export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: s
   for (const { scopeId } of scopes) {
     const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
     for (const { text } of texts) pieces.add(text);
-    const heard = orm.select({ json: heads.messages }).from(heads).where(eq(heads.scopeId, scopeId)).all();
-    const said = orm.select({ json: turns.given }).from(turns).where(eq(turns.scopeId, scopeId)).all();
-    for (const { json } of [...heard, ...said]) if (json !== null && !pieces.isFull) pieces.addJson(JSON.parse(json));
+    const said = orm.select({ json: messages.body }).from(messages).where(eq(messages.scopeId, scopeId)).all();
+    for (const { json } of said) if (json !== null && !pieces.isFull) pieces.addJson(JSON.parse(json));
   }
 }
 

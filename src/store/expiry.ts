@@ -1,11 +1,12 @@
-import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
 import { append } from "../core/extremes.js";
-import type { NodeId, Scope, Turn, TurnId } from "../core/index.js";
+import type { ConversationId, NodeId, Scope, TurnId } from "../core/index.js";
 import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readScope, readTurn } from "./rows.js";
-import { conversations, heads, requests, sections, turns, users } from "./schema.js";
-import type { ExpiredTurns, ExpiryRecord, ScannedTurns, ScopesFound } from "./store.js";
+import { readInjection, readLabels, readScope } from "./rows.js";
+import { conversations, heads, messages, requests, sections, turns, users } from "./schema.js";
+import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "./store.js";
+import { idsOf } from "./stored-messages.js";
 
 /** Rows that are read at once. */
 const AT_ONCE = 500;
@@ -42,7 +43,7 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
 
 /** See {@link Store.scanTurns}. */
 export function scanTurns(
-  orm: OpenDatabase["orm"],
+  { orm, digests }: OpenDatabase,
   scopeId: number,
   before: number,
   after: number,
@@ -55,27 +56,30 @@ export function scanTurns(
     .all();
   const isOld = ({ lastUse }: (typeof rows)[number]) => lastUse < before;
   return {
-    expired: rows.filter(isOld).map(readBareTurn),
-    remaining: rows.filter((row) => !isOld(row)).map(readBareTurn),
+    expired: rows.filter(isOld).map((row) => readNaming(row, digests)),
+    remaining: rows.filter((row) => !isOld(row)).map((row) => readNaming(row, digests)),
     next: rows.length < most ? null : ((rows.at(-1)?.id ?? null) as TurnId | null),
   };
 }
 
 /** See {@link Store.findExpired}. */
 export function readExpired(
-  orm: OpenDatabase["orm"],
+  { orm, digests }: OpenDatabase,
   scopeId: number,
   before: number,
   among: readonly TurnId[],
 ): ExpiredTurns {
-  const expired: Turn[] = [];
+  const expired: NamingTurn[] = [];
   const live: { leaf: NodeId; turn: TurnId }[] = [];
   inPieces(among, (ids) => {
     const rows = withLastUse(orm)
       .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
       .all()
       .filter(({ lastUse }) => lastUse < before);
-    append(expired, rows.map(readBareTurn));
+    append(
+      expired,
+      rows.map((row) => readNaming(row, digests)),
+    );
     const ofTurns = inArray(
       requests.turn,
       rows.map(({ id }) => id),
@@ -93,22 +97,46 @@ export function readExpired(
   return { expired, live };
 }
 
-/** Turns without their messages, and when somebody used them last: a conversation is used as a whole. */
+/** A turn with what it names; null where there is none. */
+export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: TurnId): NamingTurn | null {
+  const row = withLastUse(orm)
+    .where(and(eq(turns.scopeId, scopeId), eq(turns.id, id)))
+    .get();
+  return row === undefined ? null : readNaming(row, digests);
+}
+
+/** Turns with what their instructions list, and when somebody used them last: a conversation is used as a whole. */
 function withLastUse(orm: OpenDatabase["orm"]) {
-  const { given: _texts, ...columns } = getTableColumns(turns);
+  const { id, conversationId, injection, retention, requested, given, head } = turns;
   return orm
-    .select({ ...columns, lastUse: sql<number>`coalesce(${conversations.lastTurnAt}, ${turns.createdAt})` })
+    .select({
+      ...{ id, conversationId, injection, retention, requested, given, head },
+      instructions: heads.messages,
+      lastUse: sql<number>`coalesce(${conversations.lastTurnAt}, ${turns.createdAt})`,
+    })
     .from(turns)
+    .leftJoin(heads, and(eq(heads.scopeId, turns.scopeId), eq(heads.digest, turns.head)))
     .leftJoin(conversations, and(eq(conversations.scopeId, turns.scopeId), eq(conversations.id, turns.conversationId)))
     .$dynamic();
 }
 
-function readBareTurn(row: Omit<typeof turns.$inferSelect, "given">): Turn {
-  return readTurn({ ...row, given: null });
+function readNaming(
+  row: ReturnType<ReturnType<typeof withLastUse>["all"]>[number],
+  digests: OpenDatabase["digests"],
+): NamingTurn {
+  return {
+    id: row.id as TurnId,
+    conversationId: row.conversationId as ConversationId | null,
+    injection: readInjection(row.injection),
+    retention: row.retention,
+    requested: readLabels(row.requested),
+    head: digests.open(row.head),
+    messages: [...idsOf(row.given), ...idsOf(row.instructions ?? "[]")] as MessageId[],
+  };
 }
 
 /** Deletes what expired. Runs inside the caller's transaction. */
-export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record: ExpiryRecord): void {
+export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, record: ExpiryRecord): void {
   const { expired } = record.turns;
   inPieces(expired, (piece) => {
     const ids = piece.map(({ id }) => id);
@@ -130,16 +158,24 @@ export function deleteExpired(orm: OpenDatabase["orm"], scopeId: number, record:
       .where(and(eq(conversations.scopeId, scopeId), inArray(conversations.id, ids), isEmpty))
       .run();
   });
-  inPieces(record.heads, (digests) => {
+  inPieces(record.heads, (piece) => {
+    const sealed = piece.map((digest) => digests.seal(digest));
     orm
       .delete(heads)
-      .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, digests)))
+      .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, sealed)))
       .run();
   });
-  inPieces(record.sections, (digests) => {
+  inPieces(record.sections, (piece) => {
+    const sealed = piece.map((digest) => digests.seal(digest));
     orm
       .delete(sections)
-      .where(and(eq(sections.scopeId, scopeId), inArray(sections.digest, digests)))
+      .where(and(eq(sections.scopeId, scopeId), inArray(sections.digest, sealed)))
+      .run();
+  });
+  inPieces(record.messages, (ids) => {
+    orm
+      .delete(messages)
+      .where(and(eq(messages.scopeId, scopeId), inArray(messages.id, ids)))
       .run();
   });
 }

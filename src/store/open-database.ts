@@ -6,7 +6,9 @@ import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3"
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseOpenError } from "./database-open-error.js";
+import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
+import { provideMigrationFunctions } from "./migration-functions.js";
 import * as schema from "./schema.js";
 import { faultOf } from "./store-faults.js";
 
@@ -14,6 +16,7 @@ import { faultOf } from "./store-faults.js";
 export interface OpenDatabase {
   readonly sqlite: Database.Database;
   readonly orm: BetterSQLite3Database<typeof schema>;
+  readonly digests: DigestSeal;
 }
 
 /** How far the schema of a file is: migrations that were applied, of those that this version knows. */
@@ -86,11 +89,13 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
+    provideMigrationFunctions(sqlite);
+    rewriteAfterMigration(sqlite);
     migrateTogether(sqlite, orm);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
-    return { sqlite, orm };
+    return { sqlite, orm, digests: DigestSeal.of(sqlite) };
   } catch (error) {
     sqlite?.close();
     throw error;
@@ -107,7 +112,7 @@ export function openToRead(file: string): OpenDatabase & { readonly schema: Sche
     if (!existsSync(file)) throw new Error("there is no such file");
     sqlite = new Database(file, { readonly: true, fileMustExist: true, timeout: OPEN_WAIT_MS });
     const progress = schemaOf(sqlite);
-    return { sqlite, orm: drizzle(sqlite, { schema }), schema: progress };
+    return { sqlite, orm: drizzle(sqlite, { schema }), digests: DigestSeal.of(sqlite), schema: progress };
   } catch (error) {
     sqlite?.close();
     throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
@@ -146,6 +151,17 @@ function schemaOf(sqlite: Database.Database): SchemaProgress {
   const last = Number(sqlite.prepare("select max(created_at) from __drizzle_migrations").pluck().get() ?? 0);
   if (last > (files.at(-1)?.folderMillis ?? 0)) throw new Error("it was written by a newer version of memstem");
   return { applied: files.filter(({ folderMillis }) => folderMillis <= last).length, known: files.length };
+}
+
+/**
+ * What a step of an earlier schema drops may stay in what is free of a page. Counts as a deletion that is not done with (see `FileErasure`),
+ * before the steps, so that no kill comes between.
+ */
+function rewriteAfterMigration(sqlite: Database.Database): void {
+  if (sqlite.memory) return;
+  const { applied, known } = schemaOf(sqlite);
+  if (applied === 0 || applied === known) return;
+  sqlite.pragma(`user_version = ${1 + Number(sqlite.pragma("user_version", { simple: true }))}`);
 }
 
 function migrateTogether(sqlite: Database.Database, orm: OpenDatabase["orm"]): void {

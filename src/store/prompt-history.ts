@@ -1,10 +1,12 @@
 import { and, desc, eq, gt, lt, sql } from "drizzle-orm";
-import type { ChatMessage, ComposedPrompt, Digest, RequestId, SpokenTurn } from "../core/index.js";
+import type { ChatMessage, ComposedPrompt, RequestId, SpokenTurn } from "../core/index.js";
+import type { DigestSeal, SealedDigest } from "./digest-seal.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readMessages, readServed, readTurn } from "./rows.js";
+import { readServed, readTurn } from "./rows.js";
 import { requests, turns } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { PromptHistory } from "./store.js";
+import type { StoredMessages } from "./stored-messages.js";
 
 /** Newest prompts of a scope that are looked at … */
 const NEWEST_OF_SCOPE = 200;
@@ -25,8 +27,9 @@ interface Row {
 
 /** Reads a request's prompt and those before it that it is compared with, in one transaction; null for a request that is not there. */
 export function readPromptHistory(
-  { orm, sqlite }: OpenDatabase,
+  { orm, sqlite, digests }: OpenDatabase,
   statements: Statements,
+  messages: StoredMessages,
   scopeId: number,
   requestId: RequestId,
 ): PromptHistory | null {
@@ -47,7 +50,7 @@ export function readPromptHistory(
     };
     const ofScope = newest("scope", NEWEST_OF_SCOPE);
     const ofConversation = own.conversationId === null ? [] : newest("conversation", NEWEST_OF_CONVERSATION);
-    const read = new PromptReading(statements, scopeId);
+    const read = new PromptReading(statements, messages, digests, scopeId);
     const prompt = read.promptOf({ turns: own, requests: request }, Number.POSITIVE_INFINITY);
     if (prompt === null) return null;
     const rows = new Map([...ofConversation, ...ofScope].map((row) => [row.turns.id, row]));
@@ -83,6 +86,8 @@ class PromptReading {
 
   constructor(
     private readonly statements: Statements,
+    private readonly messages: StoredMessages,
+    private readonly digests: DigestSeal,
     private readonly scopeId: number,
   ) {}
 
@@ -95,7 +100,7 @@ class PromptReading {
     return {
       requestId: request === null ? null : (request.requestId as RequestId),
       turns: path,
-      head: this.#head(row.head as Digest),
+      head: this.#head(row.head),
       at: row.createdAt,
       plan: served?.plan ?? null,
       evicted: served?.evicted ?? false,
@@ -118,16 +123,17 @@ class PromptReading {
     if (this.#turns.size >= mostTurns) return null;
     const row = typeof from === "number" ? this.statements.turn.get({ scopeId: this.scopeId, id: from }) : from;
     if (row === undefined) return null;
-    const spoken = { turn: readTurn(row), given: row.given === null ? null : readMessages(row.given) };
+    const turn = readTurn(row, this.messages.saidIn(row.given), this.digests);
+    const spoken = { turn, given: this.messages.wholeOf(row.given) };
     this.#turns.set(row.id, spoken);
     return spoken;
   }
 
-  #head(digest: Digest): readonly ChatMessage[] | null {
+  #head(digest: SealedDigest): readonly ChatMessage[] | null {
     const known = this.#heads.get(digest);
     if (known !== undefined) return known;
-    const messages = this.statements.head.get({ scopeId: this.scopeId, digest })?.messages ?? null;
-    const head = messages === null ? null : readMessages(messages);
+    const listed = this.statements.head.get({ scopeId: this.scopeId, digest })?.messages ?? null;
+    const head = listed === null ? null : this.messages.wholeOf(listed);
     this.#heads.set(digest, head);
     return head;
   }

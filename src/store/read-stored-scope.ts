@@ -1,12 +1,13 @@
 import type { Label, MemoryId, Scope } from "../core/index.js";
 import { EMPTY_SCOPE } from "../core/index.js";
+import type { DigestSeal } from "./digest-seal.js";
 import { readBlock, readNode, readOrderingRows } from "./rows.js";
 import type { Statements } from "./statements.js";
 import type { LoadedScope } from "./store.js";
 import { keyOf } from "./write-changes.js";
 
 /** Reads a scope whole: its blocks and its indexes. To be called in a transaction, as it takes several statements. */
-export function readStoredScope(statements: Statements, scope: Scope): LoadedScope {
+export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
   const user = statements.user.get(keyOf(scope));
   const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
   if (user === undefined) {
@@ -23,7 +24,7 @@ export function readStoredScope(statements: Statements, scope: Scope): LoadedSco
       counters: { nextLabel, nextNode, nextTurn, requests },
       bankedTokens,
       register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
-      nodes: statements.nodes.all({ scopeId }).map(readNode),
+      nodes: statements.nodes.all({ scopeId }).map((row) => readNode(row, digests)),
       ...readOrderingRows(statements.orderingRows.all({ scopeId })),
     },
     version: { scopeId, commits: version },

@@ -1,13 +1,15 @@
 import type Database from "better-sqlite3";
 import { and, desc, eq, inArray } from "drizzle-orm";
-import type { Digest, NodeId, RequestId, Scope, Turn, TurnId } from "../core/index.js";
+import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../core/index.js";
+import type { SealedDigest } from "./digest-seal.js";
 import { inPieces } from "./in-pieces.js";
 import type { OpenDatabase } from "./open-database.js";
 import { readPromptHistory } from "./prompt-history.js";
-import { readAnswer, readMessages, readScope, readServed, readTurn } from "./rows.js";
+import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
 import { requests, users } from "./schema.js";
 import type { Statements } from "./statements.js";
 import type { AnsweredRequest, PromptHistory, ServedRequest } from "./store.js";
+import type { StoredMessages } from "./stored-messages.js";
 
 /** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
 const REQUESTS_LOOKED_AT = 32;
@@ -35,6 +37,7 @@ export class RequestRecords {
   constructor(
     private readonly database: OpenDatabase,
     private readonly statements: Statements,
+    private readonly messages: StoredMessages,
   ) {
     this.#servedSince = database.sqlite.prepare<[ServedSince], number>(SERVED_SINCE).pluck();
     this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
@@ -44,21 +47,24 @@ export class RequestRecords {
   answered(scopeId: number | null, id: RequestId): AnsweredRequest | null {
     const row = scopeId === null ? undefined : this.statements.request.get({ scopeId, requestId: id });
     if (scopeId === null || row === undefined) return null;
-    const turns: { turn: Turn; given: ReturnType<typeof readMessages> }[] = [];
-    let head: Digest | undefined;
+    const { digests } = this.database;
+    const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
+    let head: SealedDigest | undefined;
     for (let next: number | null = row.turn; next !== null; ) {
       const stored = this.statements.turn.get({ scopeId, id: next });
-      if (stored === undefined || stored.given === null) return null;
-      turns.push({ turn: readTurn(stored), given: readMessages(stored.given) });
-      head ??= stored.head as Digest;
+      const given = stored === undefined ? null : this.messages.wholeOf(stored.given);
+      if (stored === undefined || given === null) return null;
+      turns.push({ turn: readTurn(stored, this.messages.saidIn(stored.given), digests), given });
+      head ??= stored.head;
       next = stored.parent;
     }
-    const instructions = this.statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    const listed = this.statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    const instructions = listed === null ? null : this.messages.wholeOf(listed);
     if (instructions === null) return null;
     return {
-      body: row.body as Digest,
+      body: digests.open(row.body),
       answer: readAnswer(row.answer),
-      head: readMessages(instructions),
+      head: instructions,
       turns: turns.reverse(),
     };
   }
@@ -134,6 +140,6 @@ export class RequestRecords {
 
   /** See `Store.findPromptHistory`. */
   promptHistory(scopeId: number | null, id: RequestId): PromptHistory | null {
-    return scopeId === null ? null : readPromptHistory(this.database, this.statements, scopeId, id);
+    return scopeId === null ? null : readPromptHistory(this.database, this.statements, this.messages, scopeId, id);
   }
 }

@@ -5,10 +5,10 @@ import {
   type Annotation,
   BY_LIST,
   BY_SHAPES,
-  type ChatMessage,
   type ClusterNode,
   type ConversationId,
   type Digest,
+  digestOf,
   type IndexNode,
   type InjectedBlock,
   type Injection,
@@ -27,8 +27,10 @@ import {
   type Warning,
   type WorkerRow,
 } from "../core/index.js";
+import type { DigestSeal } from "./digest-seal.js";
 import type { blocks, indexNodes, orderingRows, requests, turns, users } from "./schema.js";
 import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
+import type { MessageList } from "./stored-messages.js";
 
 /*
  * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
@@ -38,7 +40,6 @@ import type { Observation, ServedRequest, StoredAnswer } from "./store.js";
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
 const ESCAPED_BY_SHAPES = 2;
-const digestPairs = z.array(z.union([z.string(), z.tuple([z.string(), z.string()])]));
 const packedInjection = z.object({
   /**
    * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
@@ -149,10 +150,6 @@ export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
 }
 
-export function readMessages(json: string): readonly ChatMessage[] {
-  return jsonArray.parse(JSON.parse(json)) as ChatMessage[];
-}
-
 export function readScope(row: typeof users.$inferSelect): Scope {
   return {
     tenant: row.tenant,
@@ -165,17 +162,17 @@ export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
   return {
     label: row.label as Label,
     text: row.text,
-    textDigest: row.textDigest as Digest,
+    textDigest: digestOf(row.text),
     tokens: row.tokens,
     supersededBy: row.supersededBy as Label | null,
   };
 }
 
-export function readNode(row: typeof indexNodes.$inferSelect): IndexNode {
+export function readNode(row: typeof indexNodes.$inferSelect, digests: DigestSeal): IndexNode {
   return {
     id: row.id as NodeId,
     parent: row.parent as NodeId | null,
-    anchor: row.anchor as Digest | null,
+    anchor: row.anchor === null ? null : digests.open(row.anchor),
     run: readLabels(row.run),
     position: row.position,
     nextPosition: row.nextPosition,
@@ -214,50 +211,47 @@ export function readOrderingRows(
   };
 }
 
+/** What the messages are that a turn lists, by digest. */
+export interface SaidDigests {
+  readonly given: readonly Digest[];
+  readonly meant: readonly Digest[];
+}
+
 /** A turn's row, as its statement takes it, less whose it is and when it was. */
-export function turnRow(turn: Turn, given: readonly ChatMessage[]) {
+export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
   return {
     id: turn.id,
     conversationId: turn.conversationId,
     parent: turn.parent,
-    givenDigests: JSON.stringify(turn.given.map((digest, at) => packedDigest(digest, turn.meant[at] ?? digest))),
-    given: JSON.stringify(given),
+    given,
     placement: turn.placement,
     injection: writeInjection(turn.injection),
     retention: turn.retention,
     freshStart: turn.freshStart,
     requested: JSON.stringify(turn.requested),
-    head: turn.head,
-    prompt: turn.prompt,
-    anchor: turn.anchor,
+    head: digests.seal(turn.head),
+    prompt: digests.seal(turn.prompt),
+    anchor: digests.seal(turn.anchor),
     promptTokens: turn.promptTokens,
   };
 }
 
-/** A message's digest, and that of its meaning where it is another. */
-function packedDigest(digest: Digest, meant: Digest): Digest | readonly [Digest, Digest] {
-  return meant === digest ? digest : [digest, meant];
-}
-
-export function readTurn(row: typeof turns.$inferSelect): Turn {
-  // Of turns from before meanings were kept, what the engine saw is what is compared.
-  const digests = digestPairs
-    .parse(JSON.parse(row.givenDigests))
-    .map((pair) => (typeof pair === "string" ? [pair, pair] : pair) as [string, string] as [Digest, Digest]);
+/** @param said what the messages are that it lists */
+export function readTurn(row: typeof turns.$inferSelect, said: SaidDigests, digests: DigestSeal): Turn {
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,
     parent: row.parent as TurnId | null,
-    given: digests.map(([digest]) => digest),
-    meant: digests.map(([, meant]) => meant),
+    given: said.given,
+    meant: said.meant,
     placement: row.placement,
     injection: readInjection(row.injection),
     retention: row.retention,
     freshStart: row.freshStart,
     requested: readLabels(row.requested),
-    head: row.head as Digest,
-    prompt: row.prompt as Digest,
-    anchor: row.anchor as Digest,
+    head: digests.open(row.head),
+    prompt: digests.open(row.prompt),
+    anchor: digests.open(row.anchor),
     promptTokens: row.promptTokens,
   };
 }

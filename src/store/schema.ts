@@ -1,15 +1,18 @@
 import { isNotNull } from "drizzle-orm";
-import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../core/index.js";
+import type { SealedDigest } from "./digest-seal.js";
 
 /*
  * One row of `users` is a scope: (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
- * in `blocks` only. `turns.given` and `heads.messages` hold what the caller's application said, so that an answer can be repeated.
+ * in `blocks` only, and what the caller's application said in `messages` only, so that an answer can be repeated. Digests are sealed.
  *
  * A compose writes a few short rows into many tables, and SQLite writes a whole page for each that it touches: pages, not rows, are what
  * a compose costs the disk. So an index has to earn its page, and tables of a few bytes a row are WITHOUT ROWID
  * (https://sqlite.org/withoutrowid.html), one tree instead of two. Drizzle cannot say so: migration 0009 does.
  */
+
+const digest = (name: string) => text(name).$type<SealedDigest>();
 
 const ofScope = () =>
   integer("scope_id")
@@ -44,7 +47,6 @@ export const blocks = sqliteTable(
     scopeId: ofScope(),
     label: integer("label").notNull(),
     text: text("text").notNull(),
-    textDigest: text("text_digest").notNull(),
     tokens: integer("tokens").notNull(),
     supersededBy: integer("superseded_by"),
   },
@@ -104,7 +106,7 @@ export const indexNodes = sqliteTable(
     scopeId: ofScope(),
     id: integer("id").notNull(),
     parent: integer("parent"),
-    anchor: text("anchor"),
+    anchor: digest("anchor"),
     /** JSON array of labels. */
     run: text("run").notNull(),
     position: integer("position").notNull(),
@@ -144,10 +146,33 @@ export const conversations = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
 
+/**
+ * What the caller's application said, each message once, however many prompts it was sent with. Goes with the last turn that refers to it,
+ * in the same transaction. Found by its digest; messages that count as the same but differ in their JSON are rows of their own.
+ */
+export const messages = sqliteTable(
+  "messages",
+  {
+    id: integer("id").primaryKey(),
+    scopeId: ofScope(),
+    digest: digest("digest").notNull(),
+    /** Digest of what it means, where a client may write it differently; null: the same. */
+    meant: digest("meant"),
+    /** JSON; null once it was erased because it quoted a forgotten memory. */
+    body: text("body"),
+  },
+  (table) => [index("messages_by_digest").on(table.scopeId, table.digest)],
+);
+
 /** The instructions at the head of prompts, each kept once. */
 export const heads = sqliteTable(
   "heads",
-  { scopeId: ofScope(), digest: text("digest").notNull(), messages: text("messages") },
+  {
+    scopeId: ofScope(),
+    digest: digest("digest").notNull(),
+    /** JSON array of ids in `messages`; null where an earlier version erased them. */
+    messages: text("messages"),
+  },
   (table) => [primaryKey({ columns: [table.scopeId, table.digest] })],
 );
 
@@ -158,10 +183,8 @@ export const turns = sqliteTable(
     id: integer("id").notNull(),
     conversationId: text("conversation_id"),
     parent: integer("parent"),
-    /** JSON array of message digests; a pair where the digest of what a message means is another one. */
-    givenDigests: text("given_digests").notNull(),
-    /** JSON array of plain messages; null once it was erased because it quoted a forgotten memory. */
-    given: text("given"),
+    /** JSON array of ids in `messages`. */
+    given: text("given").notNull(),
     placement: text("placement", { enum: SECTION_PLACEMENTS }).notNull(),
     /** JSON of an injection: labels, never text. */
     injection: text("injection").notNull(),
@@ -171,9 +194,9 @@ export const turns = sqliteTable(
     freshStart: integer("fresh_start", { mode: "boolean" }).notNull().default(false),
     /** JSON array of the labels that were asked for. */
     requested: text("requested").notNull().default("[]"),
-    head: text("head").notNull(),
-    prompt: text("prompt").notNull(),
-    anchor: text("anchor").notNull(),
+    head: digest("head").notNull(),
+    prompt: digest("prompt").notNull(),
+    anchor: digest("anchor").notNull(),
     promptTokens: integer("prompt_tokens").notNull(),
     createdAt: integer("created_at").notNull(),
   },
@@ -184,7 +207,7 @@ export const turns = sqliteTable(
 );
 
 /** Digests of every section ever sent, to know our own text when a client sends it back. */
-export const sections = sqliteTable("sections", { scopeId: ofScope(), digest: text("digest").notNull() }, (table) => [
+export const sections = sqliteTable("sections", { scopeId: ofScope(), digest: digest("digest").notNull() }, (table) => [
   primaryKey({ columns: [table.scopeId, table.digest] }),
 ]);
 
@@ -197,7 +220,7 @@ export const requests = sqliteTable(
     /** Node of the context index where the served sequence ends. */
     leaf: integer("leaf").notNull(),
     /** Digest of the request, to notice an id that is used for another one. */
-    body: text("body").notNull(),
+    body: digest("body").notNull(),
     /** JSON: placements, plan and warnings; the messages are built again from the turns. */
     answer: text("answer").notNull(),
     evicted: integer("evicted", { mode: "boolean" }).notNull(),
@@ -225,6 +248,12 @@ export const firstTokenTimes = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.engine, table.number] })],
 );
+
+/** The key that digests are sealed with: one row, made with the database. In a table of no scope, so that no export has it. */
+export const digestKeys = sqliteTable("digest_keys", {
+  id: integer("id").primaryKey(),
+  key: blob("key", { mode: "buffer" }).notNull(),
+});
 
 /** Tenants that have, or had, an API key. */
 export const tenants = sqliteTable("tenants", {

@@ -22,6 +22,7 @@ import { FirstTokenTimes } from "./first-token-times.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { readScopesWithMemory } from "./memory-holders.js";
 import type { OpenDatabase } from "./open-database.js";
+import { eraseQuotes, findQuotes } from "./quotes.js";
 import { readStoredScope } from "./read-stored-scope.js";
 import { RequestRecords } from "./request-records.js";
 import { readScope, readTurn, turnRow, writeAnswer } from "./rows.js";
@@ -35,6 +36,7 @@ import {
   type ExpiryRecord,
   type ExportedUser,
   type ForgetRecord,
+  type FoundQuotes,
   type LoadedScope,
   type Observation,
   type PendingSourceDeletions,
@@ -47,6 +49,7 @@ import {
   type Store,
   type StoredVersion,
 } from "./store.js";
+import { StoredMessages } from "./stored-messages.js";
 import type { ThreadedCheckpoints } from "./threaded-checkpoints.js";
 import { readUserExport } from "./user-export.js";
 import { withdrawTurn } from "./withdrawal.js";
@@ -64,6 +67,7 @@ export class SqliteStore implements Store {
   readonly #version: Database.Statement<[ScopeKey], StoredVersion>;
   readonly #deletions: Deletions;
   readonly #requests: RequestRecords;
+  readonly #messages: StoredMessages;
 
   constructor(
     private readonly database: OpenDatabase,
@@ -77,7 +81,8 @@ export class SqliteStore implements Store {
     this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(`select scope_id ${OF_SCOPE}`).pluck();
     this.#version = database.sqlite.prepare(`select scope_id as "scopeId", version as commits ${OF_SCOPE}`);
     this.#deletions = new Deletions(database);
-    this.#requests = new RequestRecords(database, this.#statements);
+    this.#messages = new StoredMessages(database);
+    this.#requests = new RequestRecords(database, this.#statements, this.#messages);
   }
 
   get settled(): Promise<void> {
@@ -97,29 +102,35 @@ export class SqliteStore implements Store {
   }
 
   loadScope(scope: Scope): LoadedScope {
-    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, scope))();
+    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, this.database.digests, scope))();
   }
 
   loadConversation(scope: Scope, id: ConversationId): Turn[] {
     const scopeId = this.#idOf(scope);
-    return scopeId === null ? [] : this.#statements.conversationTurns.all({ scopeId, id }).map(readTurn);
+    if (scopeId === null) return [];
+    return this.#statements.conversationTurns
+      .all({ scopeId, id })
+      .map((row) => readTurn(row, this.#messages.saidIn(row.given), this.database.digests));
   }
 
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
     const { turn, request, at } = record;
+    const { digests } = this.database;
     return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
       const s = this.#statements;
-      s.keepHead.run({ scopeId, digest: turn.head, messages: JSON.stringify(record.head) });
+      this.#messages.keepHead(scopeId, digests.seal(turn.head), record.head);
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
-      for (const digest of record.sections) s.keepSection.run({ scopeId, digest });
-      for (const { turn: again, given } of record.restated) s.addTurn.run({ ...turnRow(again, given), scopeId, at });
-      s.addTurn.run({ ...turnRow(turn, record.given), scopeId, at });
+      for (const section of record.sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
+      for (const said of [...record.restated, record]) {
+        const given = this.#messages.keep(scopeId, said.given, said.turn);
+        s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, at });
+      }
       s.addRequest.run({
         scopeId,
         requestId: request.id,
         turn: turn.id,
         leaf: request.leaf,
-        body: request.body,
+        body: digests.seal(request.body),
         answer: writeAnswer(request.answer),
         at,
       });
@@ -155,7 +166,7 @@ export class SqliteStore implements Store {
 
   commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion {
     return this.#commit(scope, version, changes, 0, (scopeId) => {
-      withdrawTurn(this.database.orm, scopeId, turn, changes);
+      withdrawTurn(this.database, scopeId, turn, changes);
     });
   }
 
@@ -171,15 +182,34 @@ export class SqliteStore implements Store {
   }
 
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
+    const pieces = new ForgottenPieces();
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
-      eraseFromTurns(this.database.orm, this.#statements, scopeId, record);
+      eraseFromTurns(this.database, this.#statements, scopeId, record, pieces);
       this.#deletions.count(scope, record.memoryId, record.isInSource);
       this.#erasure.count();
     });
-    const pieces = new ForgottenPieces();
-    for (const text of record.texts) pieces.add(text);
+    for (const text of record.quotes.texts) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
+  }
+
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes> {
+    return findQuotes(this.database, tenant, userId, memoryId, texts, pause);
+  }
+
+  eraseQuotes(quotes: FoundQuotes): void {
+    const pieces = new ForgottenPieces();
+    this.#group.run(() => {
+      for (const scopeId of quotes.scopes.keys()) eraseQuotes(this.database.sqlite, scopeId, quotes, pieces);
+      this.#erasure.count();
+    });
+    this.#erasure.begin(pieces);
   }
 
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
@@ -191,16 +221,16 @@ export class SqliteStore implements Store {
   }
 
   scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
-    return scanTurns(this.database.orm, this.#idOf(scope) ?? -1, before, after, most);
+    return scanTurns(this.database, this.#idOf(scope) ?? -1, before, after, most);
   }
 
   findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
-    return readExpired(this.database.orm, this.#idOf(scope) ?? -1, before, among);
+    return readExpired(this.database, this.#idOf(scope) ?? -1, before, among);
   }
 
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
     return this.#commit(scope, version, record.changes, 0, (scopeId) => {
-      deleteExpired(this.database.orm, scopeId, record);
+      deleteExpired(this.database, scopeId, record);
     });
   }
 
@@ -255,7 +285,8 @@ export class SqliteStore implements Store {
 
   knowsSection(scope: Scope, section: Digest): boolean {
     const scopeId = this.#idOf(scope);
-    return scopeId !== null && this.#statements.section.get({ scopeId, digest: section }) !== undefined;
+    if (scopeId === null) return false;
+    return this.#statements.section.get({ scopeId, digest: this.database.digests.seal(section) }) !== undefined;
   }
 
   counts(scope: Scope): ScopeCounts {
@@ -366,7 +397,7 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     return this.#group.run((): StoredVersion => {
       const stored = this.#claim(scope, version, changes, at);
-      writeChanges(this.#statements, keyOf(scope), stored.scopeId, changes);
+      writeChanges(this.#statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
       more(stored.scopeId);
       return stored;
     });

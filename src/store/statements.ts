@@ -81,7 +81,6 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
           scopeId: p("scopeId"),
           label: p("label"),
           text: p("text"),
-          textDigest: p("textDigest"),
           tokens: p("tokens"),
           supersededBy: p("supersededBy"),
         })
@@ -195,12 +194,6 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         }),
     ),
     head: read(heads, "where scope_id = @scopeId and digest = @digest"),
-    keepHead: write(
-      orm
-        .insert(heads)
-        .values({ scopeId: p("scopeId"), digest: p("digest"), messages: p("messages") })
-        .onConflictDoNothing(),
-    ),
     section: read(sections, "where scope_id = @scopeId and digest = @digest"),
     keepSection: write(
       orm
@@ -217,7 +210,6 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
         id: p("id"),
         conversationId: p("conversationId"),
         parent: p("parent"),
-        givenDigests: p("givenDigests"),
         given: p("given"),
         placement: sql`${p("placement")}`,
         injection: p("injection"),

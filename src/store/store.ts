@@ -9,6 +9,7 @@ import type {
   NodeId,
   PlacedMemory,
   Plan,
+  QuoteSearch,
   ReportGrounds,
   RequestId,
   RestatedTurn,
@@ -104,14 +105,29 @@ export interface PromptHistory {
   readonly isComplete: boolean;
 }
 
+/** Where a memory is quoted, found before it is forgotten. */
+export interface FoundQuotes {
+  /** What the memory says, or said, with any agent. */
+  readonly texts: readonly string[];
+  readonly scopes: ReadonlyMap<number, ScopeQuotes>;
+}
+
+/** The same in one scope, by its number. */
+export interface ScopeQuotes {
+  readonly search: QuoteSearch;
+  /** Messages that were looked at, by id, with their digests: an id may be given again. */
+  readonly looked: Map<number, string>;
+  readonly quoting: Set<number>;
+}
+
 /** A memory to be forgotten; `changes` has dropped its blocks already. */
 export interface ForgetRecord {
   readonly changes: ScopeChanges;
   readonly memoryId: MemoryId;
   /** Labels whose text is gone. */
   readonly gone: ReadonlySet<Label>;
-  /** The texts that are gone; what quotes one of them is erased too. */
-  readonly texts: readonly string[];
+  /** What quotes the texts that are gone; erased too. */
+  readonly quotes: FoundQuotes;
   /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
   readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
   /** Whether the memory source has to delete it too; then that is pending until {@link Store.deletedFromSource}. */
@@ -163,18 +179,28 @@ export interface ScopesFound {
   readonly next: number | null;
 }
 
+/** Numbers what the application said in one scope. */
+export type MessageId = number & { readonly __message: never };
+
+/** A turn as far as it names what has to stay for it. */
+export interface NamingTurn
+  extends Pick<Turn, "id" | "conversationId" | "injection" | "retention" | "requested" | "head"> {
+  /** What it was given, and its instructions. */
+  readonly messages: readonly MessageId[];
+}
+
 /** Some of a scope's turns, in the order in which they were composed. */
 export interface ScannedTurns {
   /** Those that nobody used since a time: of conversations whose last turn is older, and single prompts that are. */
-  readonly expired: readonly Turn[];
-  readonly remaining: readonly Turn[];
+  readonly expired: readonly NamingTurn[];
+  readonly remaining: readonly NamingTurn[];
   /** What the next call goes on after; null at the end. */
   readonly next: TurnId | null;
 }
 
 /** Turns that nobody used since a time. */
 export interface ExpiredTurns {
-  readonly expired: readonly Turn[];
+  readonly expired: readonly NamingTurn[];
   /** Requests of theirs that were not evicted. */
   readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
 }
@@ -187,6 +213,8 @@ export interface ExpiryRecord {
   readonly heads: readonly Digest[];
   /** Digests of sections that no other turn sent. */
   readonly sections: readonly Digest[];
+  /** Messages that no other turn was given. */
+  readonly messages: readonly MessageId[];
 }
 
 /** Sizes of one scope. */
@@ -270,6 +298,22 @@ export interface Store {
     report: { readonly id: RequestId; readonly observed: Observation },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  /**
+   * What a memory says, or said, with any agent of a user, or in `texts`, and where their applications quoted it, in any encoding. Reads in
+   * pieces: `pause` is awaited between two.
+   */
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes>;
+  /**
+   * Erases all of a memory's quotes, with every agent, in one transaction. To be done first where there are several agents: once one of them
+   * has forgotten the memory, nobody could find the others' quotes after a kill.
+   */
+  eraseQuotes(quotes: FoundQuotes): void;
   /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
   /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */

@@ -4,6 +4,7 @@ import type { OpenDatabase } from "./open-database.js";
 import { readAnswer, readInjection } from "./rows.js";
 import * as schema from "./schema.js";
 import type { ExportedRow, ExportedScope, ExportedUser } from "./store.js";
+import { StoredMessages } from "./stored-messages.js";
 
 /** Rows that are read in one go; between two of those others have their turn. */
 const ROWS_AT_ONCE = 200;
@@ -12,12 +13,22 @@ const ROWS_AT_ONCE = 200;
 const OWN_JSON: readonly SQLiteColumn[] = [
   schema.indexNodes.run,
   schema.orderingRows.row,
-  schema.turns.givenDigests,
   schema.turns.requested,
   schema.requests.observed,
 ];
-/** Columns that hold what the caller's application said: comes out as it was said. */
-const GIVEN_JSON: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
+/** Columns that list what the caller's application said: comes out as it was said, null for what was erased. */
+const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
+/** Digests stay here: whoever guesses a short text could tell by them that it is right. */
+const DIGESTS: readonly SQLiteColumn[] = [
+  schema.heads.digest,
+  schema.indexNodes.anchor,
+  schema.requests.body,
+  schema.turns.head,
+  schema.turns.prompt,
+  schema.turns.anchor,
+];
+/** Tables of which nothing is left without their digests, or that come out where they are listed. */
+const NOT_EXPORTED: readonly SQLiteTable[] = [schema.users, schema.sections, schema.messages];
 
 /** A table whose rows belong to a scope. */
 interface ScopedTable {
@@ -29,9 +40,9 @@ interface ScopedTable {
   readonly columns: readonly (readonly [key: string, column: SQLiteColumn])[];
 }
 
-/** Every table of the schema that belongs to a scope, so that none can be left out. */
+/** Every table of the schema that belongs to a scope, less those, so that none can be left out. */
 const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((table): ScopedTable[] => {
-  if (!is(table, Table) || table === schema.users) return [];
+  if (!is(table, Table) || NOT_EXPORTED.includes(table)) return [];
   const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
   const scopeId = columns.find(([, { name }]) => name === "scope_id")?.[1];
   if (scopeId === undefined) return [];
@@ -51,12 +62,14 @@ function keyOf(table: SQLiteTable): readonly SQLiteColumn[] {
  * two. What another process writes meanwhile may be in it or not.
  */
 export async function readUserExport(
-  { orm }: OpenDatabase,
+  database: OpenDatabase,
   tenant: string,
   userId: string,
   pause: () => Promise<void>,
 ): Promise<ExportedUser> {
   const { users, forgottenMemories } = schema;
+  const { orm } = database;
+  const messages = new StoredMessages(database);
   const scopes: ExportedScope[] = [];
   const own = orm
     .select()
@@ -66,7 +79,7 @@ export async function readUserExport(
     .all();
   for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
     const tables: Record<string, readonly ExportedRow[]> = {};
-    for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, table, scopeId, pause);
+    for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, messages, table, scopeId, pause);
     scopes.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
   }
   const forgotten = orm
@@ -80,11 +93,13 @@ export async function readUserExport(
 
 async function readRows(
   orm: OpenDatabase["orm"],
+  messages: StoredMessages,
   { table, scopeId: column, key, columns }: ScopedTable,
   scopeId: number,
   pause: () => Promise<void>,
 ): Promise<readonly ExportedRow[]> {
   const rows: ExportedRow[] = [];
+  const exported = columns.filter(([, at]) => !DIGESTS.includes(at));
   const names = key.map((keyColumn) => sql`${keyColumn}`);
   const keyFields = key.map((keyColumn) => columns.find(([, at]) => at === keyColumn)?.[0] ?? "");
   for (let isBehind: SQL | undefined; ; ) {
@@ -96,7 +111,7 @@ async function readRows(
       .limit(ROWS_AT_ONCE)
       .all();
     for (const row of piece)
-      rows.push(Object.fromEntries(columns.map(([field, at]) => [at.name, exportedValue(at, row[field])])));
+      rows.push(Object.fromEntries(exported.map(([field, at]) => [at.name, exportedValue(messages, at, row[field])])));
     const last = piece.at(-1);
     if (piece.length < ROWS_AT_ONCE || last === undefined) return rows;
     const values = keyFields.map((field) => sql`${last[field]}`);
@@ -105,12 +120,12 @@ async function readRows(
   }
 }
 
-function exportedValue(column: SQLiteColumn, value: unknown): unknown {
+function exportedValue(messages: StoredMessages, column: SQLiteColumn, value: unknown): unknown {
   if (value === null || typeof value !== "string") return value;
   if (column === schema.turns.injection) return snakeCased(readInjection(value));
   if (column === schema.requests.answer) return snakeCased(readAnswer(value));
   if (OWN_JSON.includes(column)) return snakeCased(JSON.parse(value));
-  return GIVEN_JSON.includes(column) ? JSON.parse(value) : value;
+  return SAID.includes(column) ? messages.bodiesOf(value) : value;
 }
 
 /** The same with every field's name as `snake_case`. */

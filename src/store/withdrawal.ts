@@ -1,29 +1,28 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { TurnId } from "../core/index.js";
-import { deleteExpired } from "./expiry.js";
+import type { ScopeChanges, TurnId } from "../core/index.js";
+import { deleteExpired, namingTurn } from "./expiry.js";
 import type { OpenDatabase } from "./open-database.js";
-import { readTurn } from "./rows.js";
 import { conversations, turns } from "./schema.js";
-import type { ComposeRecord } from "./store.js";
+import type { MessageId } from "./store.js";
+
+/** Of some messages (a JSON array of ids) those that other turns, or the instructions of others, list. */
+const STILL_LISTED = `select distinct listed.value from (
+    select given as list from turns where scope_id = @scopeId and id <> @turn
+    union all
+    select messages from heads where scope_id = @scopeId and digest <> @freedHead and messages is not null
+  ) lists, json_each(lists.list) listed
+  where listed.value in (select value from json_each(@messages))`;
 
 /**
- * Deletes a turn with its request, unless another goes on from it. Its instructions go where no other turn begins with them. Runs inside
- * the caller's transaction.
+ * Deletes a turn with its request, unless another goes on from it. Instructions and messages go that no other turn has. Runs inside the
+ * caller's transaction. Reads the lists of all the scope's turns: engines refuse prompts rarely.
  */
-export function withdrawTurn(
-  orm: OpenDatabase["orm"],
-  scopeId: number,
-  turn: TurnId,
-  changes: ComposeRecord["changes"],
-): void {
+export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: TurnId, changes: ScopeChanges): void {
+  const { orm, sqlite, digests } = database;
+  const withdrawn = namingTurn(database, scopeId, turn);
+  if (withdrawn === null) return;
   const ofScope = eq(turns.scopeId, scopeId);
-  const row = orm
-    .select()
-    .from(turns)
-    .where(and(ofScope, eq(turns.id, turn)))
-    .get();
-  if (row === undefined) return;
-  const { conversationId } = row;
+  const { conversationId } = withdrawn;
   if (conversationId !== null) {
     const next = and(ofScope, eq(turns.conversationId, conversationId), eq(turns.parent, turn));
     if (orm.select({ id: turns.id }).from(turns).where(next).get() !== undefined) return;
@@ -33,13 +32,25 @@ export function withdrawTurn(
       .where(and(eq(conversations.scopeId, scopeId), eq(conversations.id, conversationId)))
       .run();
   }
+  const head = digests.seal(withdrawn.head);
   const withHead = orm
     .select({ id: turns.id })
     .from(turns)
-    .where(and(ofScope, eq(turns.head, row.head)))
+    .where(and(ofScope, eq(turns.head, head)))
     .limit(2)
     .all();
-  const withdrawn = readTurn({ ...row, given: null });
-  const heads = withHead.length < 2 ? [withdrawn.head] : [];
-  deleteExpired(orm, scopeId, { changes, turns: { expired: [withdrawn], live: [] }, heads, sections: [] });
+  const isHeadFreed = withHead.length < 2;
+  const still = new Set(
+    sqlite
+      .prepare<[object], MessageId>(STILL_LISTED)
+      .pluck()
+      .all({ scopeId, turn, freedHead: isHeadFreed ? head : "", messages: JSON.stringify(withdrawn.messages) }),
+  );
+  deleteExpired(database, scopeId, {
+    changes,
+    turns: { expired: [withdrawn], live: [] },
+    heads: isHeadFreed ? [withdrawn.head] : [],
+    sections: [],
+    messages: withdrawn.messages.filter((id) => !still.has(id)),
+  });
 }

@@ -1,4 +1,5 @@
 import type { Scope, ScopeChanges } from "../core/index.js";
+import type { DigestSeal } from "./digest-seal.js";
 import type { Statements } from "./statements.js";
 
 /** What names a scope in the `users` table. */
@@ -14,7 +15,13 @@ export function keyOf(scope: Scope): ScopeKey {
 }
 
 /** Writes what composes, evictions or forgetting changed in a scope. Runs inside the caller's transaction. */
-export function writeChanges(statements: Statements, user: ScopeKey, scopeId: number, changes: ScopeChanges): void {
+export function writeChanges(
+  statements: Statements,
+  digests: DigestSeal,
+  user: ScopeKey,
+  scopeId: number,
+  changes: ScopeChanges,
+): void {
   const { removedBlocks } = changes.register;
   for (const label of removedBlocks) statements.removeBlock.run({ scopeId, label });
   if (removedBlocks.length > 0)
@@ -28,8 +35,10 @@ export function writeChanges(statements: Statements, user: ScopeKey, scopeId: nu
     statements.keepVersion.run({ scopeId, memoryId, label, current });
   }
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
-  for (const node of changes.index.upserted)
-    statements.keepNode.run({ scopeId, ...node, run: JSON.stringify(node.run) });
+  for (const node of changes.index.upserted) {
+    const anchor = node.anchor === null ? null : digests.seal(node.anchor);
+    statements.keepNode.run({ scopeId, ...node, anchor, run: JSON.stringify(node.run) });
+  }
   const { recent, accesses, clusters, workers } = changes;
   const drop = (kind: string, ids: readonly number[]) => {
     for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });

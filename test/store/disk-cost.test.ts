@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../src/store/open-database.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import type { ThreadedCheckpoints } from "../../src/store/threaded-checkpoints.js";
-import { composeInto, scopeOf } from "./stored-compose.js";
+import { composeInto, recordFor, scopeOf } from "./stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-disk-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -88,6 +88,72 @@ describe("a compose", () => {
     const pages = (pagesOfLog(opened.sqlite) - before) / (users * (turns - 1));
     // 13.5 when this was written, and 21.9 with SQLite's standard pages and an index for each question.
     expect(pages * Number(opened.sqlite.pragma("page_size", { simple: true }))).toBeLessThan(16_000);
+    store.close();
+  });
+});
+
+describe("what the application said", () => {
+  const bytesAfter = (work: (store: SqliteStore) => void): number => {
+    const opened = openDatabase(newFile());
+    const store = new SqliteStore(opened);
+    work(store);
+    store.close();
+    return statSync(opened.sqlite.name).size;
+  };
+  const long = (n: number) => `Message ${n}: ${"what was said about the garden, at length. ".repeat(50)}`;
+  const sizeOf = (said: readonly string[]) => said.join("").length;
+
+  it("is stored once: two hundred single prompts with one history of 200 KB grow the file by one history", () => {
+    const history = Array.from({ length: 94 }, (_, n) => long(n));
+    expect(sizeOf(history)).toBeGreaterThan(200_000);
+    const prompts = (count: number) =>
+      bytesAfter((store) => {
+        for (let at = 0; at < count; at++)
+          composeInto(store, scopeOf("ana"), { requestId: `r-${at}`, question: `And ${at}?`, memories: {}, history });
+      });
+    const [one, all] = [prompts(1), prompts(201)];
+    expect(one).toBeGreaterThan(200_000);
+    // 47 MB before. What is left is a row of numbers with each.
+    expect(all - one).toBeLessThan(1.5 * sizeOf(history));
+  });
+
+  it("is stored once: a window that slides grows the file by what is new in it", () => {
+    const [window, turns] = [40, 200];
+    const said = Array.from({ length: window + 2 * turns }, (_, n) => long(n));
+    const bytes = bytesAfter((store) => {
+      for (let turn = 0; turn < turns; turn++) {
+        const history = said.slice(2 * turn, 2 * turn + window);
+        composeInto(store, scopeOf("ana"), { requestId: `r-${turn}`, question: `And ${turn}?`, memories: {}, history });
+      }
+    });
+    expect(bytes).toBeLessThan(1.5 * sizeOf(said));
+  });
+
+  it("goes when nothing refers to it any more, and not before", () => {
+    const opened = openDatabase(newFile());
+    const store = new SqliteStore(opened);
+    const scope = scopeOf("ana");
+    const left = () => opened.sqlite.prepare("select body from messages order by id").pluck().all() as string[];
+    const spoken = (...texts: string[]) => texts.map((text) => expect.stringContaining(text) as string);
+    composeInto(store, scope, { requestId: "a", question: "A?", memories: {}, history: ["one", "two"] });
+    const version = composeInto(store, scope, {
+      requestId: "b",
+      question: "B?",
+      memories: {},
+      history: ["two", "three"],
+    });
+    expect(left()).toEqual(spoken("Be kind.", "one", "two", "A?", "two", "three", "B?"));
+    const { expired } = store.scanTurns(scope, Number.MAX_SAFE_INTEGER, 0, 10);
+    const [first] = expired;
+    const freed = first?.messages.filter((id) =>
+      expired.every((turn) => turn === first || !turn.messages.includes(id)),
+    );
+    const turns = { expired: expired.slice(0, 1), live: [] };
+    const { changes } = recordFor(store, scope, { requestId: "c", question: "C?", memories: {} }).record;
+    store.commitExpiry(scope, version, { changes, turns, heads: [], sections: [], messages: freed ?? [] });
+    expect(left()).toEqual(spoken("Be kind.", "two", "three", "B?"));
+    store.deleteUser("default", scope.userId, false);
+    expect(left()).toEqual([]);
     store.close();
   });
 });

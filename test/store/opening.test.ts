@@ -182,7 +182,12 @@ describe("a file that opens though it is damaged", () => {
 
   it("in what a row says is named by a check: each kind of row, by its user", () => {
     const breakages: readonly (readonly [string, RegExp])[] = [
-      ["update blocks set text = text || '!' where label = 1", /block \[1\] is not the text that its digest names/],
+      ["update blocks set text = text || '!' where label = 1", /a section that is not known as ours/],
+      ["delete from messages", /message \d+ is named and not there/],
+      [
+        "insert into messages (scope_id, digest, body) select scope_id, digest, body from messages",
+        /message \d+ is no turn's and no instruction/,
+      ],
       ["update users set next_label = 1", /a label that was never given/],
       ["update users set next_turn = 1", /turn \d+ has an id that was never given/],
       ["update users set next_node = 1", /index node \d+ has an id that was never given/],

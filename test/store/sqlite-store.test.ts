@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { afterAll, describe, expect, it } from "vitest";
-import { ScopeState } from "../../src/core/index.js";
+import { digestOf, ScopeState } from "../../src/core/index.js";
 import { DatabaseOpenError } from "../../src/store/database-open-error.js";
 import { readScopesWithMemory } from "../../src/store/memory-holders.js";
 import { openDatabase } from "../../src/store/open-database.js";
@@ -115,7 +115,7 @@ describe("SQLite database file", () => {
       insert into users values (1, 'default', 'ana', '', 1, 2, 3, 2, 1, 0);
       insert into blocks values (1, 1, 'Ana likes tea.', 'digest', 9, null);
       insert into index_nodes (scope_id, id, parent, anchor, run, position, next_position, uses, live, last_used)
-        values (1, 1, null, 'anchor', '[]', 0, 1, 1, 0, 1), (1, 2, 1, null, '[1]', 0, 0, 1, 1, 1);
+        values (1, 1, null, '${digestOf("anchor")}', '[]', 0, 1, 1, 0, 1), (1, 2, 1, null, '[1]', 0, 0, 1, 1, 1);
     `);
     sqlite.close();
     const store = new SqliteStore(openDatabase(file));

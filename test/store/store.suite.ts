@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type ConversationId,
-  type Digest,
+  digestOf,
   EMPTY_SCOPE,
   type MemoryId,
   type NodeId,
@@ -132,7 +132,14 @@ export function describeStore(name: string, open: () => Store): void {
         const { scope, version } = store.loadScope(ana);
         const state = new ScopeState(scope, countTokens);
         const gone = state.register.forget(memory);
-        const record = { changes: state.drain(), memoryId: memory, gone, texts: [], sectionsOf: () => [], at: 1 };
+        const record = {
+          changes: state.drain(),
+          memoryId: memory,
+          gone,
+          quotes: { texts: [], scopes: new Map() },
+          sectionsOf: () => [],
+          at: 1,
+        };
         store.commitForgetting(ana, version, { ...record, isInSource });
       };
       forget(false);
@@ -350,17 +357,17 @@ export function describeStore(name: string, open: () => Store): void {
       ]);
     });
 
-    it("forgets a memory in blocks, turns and answers, and remembers only its id", () => {
+    it("forgets a memory in blocks, turns and answers, and remembers only its id", async () => {
       composeInto(store, ana, { ...TEA, conversationId: "c" });
       const { scope, version } = store.loadScope(ana);
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
       state.index.forget(gone);
-      const section = "after forgetting" as Digest;
+      const section = digestOf("after forgetting");
       const forgetting = {
         memoryId: "m1" as MemoryId,
         gone,
-        texts: ["Ana likes tea."],
+        quotes: await store.findQuotes("default", "ana" as UserId, "m1" as MemoryId, [], pause),
         sectionsOf: () => [section],
         isInSource: false,
         at: 1,
@@ -395,7 +402,14 @@ export function describeStore(name: string, open: () => Store): void {
       const { scope, version } = store.loadScope(ana);
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
-      const record = { memoryId: "m1" as MemoryId, gone, texts: [], sectionsOf: () => [], isInSource: false, at: 1 };
+      const record = {
+        memoryId: "m1" as MemoryId,
+        gone,
+        quotes: { texts: [], scopes: new Map() },
+        sectionsOf: () => [],
+        isInSource: false,
+        at: 1,
+      };
       state.index.forget(gone);
       store.commitForgetting(ana, version, { ...record, changes: state.drain() });
       const forgottenBy = (of: typeof ana) => store.loadScope(of).scope.register.forgotten;
@@ -406,8 +420,10 @@ export function describeStore(name: string, open: () => Store): void {
       expect(forgottenBy(ana)).toEqual([]);
     });
 
-    it("erases what the application said where it quotes a forgotten text, and then has no answer to repeat", () => {
+    it("erases what the application said where it quotes a forgotten text, and then has no answer to repeat", async () => {
       composeInto(store, ana, { ...TEA, question: 'Is it true: "Ana likes tea."?' });
+      const quotes = await store.findQuotes("default", "ana" as UserId, "m1" as MemoryId, [], pause);
+      composeInto(store, ana, { ...TEA, requestId: "r2", question: "Since then: Ana likes tea." });
       const { scope, version } = store.loadScope(ana);
       const state = new ScopeState(scope, countTokens);
       const gone = state.register.forget("m1" as MemoryId);
@@ -416,17 +432,20 @@ export function describeStore(name: string, open: () => Store): void {
         changes: state.drain(),
         memoryId: "m1" as MemoryId,
         gone,
-        texts: ["Ana likes tea."],
+        quotes,
         sectionsOf: () => [],
         isInSource: false,
         at: 1,
       });
       expect(store.findRequest(ana, id("r1"))).toBeNull();
+      expect(store.findRequest(ana, id("r2"))).toBeNull();
       composeInto(store, ana, { ...TEA, memories: { m2: "Bo is a dog." } });
       expect(store.findRequest(ana, id("r1"))).not.toBeNull();
     });
   });
 }
+
+const pause = () => Promise.resolve();
 
 function neverHere(): never {
   throw new Error("nothing was stored");

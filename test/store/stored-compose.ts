@@ -3,7 +3,7 @@ import {
   type ConversationId,
   compose,
   DEFAULT_ANNOTATIONS,
-  type Digest,
+  digestOf,
   ENGINE_MODELS,
   KEEPS_ALL,
   type MemoryId,
@@ -74,7 +74,7 @@ export function recordFor(
     request: {
       id: asked.requestId as RequestId,
       leaf: composition.leaf,
-      body: "body" as Digest,
+      body: digestOf("body"),
       answer: {
         memories: composition.memories,
         plan: composition.plan,

@@ -33,6 +33,7 @@ const KEPT = [
   "0006_api_keys",
   "0007_labels_apart",
   "0008_memory_bank",
+  "0009_scopes_together",
 ] as const;
 
 interface Exchange {
@@ -73,6 +74,8 @@ describe("a database of an earlier version", () => {
     const applied = KEPT.indexOf(tag) + 1;
     expect(checkDatabase(file)).toMatchObject({ schema: { applied, known: entries.length }, findings: [] });
 
+    openDatabase(file).sqlite.close();
+    expect(checkDatabase(file).findings).toEqual([]);
     const memstem = open(dataDir);
     for (const { body, answer } of exchanges) {
       const { plan: planBefore, ...before } = JSON.parse(answer) as Readonly<Record<string, object>>;
@@ -112,6 +115,43 @@ describe("a database of an earlier version", () => {
     const written = readFileSync(file, "latin1");
     expect(written).toContain("Bo is tall.");
     expect(written).not.toContain("Bo hides the key.");
+  });
+
+  it("has its digests nowhere in the file once it was opened: they are sealed, and what was free is rewritten", async () => {
+    const dataDir = directoryOf("0009_scopes_together");
+    const file = join(dataDir, "memstem.db");
+    const written = readFileSync(fixture("0009_scopes_together.sql"), "utf8").split("\n");
+    const ofScopes = written.filter((line) => !line.includes("__drizzle_migrations")).join("\n");
+    const digests = new Set(ofScopes.match(/(?<![\w-])[\w-]{43}(?![\w-])/g));
+    expect(digests.size).toBeGreaterThan(30);
+    const left = () => [...digests].filter((digest) => readFileSync(file).includes(digest));
+    expect(left()).not.toEqual([]);
+    const memstem = open(dataDir);
+    await expect.poll(left, { timeout: 10_000 }).toEqual([]);
+    await memstem.close();
+  });
+
+  it("has nothing in place of what an earlier version erased: the rest of it goes on", async () => {
+    const dataDir = directoryOf("0009_scopes_together");
+    const file = join(dataDir, "memstem.db");
+    const sqlite = new Database(file);
+    sqlite.exec(
+      "update turns set given = null where id = 2; update heads set messages = null where messages like '%kind%'",
+    );
+    sqlite.close();
+    const exchanges = JSON.parse(readFileSync(fixture("0009_scopes_together.json"), "utf8")) as readonly Exchange[];
+    openDatabase(file).sqlite.close();
+    expect(checkDatabase(file).findings).toEqual([]);
+    const memstem = open(dataDir);
+    for (const { body, answer } of exchanges) {
+      const { messages } = JSON.parse(answer) as { messages: unknown };
+      const again = await ask(memstem, body);
+      // Those that were erased are composed anew, and then repeated.
+      if (body["conversation_id"] === null || body["conversation_id"] === undefined)
+        expect(again.messages).toEqual(messages);
+      expect(await ask(memstem, body)).toEqual(again);
+    }
+    await memstem.close();
   });
 
   it("is at its schema or at ours, and nothing between, when the process that brings it up to date is killed", async () => {
