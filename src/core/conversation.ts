@@ -1,4 +1,5 @@
 import { digestOf } from "./digest.js";
+import { append } from "./extremes.js";
 import type { Digest, Label, TurnId } from "./ids.js";
 import { type Injection, isEmptyInjection } from "./injection.js";
 import { type ChatMessage, messageDigest } from "./message.js";
@@ -155,7 +156,7 @@ function followedPath(conversation: Conversation, history: MeantMessages): Turn[
   const open: Step[] = stepsAfter(conversation, null, history);
   for (let step = open.pop(); step !== undefined; step = open.pop()) {
     if (step.covered > (best?.covered ?? 0)) best = step;
-    open.push(...stepsAfter(conversation, step, history));
+    append(open, stepsAfter(conversation, step, history));
   }
   const path: Turn[] = [];
   for (let step: Step | null = best; step !== null; step = step.after) path.push(step.turn);

@@ -211,12 +211,6 @@ export function readOrderingRows(
   };
 }
 
-/** What the messages are that a turn lists, by digest. */
-export interface SaidDigests {
-  readonly given: readonly Digest[];
-  readonly meant: readonly Digest[];
-}
-
 /** A turn's row, as its statement takes it, less whose it is and when it was. */
 export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
   return {
@@ -237,7 +231,11 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
 }
 
 /** @param said what the messages are that it lists */
-export function readTurn(row: typeof turns.$inferSelect, said: SaidDigests, digests: DigestSeal): Turn {
+export function readTurn(
+  row: typeof turns.$inferSelect,
+  said: Pick<Turn, "given" | "meant">,
+  digests: DigestSeal,
+): Turn {
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,

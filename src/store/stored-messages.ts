@@ -1,8 +1,10 @@
 import type Database from "better-sqlite3";
-import { type ChatMessage, type Digest, meaningDigest, messageDigest } from "../core/index.js";
+import { type ChatMessage, type Digest, meaningDigest, messageDigest, type Turn } from "../core/index.js";
 import type { SealedDigest } from "./digest-seal.js";
 import type { OpenDatabase } from "./open-database.js";
-import type { SaidDigests } from "./rows.js";
+
+/** Messages by digest: what they are, and what they mean. */
+type SaidDigests = Pick<Turn, "given" | "meant">;
 
 /** JSON array of ids in `messages`, as `turns` and `heads` hold it. */
 export type MessageList = string;
