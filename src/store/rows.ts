@@ -7,7 +7,6 @@ import {
   BY_SHAPES,
   type ClusterNode,
   type ConversationId,
-  type Digest,
   digestOf,
   type IndexNode,
   type InjectedBlock,
