@@ -47,7 +47,7 @@ export async function* bodyChunks(
   let wake = () => {};
   const on = () => wake();
   const events = ["readable", "end", "error", "close"] as const;
-  for (const event of events) incoming.on(event, on);
+  let isListening = false;
   let received = 0;
   let waitedMs = 0;
   let silentMs = 0;
@@ -63,6 +63,12 @@ export async function* bodyChunks(
       }
       if (incoming.readableEnded) return;
       if (incoming.destroyed) throw new AbandonedRequestError();
+      // All of it was there, as it mostly is: its end is told a little later.
+      if (incoming.complete && incoming.readableLength === 0) return;
+      if (!isListening) {
+        isListening = true;
+        for (const event of events) incoming.on(event, on);
+      }
       const most = Math.min(pace.idleMs - silentMs, leftMs(pace, received, waitedMs));
       const since = performance.now();
       await new Promise<void>((resolve) => {
@@ -84,7 +90,7 @@ export async function* bodyChunks(
       onAwaited?.();
     }
   } finally {
-    for (const event of events) incoming.off(event, on);
+    if (isListening) for (const event of events) incoming.off(event, on);
   }
 }
 
