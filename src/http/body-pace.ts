@@ -83,8 +83,8 @@ export async function* bodyChunks(
       waitedMs += waited;
       silentMs += waited;
       if (incoming.readableLength > 0 || incoming.complete) continue;
-      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
       if (silentMs >= pace.idleMs) throw silent(pace);
+      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
       if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
       isAwaited = true;
       onAwaited?.();

@@ -74,6 +74,13 @@ describe("a body that does not come", () => {
     expect(app.faults).toEqual([]);
   });
 
+  it("though it was told to, is 408 behind the 100", async () => {
+    const socket = await begin(app, head("/compose", 100, "expect: 100-continue\r\n"));
+    const text = Buffer.concat(await socket.toArray()).toString();
+    expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /);
+    expect(text).toContain("no byte of the body came for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
+  });
+
   it("that nobody reads keeps no connection open", async () => {
     for (const path of ["/healthz", "/users/ada/index", "/metrics"]) {
       const socket = await begin(app, `${head(path, 100, "", "GET")}{"user_id`);
