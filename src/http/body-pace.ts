@@ -47,7 +47,7 @@ export async function* bodyChunks(
   let wake = () => {};
   const on = () => wake();
   const events = ["readable", "end", "error", "close"] as const;
-  for (const event of events) incoming.on(event, on);
+  let isListening = false;
   let received = 0;
   let waitedMs = 0;
   let silentMs = 0;
@@ -63,6 +63,12 @@ export async function* bodyChunks(
       }
       if (incoming.readableEnded) return;
       if (incoming.destroyed) throw new AbandonedRequestError();
+      // All of it was there, as it mostly is: its end is told a little later.
+      if (incoming.complete && incoming.readableLength === 0) return;
+      if (!isListening) {
+        isListening = true;
+        for (const event of events) incoming.on(event, on);
+      }
       const most = Math.min(pace.idleMs - silentMs, leftMs(pace, received, waitedMs));
       const since = performance.now();
       await new Promise<void>((resolve) => {
@@ -77,14 +83,14 @@ export async function* bodyChunks(
       waitedMs += waited;
       silentMs += waited;
       if (incoming.readableLength > 0 || incoming.complete) continue;
-      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
       if (silentMs >= pace.idleMs) throw silent(pace);
+      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
       if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
       isAwaited = true;
       onAwaited?.();
     }
   } finally {
-    for (const event of events) incoming.off(event, on);
+    if (isListening) for (const event of events) incoming.off(event, on);
   }
 }
 

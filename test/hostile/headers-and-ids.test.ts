@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
+import { refuseReservedNames } from "../../src/http/reserved-names.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { callerOf } from "../http/callers.js";
 import { openAiEngine } from "../http/openai-engine.js";
@@ -324,6 +325,20 @@ describe("an id", () => {
 
 describe("a field called __proto__", () => {
   const app = servedApp();
+
+  it("is looked for in time in proportion to the text, whatever the text is", () => {
+    for (const piece of ['"__proto__"', '"__proto__" ', '"', '"_', `"__proto__"${" ".repeat(1_000)}`, "\\u005f"]) {
+      const timeOf = (length: number) => {
+        const text = piece.repeat(Math.ceil(length / piece.length));
+        const before = process.cpuUsage().user;
+        refuseReservedNames(text);
+        return process.cpuUsage().user - before;
+      };
+      timeOf(500_000);
+      // Eight times the length; three times more than in proportion, and 20 ms, are noise.
+      expect(timeOf(4_000_000)).toBeLessThan(24 * timeOf(500_000) + 20_000);
+    }
+  });
 
   it.each([
     ["/compose", '{"user_id":"a","query":"x","memories":[],"__proto__":{}}'],

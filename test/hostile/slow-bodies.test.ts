@@ -1,7 +1,7 @@
 /*
- * Attacked: the places among the requests in work, by requests whose bodies never come, come drop by drop, or are nobody's to read, and by
- * answers that nobody takes. Broke: 1,024 half bodies held all places for 331 s, and an answer that nobody took held its own for good. Held:
- * requests without a key that holds, heads without an end, bodies that are refused by what they say of themselves.
+ * Attacked: the places among the requests in work, by requests whose bodies never come, come drop by drop, or are nobody's to read, by answers
+ * that nobody takes, and by pipelining. Broke: 1,024 half bodies held all places for 331 s; an answer that nobody took held its own for good, and
+ * so did pipelined requests whose client left before their turn. Held: requests without a key that holds, heads without an end.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -11,6 +11,7 @@ import { openAiProblemSchema } from "../../src/http/openai-problem.js";
 import { PendingRequests } from "../../src/http/pending-requests.js";
 import { callerOf } from "../http/callers.js";
 import { problemOf, type ServedApp, servedApp } from "../http/served-app.js";
+import { rawEngine } from "./raw-engine.js";
 
 const MIB = 1024 * 1024;
 const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });
@@ -63,11 +64,21 @@ describe("a body that does not come", () => {
     expect(sent).toContain("content-type: application/problem+json");
     expect(sent).toContain("retry-after: 1");
     expect(sent).toContain("connection: close");
-    expect(body).toMatchObject({ status: 408, detail: expect.stringContaining("MEMSTEM_BODY_TIMEOUT_MS") });
+    expect(body).toMatchObject({
+      status: 408,
+      detail: expect.stringMatching(/MEMSTEM_BODY_(TIMEOUT_MS|BYTES_PER_SECOND)/),
+    });
     if (path.startsWith("/v1")) expect(openAiProblemSchema.parse(body)).toEqual(body);
     expect(await metric(app, 'memstem_refused_requests_total{reason="slow_body"}')).toBe(1);
     expect(await metric(app, "memstem_pending_requests")).toBe(0);
     expect(app.faults).toEqual([]);
+  });
+
+  it("though it was told to, is 408 behind the 100", async () => {
+    const socket = await begin(app, head("/compose", 100, "expect: 100-continue\r\n"));
+    const text = Buffer.concat(await socket.toArray()).toString();
+    expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /);
+    expect(text).toContain("no byte of the body came for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
   });
 
   it("that nobody reads keeps no connection open", async () => {
@@ -209,14 +220,26 @@ describe("an answer that nobody takes", () => {
     await app.compose({ user_id: "ada", query: "Tea?", memories });
     const deaf = await begin(app, get.repeat(20));
     deaf.pause();
-    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(1), 10_000);
+    await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(0), 10_000);
     await vi.waitFor(async () => expect(await pending()).toBe(0), 20_000);
     deaf.destroy();
   });
 });
 
 describe("pipelined requests", () => {
-  const app = servedApp();
+  const engine = rawEngine();
+  const app = servedApp({ upstream: engine });
+
+  it("that are answered, but wait behind one that is not, have no place once their client has left", async () => {
+    engine.does(() => {});
+    const chat = JSON.stringify({ messages: [{ role: "user", content: "Tea?" }], user: "ada" });
+    const behind = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
+    const socket = await begin(app, `${head("/v1/chat/completions", chat.length)}${chat}${behind}`);
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBeGreaterThan(1), 10_000);
+    socket.resetAndDestroy();
+    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0), 10_000);
+    expect(app.faults).toEqual([]);
+  });
 
   it("whose client leaves have no place any longer, also those whose turn had not come", async () => {
     const text = JSON.stringify(compose("ada"));
