@@ -116,10 +116,18 @@ export const OPENER_CLASS = `[${OPENERS}]`;
 export function isMarkerAt(text: string, at: number): boolean {
   const read = skeletonAt(text, at);
   const shapes = SHAPES[read.charAt(0)];
-  if (read.length < 2 || shapes === undefined) return false;
+  if (read.length < 2 || shapes === undefined || isBrokenOff(read)) return false;
   if (shapes.some((one) => one.test(read))) return true;
   const named = NAMED.exec(read);
   return named !== null && isMarkerName(named[1] ?? "");
+}
+
+/** Whether another opener came before anything was closed, and too soon for a section's tag, as in most texts that are full of openers. */
+function isBrokenOff(read: string): boolean {
+  const last = read.charAt(read.length - 1);
+  if (read.length > "<memories".length || (last !== "<" && last !== "[")) return false;
+  const opener = read.charAt(0);
+  return opener === "<" || (opener === "[" && read.charAt(read.length - 2) !== "~");
 }
 
 /**

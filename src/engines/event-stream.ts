@@ -19,11 +19,12 @@ export async function* eventsOf(
   stream: AsyncIterable<Uint8Array>,
   maxBytes = MAX_EVENT_BYTES,
 ): AsyncGenerator<StreamEvent, void, undefined> {
+  const growing = new GrowingBytes();
   let held: Uint8Array = new Uint8Array(0);
   for await (const chunk of stream) {
     // A blank line may have begun in what is held.
     let from = Math.max(0, held.length - 3);
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    held = held.length === 0 ? chunk : growing.joined(held, chunk);
     for (let end = eventEnd(held, from); end >= 0; end = eventEnd(held, from)) {
       yield readEvent(held.subarray(0, end));
       held = held.subarray(end);
@@ -35,6 +36,27 @@ export async function* eventsOf(
     }
   }
   if (held.length > 0) yield readEvent(held);
+}
+
+/** Joins what comes in small pieces without copying all of it for each. Bytes that were given stay as they are. */
+class GrowingBytes {
+  #room = new Uint8Array(0);
+  /** Of the room, how much is taken. */
+  #length = 0;
+
+  /** What was joined last, or its end, with more behind it. */
+  joined(held: Uint8Array, more: Uint8Array): Uint8Array {
+    const isAtEnd = held.buffer === this.#room.buffer && held.byteOffset + held.length === this.#length;
+    if (!isAtEnd || this.#length + more.length > this.#room.length) {
+      this.#room = new Uint8Array(2 * (held.length + more.length));
+      this.#room.set(held);
+      this.#length = held.length;
+    }
+    const from = this.#length - held.length;
+    this.#room.set(more, this.#length);
+    this.#length += more.length;
+    return this.#room.subarray(from, this.#length);
+  }
 }
 
 /** Where the first event ends, behind its blank line; -1 where it is not whole. */
