@@ -12,8 +12,8 @@ const LONGEST_WORD = 256;
 const LONG_WORD = new RegExp(`\\S{${LONGEST_WORD + 1}}|\\s{${LONGEST_WORD + 1}}`);
 const PIECES = new RegExp(`\\S{1,${LONGEST_WORD}}\\s{0,${LONGEST_WORD}}|\\s{1,${LONGEST_WORD}}`, "g");
 
-/** Characters of the longest text that is counted as a whole; of one megabyte that would take a third of a second, while nobody is served. */
-const COUNTED_WHOLE = 131_072;
+/** Characters of the longest text that is counted as a whole; of one megabyte that would take a quarter of a second, while nobody is served. */
+const COUNTED_WHOLE = 65_536;
 /** Of a longer one so many pieces of so many characters are counted, at equal distances, and stand for the rest. */
 const SAMPLES = 16;
 const SAMPLE_CHARACTERS = 4_096;

@@ -75,6 +75,7 @@ const SPARED = new Set(
     "noframes noscript ol optgroup option output param picture pre progress rp rt ruby samp script section select slot small source",
     "span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr track tt ul var wbr",
     "any array bool boolean byte char double f32 f64 float i8 i16 i32 i64 int integer isize long never null number short str string u8 u16",
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t",
     "u32 u64 uint undefined unknown usize vector void",
   ].flatMap((line) => line.split(" ")),
 );
@@ -89,7 +90,7 @@ function isMarkerName(name: string): boolean {
   const small = name.toLowerCase();
   if (KNOWN.has(small)) return true;
   if (/^(?:\p{N}+|\p{L})$/u.test(name) || SPARED.has(name)) return false;
-  return !/^(?=[A-Za-z]*[a-z])(?=[A-Za-z]*[A-Z])[A-Za-z]+$/.test(name);
+  return !/^(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z][A-Za-z0-9]*$/.test(name);
 }
 
 /** Anything but what is printed of ASCII: it may be invisible, white space or a full-width character. */
