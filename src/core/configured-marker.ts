@@ -58,10 +58,10 @@ export class ConfiguredMarker {
     for (let i = at; i < text.length && matched < this.#seen.length; ) {
       const own = characterAt(text, i);
       i += own.length;
-      for (const seen of seenAs(own).toLowerCase()) {
-        if (matched < this.#seen.length && !this.#seen.startsWith(seen, matched)) return false;
-        matched += seen.length;
-      }
+      const seen = seenAs(own).toLowerCase();
+      // A character may be seen as several, of which the marker may end with the first.
+      if (!this.#seen.startsWith(seen, matched) && !seen.startsWith(this.#seen.slice(matched))) return false;
+      matched += seen.length;
       if (this.#firsts.has(own)) while (text[i] === "\\") i++;
     }
     return matched >= this.#seen.length;

@@ -75,6 +75,7 @@ const SPARED = new Set(
     "noframes noscript ol optgroup option output param picture pre progress rp rt ruby samp script section select slot small source",
     "span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr track tt ul var wbr",
     "any array bool boolean byte char double f32 f64 float i8 i16 i32 i64 int integer isize long never null number short str string u8 u16",
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t",
     "u32 u64 uint undefined unknown usize vector void",
   ].flatMap((line) => line.split(" ")),
 );
@@ -89,7 +90,7 @@ function isMarkerName(name: string): boolean {
   const small = name.toLowerCase();
   if (KNOWN.has(small)) return true;
   if (/^(?:\p{N}+|\p{L})$/u.test(name) || SPARED.has(name)) return false;
-  return !/^(?=[A-Za-z]*[a-z])(?=[A-Za-z]*[A-Z])[A-Za-z]+$/.test(name);
+  return !/^(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z][A-Za-z0-9]*$/.test(name);
 }
 
 /** Anything but what is printed of ASCII: it may be invisible, white space or a full-width character. */
@@ -116,10 +117,18 @@ export const OPENER_CLASS = `[${OPENERS}]`;
 export function isMarkerAt(text: string, at: number): boolean {
   const read = skeletonAt(text, at);
   const shapes = SHAPES[read.charAt(0)];
-  if (read.length < 2 || shapes === undefined) return false;
+  if (read.length < 2 || shapes === undefined || isBrokenOff(read)) return false;
   if (shapes.some((one) => one.test(read))) return true;
   const named = NAMED.exec(read);
   return named !== null && isMarkerName(named[1] ?? "");
+}
+
+/** Whether another opener came before anything was closed, and too soon for a section's tag, as in most texts that are full of openers. */
+function isBrokenOff(read: string): boolean {
+  const last = read.charAt(read.length - 1);
+  if (read.length > "<memories".length || (last !== "<" && last !== "[")) return false;
+  const opener = read.charAt(0);
+  return opener === "<" || (opener === "[" && read.charAt(read.length - 2) !== "~");
 }
 
 /**

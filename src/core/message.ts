@@ -50,13 +50,29 @@ export function isInstruction(message: ChatMessage): boolean {
 }
 
 function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (typeof value === "object" && value !== null) {
+  const parts: string[] = [];
+  writeJson(value, parts);
+  return parts.join("");
+}
+
+/** What is inside is not copied again for every level around it. */
+function writeJson(value: unknown, parts: string[]): void {
+  if (Array.isArray(value)) {
+    parts.push("[");
+    for (const [at, item] of value.entries()) {
+      if (at > 0) parts.push(",");
+      writeJson(item, parts);
+    }
+    parts.push("]");
+  } else if (typeof value === "object" && value !== null) {
     const fields = Object.entries(value)
       .filter(([, field]) => field !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-      .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`);
-    return `{${fields.join(",")}}`;
-  }
-  return JSON.stringify(value) ?? "null";
+      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    parts.push("{");
+    for (const [at, [name, field]] of fields.entries()) {
+      parts.push(at > 0 ? "," : "", JSON.stringify(name), ":");
+      writeJson(field, parts);
+    }
+    parts.push("}");
+  } else parts.push(JSON.stringify(value) ?? "null");
 }

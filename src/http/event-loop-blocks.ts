@@ -14,8 +14,10 @@ interface Pause {
 interface Late {
   readonly from: number;
   readonly to: number;
-  /** By how much, or what the process used of its processors meanwhile, where that is less. */
-  readonly ms: number;
+  /** Milliseconds by which it came late. */
+  readonly lateMs: number;
+  /** Milliseconds of processor time that the process used meanwhile. */
+  readonly usedMs: number;
 }
 
 /**
@@ -52,7 +54,7 @@ export class EventLoopBlocks {
     // What V8 says of its pauses comes behind what they held up.
     this.#settle();
     if (late >= LEAST_MS)
-      this.#late = { from: this.#last, to: now, ms: Math.min(late, (used.user + used.system) / 1_000) };
+      this.#late = { from: this.#last, to: now, lateMs: late, usedMs: (used.user + used.system) / 1_000 };
     else this.#pauses = [];
     this.#last = now;
     this.#cpu = process.cpuUsage();
@@ -60,13 +62,14 @@ export class EventLoopBlocks {
 
   #settle(): void {
     if (this.#late === null) return;
-    const { from, to, ms } = this.#late;
+    const { from, to, lateMs, usedMs } = this.#late;
     this.#late = null;
     const collecting = this.#pauses.reduce((sum, pause) => {
       return sum + Math.max(0, Math.min(to, pause.from + pause.ms) - Math.max(from, pause.from));
     }, 0);
     this.#pauses = this.#pauses.filter((pause) => pause.from > to);
-    const own = ms - collecting;
+    // Whoever else has the processors takes them from both alike.
+    const own = Math.min(lateMs, usedMs) * Math.max(0, 1 - collecting / lateMs);
     if (own >= LEAST_MS) this.onBlock(own);
   }
 }

@@ -1,14 +1,20 @@
 import type { z } from "zod";
 import type { FieldIssue } from "./errors.js";
 
-/** Names the field of every issue: `messages[2].content`; an unknown field by its own name. */
+/** Most that are said of one request: enough to repair it by. A body may have a hundred thousand fields that nobody knows. */
+const MOST_ISSUES = 100;
+
+/** Names the field of every issue, up to {@link MOST_ISSUES}: `messages[2].content`; an unknown field by its own name. */
 export function fieldIssues(error: z.ZodError): FieldIssue[] {
-  return error.issues.flatMap((issue) => issuesOf(issue, issue.path));
+  const issues = error.issues.slice(0, MOST_ISSUES);
+  return issues.flatMap((issue) => issuesOf(issue, issue.path)).slice(0, MOST_ISSUES);
 }
 
 function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldIssue[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
+    return issue.keys
+      .slice(0, MOST_ISSUES)
+      .map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
   }
   if (issue.code === "invalid_union") {
     // The alternative of which something fits is the one that was meant.

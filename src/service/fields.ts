@@ -88,18 +88,32 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
 }
 
+/**
+ * A list with no more of its items than it takes to see that there are too many. They are checked one by one, which costs a thousand times
+ * what it takes to send them: four megabytes hold a million.
+ */
+const cutAt = (most: number) => (list: unknown) =>
+  Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
+
 const contentPart = z.looseObject({ type: z.string() });
+const isPart = (part: unknown) => typeof (part as { type?: unknown } | null)?.type === "string";
+/** Parts of a message up to the first that is none, for the same reason. */
+const upToFirstWrong = (content: unknown) => {
+  const wrong = Array.isArray(content) ? content.findIndex((part) => !isPart(part)) : -1;
+  return wrong < 0 ? content : (content as unknown[]).slice(0, wrong + 1);
+};
 const message = z
   .looseObject({
     role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
-    content: z
-      .union([z.string(), z.array(contentPart), z.null()], "must be a text, an array of parts, or null")
-      .optional(),
+    content: z.preprocess(
+      upToFirstWrong,
+      z.union([z.string(), z.array(contentPart), z.null()], "must be a text, an array of parts, or null").optional(),
+    ),
   })
   .superRefine(storable(unkeepable))
   .transform((value): ChatMessage => value);
 
-export const messages = z
+const messageList = z
   .array(message, "must be an array of chat messages")
   .min(1, "must not be empty")
   .max(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} messages`)
@@ -109,6 +123,8 @@ export const messages = z
       context.addIssue({ code: "custom", message: "must end with the user's question or a tool's result" });
     }
   });
+
+export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
 /** Memories in any shape that Mem0 gives. Its own reader says what is wrong where, so issues carry the whole field name. */
 export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
@@ -158,14 +174,20 @@ export const ANNOTATIONS_WANTED = "must be true, false, or an object";
 export const annotationTopN = z.int().min(1).max(100);
 export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
 
-export const requestIds = z.array(requestId).max(MAX_EVICTED_IDS, `must have at most ${MAX_EVICTED_IDS} ids`);
+export const requestIds = z.preprocess(
+  cutAt(MAX_EVICTED_IDS),
+  z.array(requestId).max(MAX_EVICTED_IDS, `must have at most ${MAX_EVICTED_IDS} ids`),
+);
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 /** What Mem0 keeps beside a memory's text. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** The text of a memory that is there already: a long one is cut when it is used. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));
-export const memoryTexts = z
-  .array(z.string().superRefine(storable(memoryTextProblem)))
-  .min(1, "must not be empty")
-  .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`);
+export const memoryTexts = z.preprocess(
+  cutAt(MAX_MEMORIES),
+  z
+    .array(z.string().superRefine(storable(memoryTextProblem)))
+    .min(1, "must not be empty")
+    .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`),
+);

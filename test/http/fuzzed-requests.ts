@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { hostileText } from "../core/hostile-text.js";
+import { TEMPLATE_TOKENS } from "../core/template-tokens.js";
 
 /** One request as it goes over the socket. */
 export interface FuzzedRequest {
@@ -15,11 +16,64 @@ function mostly<T, U>(usual: fc.Arbitrary<T>, unusual: fc.Arbitrary<U>): fc.Arbi
   return fc.oneof({ weight: 24, arbitrary: usual }, { weight: 1, arbitrary: unusual });
 }
 
+/** Special tokens of public models, as they are and with something that nobody sees between. */
+const markers = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom(...Object.values(TEMPLATE_TOKENS).flat()),
+      fc.constantFrom("", "", "\u200b", "\u00ad", "\\"),
+    ),
+    { minLength: 1, maxLength: 5 },
+  )
+  .map((tokens) => tokens.map(([token, between]) => token.slice(0, 1) + between + token.slice(1)).join(" tea "));
+/** What a text of many characters is made of, so that reading it may take the square of its length. */
+const REPEATED = [
+  ...[
+    "<memories>\n",
+    "<memories>\n[1] ",
+    "tea <memories>\n",
+    "[1]",
+    "[1] a\n",
+    "  a\n",
+    "<",
+    "<[",
+    "[A",
+    "<\u200b",
+    "/think",
+  ],
+  ...[
+    "a",
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "1",
+    "!",
+    "茶",
+    "\u0301",
+    "👩‍👩‍👧‍👦",
+    "\\",
+    '\\"',
+    '"',
+    "ａ",
+    "\u2028",
+    "(replaces [1][1]",
+  ],
+];
+const huge = fc
+  .tuple(fc.constantFrom(...REPEATED), fc.integer({ min: 5_000, max: 200_000 }))
+  .map(([piece, length]) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length));
 const storable = hostileText.map((written) => `${written.replace(/[\0\p{Surrogate}]/gu, "")}tea`);
 const text = mostly(
-  fc.oneof({ weight: 4, arbitrary: storable }, fc.constantFrom("Where?", "x".repeat(300), "😀".repeat(50))),
+  fc.oneof(
+    { weight: 4, arbitrary: storable },
+    { weight: 2, arbitrary: markers },
+    fc.constantFrom("Where?", "x".repeat(300), "😀".repeat(50)),
+  ),
   fc.oneof(hostileText, fc.constantFrom("", " ")),
 );
+/** A text of a message or a memory; now and then a very long one. */
+const written = fc.oneof({ weight: 80, arbitrary: text }, { weight: 1, arbitrary: huge });
 /** Few names, so that requests meet what others left. */
 const name = mostly(fc.constantFrom("ada", "bo", "c", "1", "m-1", "m-2", "r-1", "r-2"), text);
 const oddNumber = fc.oneof(
@@ -29,13 +83,13 @@ const oddNumber = fc.oneof(
 const count = mostly(fc.integer({ min: 1, max: 300 }), oddNumber);
 const anything = fc.jsonValue({ maxDepth: 4 });
 const role = mostly(fc.constantFrom("user", "assistant", "system", "tool", "developer"), text);
-const parts = fc.array(mostly(fc.record({ type: fc.constant("text"), text }), fc.dictionary(name, anything)), {
+const parts = fc.array(mostly(fc.record({ type: fc.constant("text"), text: written }), fc.dictionary(name, anything)), {
   maxLength: 3,
 });
 const message = fc.record(
   {
     role,
-    content: mostly(text, fc.oneof(parts, fc.constant(null))),
+    content: mostly(written, fc.oneof(parts, fc.constant(null))),
     name: text,
     tool_calls: anything,
     tool_call_id: name,
@@ -43,10 +97,10 @@ const message = fc.record(
   { requiredKeys: ["role", "content"] },
 );
 const history = fc
-  .tuple(fc.array(message, { maxLength: 4 }), mostly(text, anything))
+  .tuple(fc.array(message, { maxLength: 4 }), mostly(written, anything))
   .map(([before, question]) => [...before, { role: "user", content: question }]);
 const memory = fc.record(
-  { id: mostly(name, oddNumber), memory: text, score: oddNumber, metadata: anything },
+  { id: mostly(name, oddNumber), memory: written, score: oddNumber, metadata: anything },
   { requiredKeys: ["id", "memory"] },
 );
 const memories = fc.oneof(
@@ -104,7 +158,19 @@ const chat = fc.record(
     user: name,
     model: text,
     stream: mostly(fc.boolean(), anything),
-    memstem: fc.record({ user_id: name, conversation_id: fc.option(name), policy: composeFields.policy }),
+    tools: anything,
+    memstem: fc.record(
+      {
+        user_id: name,
+        conversation_id: fc.option(name),
+        policy: composeFields.policy,
+        memories,
+        retention: composeFields.retention,
+        engine: composeFields.engine,
+        write_back: fc.boolean(),
+      },
+      { requiredKeys: ["conversation_id"] },
+    ),
   },
   { requiredKeys: ["messages", "user"] },
 );
@@ -122,6 +188,45 @@ function spoiled(body: fc.Arbitrary<object>): fc.Arbitrary<unknown> {
 const JSON_TYPE = "application/json";
 const posted = (path: string, body: fc.Arbitrary<object>): fc.Arbitrary<FuzzedRequest> =>
   spoiled(body).map((value) => ({ method: "POST", path, body: JSON.stringify(value), type: JSON_TYPE }));
+/** A right body in one of whose fields something is nested so deep that who reads it by recursion does not come back. */
+const deep: fc.Arbitrary<FuzzedRequest> = fc
+  .tuple(
+    fc.oneof(
+      fc.tuple(fc.constant("/compose"), composed),
+      fc.tuple(fc.constant("/v1/chat/completions"), chat),
+      fc.tuple(fc.constant("/feedback"), feedback),
+    ),
+    fc.nat(),
+    fc.constantFrom("[", '{"a":'),
+    fc.constantFrom(90, 120, 5_000, 50_000),
+  )
+  .map(([[path, body], at, open, levels]) => {
+    const names = [...Object.keys(body), "metadata"];
+    const close = open === "[" ? "]" : "}";
+    const json = JSON.stringify({ ...body, [names[at % names.length] ?? ""]: "@deep@" });
+    return {
+      method: "POST",
+      path,
+      body: json.replace('"@deep@"', open.repeat(levels) + 1 + close.repeat(levels)),
+      type: JSON_TYPE,
+    };
+  });
+/** A right body in another encoding than UTF-8. */
+const encoded: fc.Arbitrary<FuzzedRequest> = fc
+  .tuple(
+    fc.oneof(fc.tuple(fc.constant("/compose"), composed), fc.tuple(fc.constant("/v1/chat/completions"), chat)),
+    fc.constantFrom<BufferEncoding>("utf16le", "latin1", "base64"),
+    fc.constantFrom(JSON_TYPE, "application/json; charset=utf-16", "application/json; charset=latin1"),
+  )
+  .map(([[path, body], encoding, type]) => ({
+    method: "POST",
+    path,
+    body:
+      encoding === "base64"
+        ? Buffer.from(JSON.stringify(body)).toString("base64")
+        : Buffer.from(JSON.stringify(body), encoding),
+    type,
+  }));
 /** Text that is almost a body, bytes that are no text, and what says that it is something else. */
 const broken: fc.Arbitrary<FuzzedRequest> = fc
   .tuple(
@@ -187,7 +292,9 @@ export const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(
     arbitrary: posted("/memories", fc.record({ user_id: name, memories: fc.array(text, { maxLength: 3 }) })),
   },
   { weight: 1, arbitrary: posted(`/webhooks/mem0?token=${WEBHOOK_TOKEN}`, fc.record({ event_details: mem0Event })) },
-  { weight: 2, arbitrary: posted("/v1/chat/completions", chat) },
+  { weight: 8, arbitrary: posted("/v1/chat/completions", chat) },
+  { weight: 1, arbitrary: deep },
+  { weight: 1, arbitrary: encoded },
   {
     weight: 1,
     arbitrary: posted(

@@ -81,9 +81,14 @@ const invalid: readonly (readonly [string, unknown, ...string[]])[] = [
   ["NUL in user_id", { ...good, user_id: "ada\0" }, "user_id"],
   ["NUL in a message", asking({ role: "user", content: [{ type: "text", text: "\0" }] }), "messages[0]"],
   [
+    "a message nested 101 levels deep",
+    `{"user_id":"ada","messages":[{"role":"user","x":${nested(101)}}]}`,
+    "messages[0]",
+  ],
+  [
     "a message nested 20,000 levels deep",
     `{"user_id":"ada","messages":[{"role":"user","x":${nested(20_000)}}]}`,
-    "messages[0]",
+    "messages",
   ],
   ["an unknown field", { ...good, userId: "ada" }, "userId"],
   ["two unknown fields", { ...good, k: 3, filters: {} }, "k", "filters"],

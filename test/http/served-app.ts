@@ -1,18 +1,17 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
-import { assembleWithKeys, openChatEngine } from "../../src/cli/assemble.js";
-import { bodyPaceOf, keyLimitsOf, readSettings, type Settings } from "../../src/cli/settings.js";
-import { createApp } from "../../src/http/app.js";
+import { readSettings } from "../../src/cli/settings.js";
 import { composeResult } from "../../src/http/contracts.js";
-import { nodeServer } from "../../src/http/node-server.js";
 import { type Problem, problemSchema } from "../../src/http/problem.js";
 import type { RequestLog } from "../../src/http/request-log.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/memstem.js";
+import { startApp } from "./started-app.js";
+
+export { type StartedApp, startApp } from "./started-app.js";
 
 /** The answer of `POST /compose`. */
 export type Composed = z.output<typeof composeResult>;
@@ -46,54 +45,6 @@ export interface Serving {
   /** The engine behind `/v1`, whose address may change with every test. Default: none. */
   readonly upstream?: { readonly url: string };
   readonly environment?: Readonly<Record<string, string>>;
-}
-
-/** The app on a socket, for tests that take it away themselves. */
-export interface StartedApp {
-  readonly memstem: Memstem;
-  readonly base: string;
-  close(): Promise<void>;
-}
-
-/** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
-export async function startApp(
-  settings: Settings,
-  source: MemorySource | null,
-  { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
-  { memstem, keys }: ReturnType<typeof assembleWithKeys> = assembleWithKeys(settings, source),
-): Promise<StartedApp> {
-  const surface = createApp({
-    memstem,
-    keys,
-    corsOrigins: settings.corsOrigins ?? [],
-    keyLimits: keyLimitsOf(settings),
-    maxPending: settings.maxPending,
-    maxLagMs: settings.maxLagMs,
-    isStopping: () => false,
-    chat: openChatEngine(settings),
-    version: "1.2.3",
-    maxBodyBytes: settings.maxBodyBytes,
-    bodyPace: bodyPaceOf(settings),
-    answerTimeoutMs: settings.answerTimeoutMs,
-    webhookToken: settings.webhookToken,
-    maxBatchBytes: settings.maxBatchBytes,
-    onRequest: (entry) => log.push(entry),
-    onFault: (error) => faults.push(error),
-    clock: () => performance.now(),
-  });
-  return new Promise((resolve) => {
-    const server = nodeServer(surface, "127.0.0.1");
-    server.listen(0, "127.0.0.1", () =>
-      resolve({
-        memstem,
-        base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-        async close() {
-          await new Promise((closed) => server.close(closed));
-          await memstem.close();
-        },
-      }),
-    );
-  });
 }
 
 /** Serves the app before every test of the file, and takes it and its files away after. */
