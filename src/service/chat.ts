@@ -13,6 +13,7 @@ import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { NotFoundError } from "./errors.js";
+import { peekAtError } from "./first-event.js";
 import { hold } from "./held-body.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
@@ -86,6 +87,8 @@ export interface ChatAnswer extends UpstreamAnswer {
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
+/** The status that an error inside a stream is read with, which has none of its own. */
+const IN_STREAM = 400;
 /** Bytes of an error that are held to be read. */
 const MAX_ERROR_BYTES = 256 * 1024;
 const COMPOSE_TIMEOUT_MS = 5_000;
@@ -135,7 +138,7 @@ export class Chat {
       }
       const exchange = { memstem, request, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
-      if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
+      if (isEventStream(answer)) {
         return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, notComposed, usage: null };
       }
       return { ...(await this.#whole(answer, exchange)), composed, notComposed };
@@ -157,7 +160,7 @@ export class Chat {
     let terms = this.#terms.of(of);
     let attempt = await this.#attempt(memstem, request, terms, signal);
     for (let sends = 1; ; sends++) {
-      const { refusal, answer } = await this.#refusalIn(memstem, request, attempt);
+      const { refusal, answer, end } = await this.#refusalIn(memstem, request, attempt);
       attempt = { ...attempt, sent: { ...attempt.sent, answer } };
       const { composed } = attempt;
       const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
@@ -167,6 +170,7 @@ export class Chat {
         return attempt;
       }
       terms = next;
+      await end?.();
       const isGone = await memstem.withdraw(userId, agentId, composed.requestId).then(
         () => true,
         (error: unknown) => {
@@ -219,11 +223,21 @@ export class Chat {
     memstem: ChatMemory,
     request: ChatRequest,
     { composed, sent: { answer } }: Attempt,
-  ): Promise<{ readonly refusal: PromptRefusal | null; readonly answer: UpstreamAnswer }> {
-    if (!mayRefusePrompt(answer.status)) return { refusal: null, answer };
+  ): Promise<Judged> {
+    const isStream = answer.status < 300 && composed !== null && isEventStream(answer);
+    if (!isStream && !mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
     try {
+      if (isStream) {
+        const { error, body, end } = await peekAtError(answer.body);
+        return {
+          refusal: error === null ? null : readPromptRefusal(IN_STREAM, error),
+          answer: { ...answer, body },
+          end,
+        };
+      }
       const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
-      return { refusal: whole === null ? null : readPromptRefusal(answer.status, whole), answer: { ...answer, body } };
+      const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
+      return { refusal, answer: { ...answer, body }, end: null };
     } catch (error) {
       this.#neverServed(memstem, request, composed);
       throw error;
@@ -391,6 +405,15 @@ interface Sent {
 /** A prompt, or why there is none, and what came of sending it. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
 
+/** An engine's answer, looked at for a refusal. */
+interface Judged {
+  readonly refusal: PromptRefusal | null;
+  /** Its body can still be read … */
+  readonly answer: UpstreamAnswer;
+  /** … or has to be ended, where it has not ended yet. */
+  readonly end: (() => Promise<void>) | null;
+}
+
 /** A request and its answer, as far as it has come. */
 interface Exchange {
   readonly memstem: ChatMemory;
@@ -407,6 +430,10 @@ function jsonIn(text: string | null): unknown {
   } catch {
     return undefined;
   }
+}
+
+function isEventStream(answer: UpstreamAnswer): boolean {
+  return /^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "");
 }
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
