@@ -2,7 +2,6 @@ import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
-import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../engines/prompt-refusal.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
@@ -13,8 +12,8 @@ import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { NotFoundError } from "./errors.js";
-import { peekAtError } from "./first-event.js";
 import { hold } from "./held-body.js";
+import { isEventStream, judgeAnswer } from "./judged-answer.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
 import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
@@ -87,10 +86,6 @@ export interface ChatAnswer extends UpstreamAnswer {
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
-/** The status that an error inside a stream is read with, which has none of its own. */
-const IN_STREAM = 400;
-/** Bytes of an error that are held to be read. */
-const MAX_ERROR_BYTES = 256 * 1024;
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, another form of it, and the client's own messages. */
 const MOST_SENDS = 3;
@@ -129,7 +124,6 @@ export class Chat {
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     const { answer, asksUsage, started } = sent;
     try {
       if (answer.status >= 300) {
@@ -155,14 +149,17 @@ export class Chat {
    * seen nothing of that. A prompt that was refused counts as never composed.
    */
   async #untilTaken(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
-    const { userId, agentId, body } = request;
-    const of = { tenant: memstem, userId, model: body["model"] };
+    const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
     let terms = this.#terms.of(of);
     let attempt = await this.#attempt(memstem, request, terms, signal);
+    if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
-      const { refusal, answer, end } = await this.#refusalIn(memstem, request, attempt);
-      attempt = { ...attempt, sent: { ...attempt.sent, answer } };
-      const { composed } = attempt;
+      const { composed, sent }: Attempt = attempt;
+      const { refusal, answer, end } = await judgeAnswer(sent.answer).catch((error: unknown) => {
+        this.#neverServed(memstem, request, composed);
+        throw error;
+      });
+      attempt = { ...attempt, sent: { ...sent, answer } };
       const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
       if (refusal === null || composed === null || next === null) {
         // Where it refuses the client's own messages, too, it is not asked to take more.
@@ -171,13 +168,7 @@ export class Chat {
       }
       terms = next;
       await end?.();
-      const isGone = await memstem.withdraw(userId, agentId, composed.requestId).then(
-        () => true,
-        (error: unknown) => {
-          this.parts.onFault(error);
-          return false;
-        },
-      );
+      const isGone = await this.#withdraw(memstem, request, composed);
       attempt =
         isGone && sends < MOST_SENDS - 1
           ? await this.#attempt(memstem, request, terms, signal, true)
@@ -195,7 +186,8 @@ export class Chat {
   ): Promise<Attempt> {
     const ahead = new CallAhead<Sent>(signal);
     const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
-    const { composed } = prompt;
+    const { composed, notComposed } = prompt;
+    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
       const early = composed === null ? null : ahead.answer;
@@ -209,39 +201,29 @@ export class Chat {
     }
   }
 
+  /** Whether a prompt that was refused counts as never composed. */
+  async #withdraw(
+    memstem: ChatMemory,
+    { userId, agentId }: ChatRequest,
+    { requestId }: ComposeAnswer,
+  ): Promise<boolean> {
+    try {
+      await memstem.withdraw(userId, agentId, requestId);
+      return true;
+    } catch (error) {
+      this.parts.onFault(error);
+      return false;
+    }
+  }
+
   async #sendPlain(
     memstem: ChatMemory,
     request: ChatRequest,
     notComposed: NotComposedReason,
     signal: AbortSignal,
   ): Promise<Attempt> {
+    this.parts.onNotComposed?.(notComposed);
     return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
-  }
-
-  /** Whether the engine refuses a prompt as it is; with the answer, whose body can still be read. */
-  async #refusalIn(
-    memstem: ChatMemory,
-    request: ChatRequest,
-    { composed, sent: { answer } }: Attempt,
-  ): Promise<Judged> {
-    const isStream = answer.status < 300 && composed !== null && isEventStream(answer);
-    if (!isStream && !mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
-    try {
-      if (isStream) {
-        const { error, body, end } = await peekAtError(answer.body);
-        return {
-          refusal: error === null ? null : readPromptRefusal(IN_STREAM, error),
-          answer: { ...answer, body },
-          end,
-        };
-      }
-      const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
-      const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
-      return { refusal, answer: { ...answer, body }, end: null };
-    } catch (error) {
-      this.#neverServed(memstem, request, composed);
-      throw error;
-    }
   }
 
   /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */
@@ -405,15 +387,6 @@ interface Sent {
 /** A prompt, or why there is none, and what came of sending it. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
 
-/** An engine's answer, looked at for a refusal. */
-interface Judged {
-  readonly refusal: PromptRefusal | null;
-  /** Its body can still be read … */
-  readonly answer: UpstreamAnswer;
-  /** … or has to be ended, where it has not ended yet. */
-  readonly end: (() => Promise<void>) | null;
-}
-
 /** A request and its answer, as far as it has come. */
 interface Exchange {
   readonly memstem: ChatMemory;
@@ -430,10 +403,6 @@ function jsonIn(text: string | null): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isEventStream(answer: UpstreamAnswer): boolean {
-  return /^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "");
 }
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
