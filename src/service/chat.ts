@@ -2,7 +2,6 @@ import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
 import { eventsOf } from "../engines/event-stream.js";
-import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../engines/prompt-refusal.js";
 import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
@@ -15,6 +14,7 @@ import { type ChatPrompt, composeInTime, type NotComposedReason } from "./compos
 import type { DeletionWatch } from "./deletions-meanwhile.js";
 import { NotFoundError } from "./errors.js";
 import { hold } from "./held-body.js";
+import { isEventStream, judgeAnswer } from "./judged-answer.js";
 import type { Memstem } from "./memstem.js";
 import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
 import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
@@ -88,8 +88,6 @@ export interface ChatAnswer extends UpstreamAnswer {
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
-/** Bytes of an error that are held to be read. */
-const MAX_ERROR_BYTES = 256 * 1024;
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, another form of it, and the client's own messages. */
 const MOST_SENDS = 3;
@@ -129,7 +127,6 @@ export class Chat {
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
     const watch = memstem.watchDeletions(request.userId);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     const { answer, asksUsage, started } = sent;
     try {
       if (answer.status >= 300) {
@@ -138,7 +135,7 @@ export class Chat {
       }
       const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
-      if (/^text\/event-stream\b/i.test(headerOf(answer, "content-type") ?? "")) {
+      if (isEventStream(answer)) {
         return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, notComposed, usage: null };
       }
       return { ...(await this.#whole(answer, exchange)), composed, notComposed };
@@ -155,14 +152,17 @@ export class Chat {
    * seen nothing of that. A prompt that was refused counts as never composed.
    */
   async #untilTaken(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
-    const { userId, agentId, body } = request;
-    const of = { tenant: memstem, userId, model: body["model"] };
+    const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
     let terms = this.#terms.of(of);
     let attempt = await this.#attempt(memstem, request, terms, signal);
+    if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
-      const { refusal, answer } = await this.#refusalIn(memstem, request, attempt);
-      attempt = { ...attempt, sent: { ...attempt.sent, answer } };
-      const { composed } = attempt;
+      const { composed, sent }: Attempt = attempt;
+      const { refusal, answer, end } = await judgeAnswer(sent.answer).catch((error: unknown) => {
+        this.#neverServed(memstem, request, composed);
+        throw error;
+      });
+      attempt = { ...attempt, sent: { ...sent, answer } };
       const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
       if (refusal === null || composed === null || next === null) {
         // Where it refuses the client's own messages, too, it is not asked to take more.
@@ -170,13 +170,8 @@ export class Chat {
         return attempt;
       }
       terms = next;
-      const isGone = await memstem.withdraw(userId, agentId, composed.requestId).then(
-        () => true,
-        (error: unknown) => {
-          this.parts.onFault(error);
-          return false;
-        },
-      );
+      await end?.();
+      const isGone = await this.#withdraw(memstem, request, composed);
       attempt =
         isGone && sends < MOST_SENDS - 1
           ? await this.#attempt(memstem, request, terms, signal, true)
@@ -194,7 +189,8 @@ export class Chat {
   ): Promise<Attempt> {
     const ahead = new CallAhead<Sent>(signal);
     const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
-    const { composed } = prompt;
+    const { composed, notComposed } = prompt;
+    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
       const early = composed === null ? null : ahead.answer;
@@ -208,29 +204,29 @@ export class Chat {
     }
   }
 
+  /** Whether a prompt that was refused counts as never composed. */
+  async #withdraw(
+    memstem: ChatMemory,
+    { userId, agentId }: ChatRequest,
+    { requestId }: ComposeAnswer,
+  ): Promise<boolean> {
+    try {
+      await memstem.withdraw(userId, agentId, requestId);
+      return true;
+    } catch (error) {
+      this.parts.onFault(error);
+      return false;
+    }
+  }
+
   async #sendPlain(
     memstem: ChatMemory,
     request: ChatRequest,
     notComposed: NotComposedReason,
     signal: AbortSignal,
   ): Promise<Attempt> {
+    this.parts.onNotComposed?.(notComposed);
     return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
-  }
-
-  /** Whether the engine refuses a prompt as it is; with the answer, whose body can still be read. */
-  async #refusalIn(
-    memstem: ChatMemory,
-    request: ChatRequest,
-    { composed, sent: { answer } }: Attempt,
-  ): Promise<{ readonly refusal: PromptRefusal | null; readonly answer: UpstreamAnswer }> {
-    if (!mayRefusePrompt(answer.status)) return { refusal: null, answer };
-    try {
-      const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
-      return { refusal: whole === null ? null : readPromptRefusal(answer.status, whole), answer: { ...answer, body } };
-    } catch (error) {
-      this.#neverServed(memstem, request, composed);
-      throw error;
-    }
   }
 
   /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */

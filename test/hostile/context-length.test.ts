@@ -8,7 +8,9 @@ import type { ChatMessage } from "../../src/core/index.js";
 import { answeringSource } from "../http/answering-source.js";
 import {
   type Behaviour,
+  eventOf,
   openAiEngine,
+  openEvents,
   sendEvents,
   sendJson,
   streamedAnswer,
@@ -192,6 +194,22 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     const counts: number[] = [];
     for (let again = 0; again < 3; again++) counts.push((await ask(long)).sends);
     expect(counts).toEqual([2, 1, 1]);
+  });
+
+  it("is understood where it begins a stream and says it there", { timeout: 20_000 }, async () => {
+    engine.behave((request, response, usage) => {
+      if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
+      openEvents(response);
+      const { body } = error(usage.prompt_tokens) as { body: object };
+      response.write(eventOf("error" in body ? body : { error: body }));
+    });
+    source.found = ["Ada rows.", "word ".repeat(18_000)];
+    const answer = await ask([{ role: "user", content: "Where?" }], { stream: true });
+    expect(answer).toMatchObject({ status: 200, sends: 2 });
+    expect(answer.text).not.toContain("rror");
+    expect(answer.text).toContain("so.");
+    // The stream that was refused never ended by itself.
+    await engine.requests[0]?.abandoned;
   });
 
   it("costs no other user a memory, and neither does an error that quotes one", async () => {
