@@ -107,7 +107,7 @@ export class Chat {
 
   constructor(private readonly parts: ChatParts) {
     this.#usage = new UsageAsking(parts.clock);
-    this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream) : null;
+    this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.#terms = new KnownTerms(parts.clock);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
@@ -243,7 +243,7 @@ export class Chat {
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
     const warmUp = isRepeated ? null : this.#warmUp;
-    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(request, head);
+    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
     const depth = isRepeated ? undefined : this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {

@@ -1,5 +1,5 @@
 import { SpanStatusCode } from "@opentelemetry/api";
-import { type Depth, type Digest, MAX_MEMORY_CHARACTERS, type Scope } from "../core/index.js";
+import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../core/index.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -15,6 +15,7 @@ import { DeletedMeanwhileError, DeletionWatch } from "./deletions-meanwhile.js";
 import { draftIn } from "./depth-drafts.js";
 import type { EngineLaw } from "./engine-law.js";
 import { AbandonedRequestError, StoreUnavailableError } from "./errors.js";
+import { evictIn } from "./evicting.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 import { inSpan } from "./spans.js";
@@ -163,10 +164,19 @@ export class PromptComposer {
     const ended = head === null ? undefined : whileSearching?.(head);
     const lookup = await this.#lookUp(scope, request, signal);
     await ended?.();
+    await this.#dropErasedAnswer(scope, request);
     const found = { request, lookup, order, tenant };
     const isLeft = chooseDepth === undefined || signal?.aborted;
     const depth = isLeft ? undefined : await this.#depthOf(scope, found, watch, chooseDepth, signal);
     return this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, watch, signal, beforeStored);
+  }
+
+  /** What an id was answered with before may have quoted what is forgotten: then it is answered anew, and nothing of the first is cached. */
+  async #dropErasedAnswer(scope: Scope, { requestId }: ComposeRequest): Promise<void> {
+    const { scopes, parts } = this.on;
+    const { store, residency = KEEPS_ALL } = parts;
+    if (requestId === null || store.findServed(scope, requestId) === null) return;
+    await whileBusy(() => scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)));
   }
 
   #watch({ tenant, userId }: Scope): DeletionWatch {

@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../engines/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../engines/upstream-headers.js";
 import type { ColdHead } from "./composing.js";
+import { RefusedModels } from "./refused-models.js";
 
 /** Longest wait, in milliseconds, for what was given up. The engine inside stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;
@@ -20,23 +21,32 @@ export interface WarmedRequest {
  */
 export class WarmUp {
   /** An engine that refuses such a request would refuse the next one, too. */
-  #isRefused = false;
+  readonly #refused: RefusedModels;
 
-  constructor(private readonly upstream: Pick<Upstream, "send">) {}
+  /** @param clock milliseconds, monotonic */
+  constructor(
+    private readonly upstream: Pick<Upstream, "send">,
+    clock: () => number,
+  ) {
+    this.#refused = new RefusedModels(clock);
+  }
 
   /**
    * Sends the beginning. Returns what gives it up, and resolves when it is over, which takes no longer than {@link OVER_MS}: an engine that
    * is still at it when the prompt comes would compute it in another place, from its first token on.
+   *
+   * @param tenant whose request it is: the same object for all of one tenant's
    */
-  start({ body: own, query, headers }: WarmedRequest, head: ColdHead): () => Promise<void> {
+  start(tenant: object, { body: own, query, headers }: WarmedRequest, head: ColdHead): () => Promise<void> {
     const giveUp = new AbortController();
     let sending = Promise.resolve();
-    if (!this.#isRefused) {
+    if (!this.#refused.has(tenant, own)) {
       const { stream: _stream, stream_options: _options, n: _n, max_tokens: _most, ...same } = own;
       const most = "max_completion_tokens" in own ? "max_completion_tokens" : "max_tokens";
       const body = JSON.stringify({ ...head.fields, ...same, messages: head.messages, [most]: 1 });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
-      sending = this.#send({ method: "POST", path: "chat/completions", query, headers: sent, body }, giveUp.signal);
+      const request = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
+      sending = this.#send(request, giveUp.signal, () => this.#refused.add(tenant, own));
     }
     return async () => {
       giveUp.abort();
@@ -47,10 +57,10 @@ export class WarmUp {
     };
   }
 
-  async #send(request: Parameters<Upstream["send"]>[0], signal: AbortSignal): Promise<void> {
+  async #send(request: Parameters<Upstream["send"]>[0], signal: AbortSignal, onRefused: () => void): Promise<void> {
     try {
       const { status, body } = await this.upstream.send(request, signal);
-      if (status === 400 || status === 422) this.#isRefused = true;
+      if (status === 400 || status === 422) onRefused();
       for await (const _ of body);
     } catch {
       // The prompt itself will show whether the engine is there.

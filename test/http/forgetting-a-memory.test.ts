@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { checkDatabase } from "../../src/store/check-database.js";
 import { type Composed, servedApp } from "./served-app.js";
 import { columnsHolding, filesHolding } from "./stored-rows.js";
 
@@ -39,6 +40,14 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     await app.compose({ ...ada, conversation_id: "c", messages: quoting, memories: [tea] });
     await forget();
     expect(leftIn()).toEqual([]);
+  });
+
+  it("composes anew under an id whose answer quoted it, and leaves a sound database", async () => {
+    const asking = { ...ada, request_id: "r", query: `Is it true? ${SECRET}`, memories: [tea, secret] };
+    await app.compose(asking);
+    await forget();
+    expect((await app.compose(asking)).blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea"]);
+    expect(checkDatabase(app.database).findings).toEqual([]);
   });
 
   it("no longer replays it in a conversation, and keeps the rest of what was given", async () => {

@@ -35,11 +35,15 @@ function answering(...statuses: readonly (number | Error)[]) {
   return { sent, read, send };
 }
 
+const TENANT = {};
+let now = 0;
+const warmUpOf = (upstream: Pick<Upstream, "send">) => new WarmUp(upstream, () => now);
+
 describe("a warm-up", () => {
   it("is the client's request, for one token of an answer that nobody streams", () => {
     const upstream = answering();
     const own = { model: "m", tools: [1], stream: true, stream_options: {}, n: 3, max_tokens: 99, cache_salt: "own" };
-    new WarmUp(upstream).start(asked(own), HEAD);
+    warmUpOf(upstream).start(TENANT, asked(own), HEAD);
     const [{ body, headers, query, path } = {} as UpstreamRequest] = upstream.sent;
     expect(JSON.parse(String(body))).toEqual({
       model: "m",
@@ -56,19 +60,34 @@ describe("a warm-up", () => {
       query: "?a=b",
       path: "chat/completions",
     });
-    new WarmUp(upstream).start(asked({ max_completion_tokens: 5 }), HEAD);
+    warmUpOf(upstream).start(TENANT, asked({ max_completion_tokens: 5 }), HEAD);
     expect(JSON.parse(String(upstream.sent[1]?.body))).toMatchObject({ max_completion_tokens: 1 });
     expect(String(upstream.sent[1]?.body)).not.toContain("max_tokens");
   });
 
   it("is not repeated once an engine refused one, and is where it failed otherwise", async () => {
     const upstream = answering(new UpstreamError("e", { kind: "aborted" }), 503, 400);
-    const warmUp = new WarmUp(upstream);
+    const warmUp = warmUpOf(upstream);
     for (const sent of [1, 2, 3, 3]) {
-      const giveUp = warmUp.start(asked(), HEAD);
+      const giveUp = warmUp.start(TENANT, asked(), HEAD);
       expect(upstream.sent).toHaveLength(sent);
       await vi.waitFor(() => expect(upstream.read).toHaveLength(sent - 1));
       await giveUp();
     }
+  });
+
+  it("that an engine refused is tried again after ten minutes, and at once for other tenants and models", async () => {
+    const upstream = answering(400);
+    const warmUp = warmUpOf(upstream);
+    const sends = async (tenant: object, model: string) => {
+      const before = upstream.sent.length;
+      await warmUp.start(tenant, asked({ model }), HEAD)();
+      return upstream.sent.length - before;
+    };
+    expect(await sends(TENANT, "m")).toBe(1);
+    await vi.waitFor(async () => expect(await sends(TENANT, "m")).toBe(0));
+    expect([await sends({}, "m"), await sends(TENANT, "other")]).toEqual([1, 1]);
+    now += 10 * 60_000;
+    expect(await sends(TENANT, "m")).toBe(1);
   });
 });
