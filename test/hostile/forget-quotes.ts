@@ -132,15 +132,15 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
   }
 
   async function liveAndBeForgotten(user: string, own: readonly Kept[]): Promise<void> {
-    const talks = new Map<string, { readonly settings: object; readonly history: Message[]; address: string }>();
+    const talks = new Map<string, { readonly settings: object; readonly history: Message[] }>();
     for (const { id, text } of own) {
       const agent_id = oneOf(AGENTS);
       const conversation_id = `c-${pick(2)}`;
       const settings = { user_id: user, agent_id, conversation_id };
-      const talk = talks.get(`${agent_id} ${conversation_id}`) ?? { settings, history: [], address: oneOf(addresses) };
+      const talk = talks.get(`${agent_id} ${conversation_id}`) ?? { settings, history: [] };
       talks.set(`${agent_id} ${conversation_id}`, talk);
       talk.history.push({ role: "user", content: `Question ${talk.history.length}?` });
-      await say(talk.address, { ...settings, memories: [{ id, memory: text }] }, talk.history, pick(2) === 0);
+      await say(oneOf(addresses), { ...settings, memories: [{ id, memory: text }] }, talk.history, pick(2) === 0);
       talk.history.push({ role: "assistant", content: "So it is." });
     }
     for (const { text } of own) {
@@ -153,23 +153,21 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
         await say(oneOf(addresses), settings, said, pick(3) === 0);
       }
     }
-    // A conversation goes on at the process that forgot.
-    const forgetting = oneOf(addresses);
     if (pick(4) === 0) {
-      await ask(forgetting, "DELETE", `/users/${user}`);
+      await ask(oneOf(addresses), "DELETE", `/users/${user}`);
       for (const { mark } of own) forgottenAt.set(mark, engine.received.length);
     } else {
       for (const { id, mark } of own) {
         if (pick(8) === 0) remaining.add(mark);
         else {
-          await ask(forgetting, "DELETE", `/users/${user}/memories/${id}`);
+          await ask(oneOf(addresses), "DELETE", `/users/${user}/memories/${id}`);
           forgottenAt.set(mark, engine.received.length);
         }
       }
     }
     for (const { settings, history } of talks.values()) {
       history.push({ role: "user", content: "And now?" });
-      await say(forgetting, { ...settings, memories: [] }, history, true);
+      await say(oneOf(addresses), { ...settings, memories: [] }, history, true);
     }
   }
 
