@@ -60,7 +60,7 @@ const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII"
 export const requestId = printableId.transform((id) => id as RequestId);
 /** Of one that is to be composed. A header loses blanks at its ends: the engine would know it by another name. */
 export const newRequestId = printableId
-  .regex(/^(?! ).*(?<! )$/, "must not begin or end with a blank")
+  .regex(/^(?! )[\s\S]*(?<! )$/, "must not begin or end with a blank")
   .transform((id) => id as RequestId);
 export const memoryId = z
   .string()
