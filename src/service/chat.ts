@@ -125,7 +125,7 @@ export class Chat {
    * @param signal the client is gone
    */
   async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
-    const watch = memstem.watchDeletions(request.userId);
+    const watch = this.#watch(memstem, request);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
     const { answer, asksUsage, started } = sent;
     try {
@@ -144,6 +144,15 @@ export class Chat {
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
       throw error;
+    }
+  }
+
+  /** Null where the store cannot say: then the exchange is not kept, and the chat goes on. Composing meets the same fault, and says it. */
+  #watch(memstem: ChatMemory, { userId }: ChatRequest): DeletionWatch | null {
+    try {
+      return memstem.watchDeletions(userId);
+    } catch {
+      return null;
     }
   }
 
@@ -362,7 +371,8 @@ export class Chat {
     const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
     const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
     const memory = answer === null ? null : exchangeMemory(messages, answer);
-    if (memory !== null) memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
+    if (memory !== null && watch !== null)
+      memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
   }
 
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
@@ -387,8 +397,8 @@ type Attempt = ChatPrompt & { readonly sent: Sent };
 interface Exchange {
   readonly memstem: ChatMemory;
   readonly request: ChatRequest;
-  /** Of what is deleted since it began. */
-  readonly watch: DeletionWatch;
+  /** Of what is deleted since it began; null where that is not known. */
+  readonly watch: DeletionWatch | null;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;

@@ -150,6 +150,15 @@ const AILMENTS: readonly (readonly [what: string, reason: string, status: number
       return () => app.sqlite.prepare("update index_nodes set run = ? where run = '{'").run(run);
     },
   ],
+  [
+    "cannot say what was deleted",
+    "fault",
+    500,
+    async ({ sqlite }) => {
+      sqlite.exec("alter table deletions rename to lost");
+      return () => sqlite.exec("alter table lost rename to deletions");
+    },
+  ],
 ];
 
 describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, make) => {
