@@ -166,21 +166,28 @@ function followedPath(conversation: Conversation, history: MeantMessages): Turn[
 /** The turns by which a history goes on from here, the preferred last. */
 function stepsAfter(conversation: Conversation, after: Step | null, history: MeantMessages): Step[] {
   const at = after?.covered ?? 0;
-  const { digests, meant } = history;
-  const isExact = ({ given }: Turn) => given.every((digest, i) => digests[at + i] === digest);
-  const fitting = conversation
-    .childrenOf(after?.turn.id ?? null)
-    .filter(({ given, meant: was }) => {
-      if (at + given.length >= digests.length) return false;
-      return given.every((digest, i) => digests[at + i] === digest || meant[at + i] === was[i]);
-    })
-    .map((turn) => ({ turn, exact: isExact(turn) }));
-  if (fitting.length > 1) {
-    fitting.sort(
-      (a, b) => a.turn.given.length - b.turn.given.length || Number(a.exact) - Number(b.exact) || a.turn.id - b.turn.id,
-    );
+  const steps: Step[] = [];
+  for (const turn of conversation.childrenOf(after?.turn.id ?? null))
+    if (isMeant(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
+  // Mostly there is one.
+  if (steps.length > 1) {
+    const exact = new Set(steps.filter(({ turn }) => isSaid(turn, history, at)));
+    steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);
   }
-  return fitting.map(({ turn }) => ({ turn, after, covered: at + turn.given.length }));
+  return steps;
+}
+
+/** Whether a history goes on from a place with what a turn was given, by its meaning, and does not end with it. */
+function isMeant({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
+  if (at + given.length >= history.digests.length) return false;
+  for (let i = 0; i < given.length; i++)
+    if (history.digests[at + i] !== given[i] && history.meant[at + i] !== meant[i]) return false;
+  return true;
+}
+
+/** Whether it goes on with the same bytes. */
+function isSaid({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
+  return given.every((digest, i) => digests[at + i] === digest);
 }
 
 /** What the replayed part of a prompt says about its blocks. */

@@ -1,6 +1,5 @@
-import { hash } from "node:crypto";
 import type Database from "better-sqlite3";
-import type { MemoryId, Scope, UserId } from "../core/index.js";
+import { digestOf, type MemoryId, type Scope, type UserId } from "../core/index.js";
 import type { OpenDatabase } from "./open-database.js";
 import type { DeletionCounts, PendingSourceDeletions } from "./store.js";
 
@@ -20,7 +19,11 @@ export class Deletions {
   readonly #done: Database.Statement<[...SourceKey, string]>;
   readonly #owing: Database.Statement<[], { tenant: string; userId: UserId }>;
 
-  constructor({ sqlite }: Pick<OpenDatabase, "sqlite">) {
+  /** The user that was asked for last: several times with every compose. */
+  #last: { readonly name: string; readonly bucket: number } | null = null;
+
+  constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
+    const { sqlite } = database;
     this.#counts = sqlite.prepare("select users, memories from deletions where bucket = ?");
     this.#add = sqlite.prepare(
       `insert into deletions (bucket, users, memories) values (@bucket, @users, @memories)
@@ -39,13 +42,13 @@ export class Deletions {
 
   /** See `Store.deletionsOf`. */
   countsOf(user: User): DeletionCounts {
-    return this.#counts.get(bucketOf(user)) ?? NONE;
+    return this.#counts.get(this.#bucketOf(user)) ?? NONE;
   }
 
   /** Counts the deletion of a user, or of one memory; inside its transaction. */
   count(user: User, memoryId: MemoryId | null, isInSource: boolean): void {
     const [users, memories] = memoryId === null ? [1, 0] : [0, 1];
-    this.#add.run({ bucket: bucketOf(user), users, memories });
+    this.#add.run({ bucket: this.#bucketOf(user), users, memories });
     if (isInSource) this.#owe.run(user.tenant, user.userId, memoryId ?? EVERYTHING);
   }
 
@@ -66,9 +69,17 @@ export class Deletions {
   usersPending(): User[] {
     return this.#owing.all();
   }
-}
 
-/** 16 bits of a hash: users share a bucket so rarely that it costs nobody anything, and often enough that a bucket names nobody. */
-function bucketOf({ tenant, userId }: User): number {
-  return Buffer.from(hash("sha256", JSON.stringify([tenant, userId])), "hex").readUInt16BE(0);
+  /**
+   * 16 bits of a keyed hash: users share a bucket so rarely that it costs nobody anything, and often enough that a bucket names nobody. The
+   * key is the database's own, so that no tenant can choose a user that shares another's.
+   */
+  #bucketOf({ tenant, userId }: User): number {
+    const name = JSON.stringify([tenant, userId]);
+    if (this.#last?.name !== name) {
+      const sealed = this.database.digests.seal(digestOf(name));
+      this.#last = { name, bucket: Buffer.from(sealed, "base64url").readUInt16BE(0) };
+    }
+    return this.#last.bucket;
+  }
 }
