@@ -1,93 +1,25 @@
-import type { AgentId, ChatMessage, DepthSettings, UserId } from "../core/index.js";
 import { anthropicMarksElsewhere } from "../engines/anthropic-request.js";
-import type { EngineAdapter, EngineName, EngineUsage } from "../engines/engine-adapter.js";
-import { eventsOf } from "../engines/event-stream.js";
-import { type Upstream, type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
+import { type UpstreamAnswer, UpstreamError } from "../engines/upstream.js";
 import { type HeaderPair, withAdded } from "../engines/upstream-headers.js";
-import { AdaptiveDepth, type DepthWish } from "./adaptive-depth.js";
+import { AdaptiveDepth } from "./adaptive-depth.js";
 import { CallAhead } from "./call-ahead.js";
-import { observationOf } from "./companion-options.js";
+import type { ChatAnswer, ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
 import type { ComposeAnswer } from "./compose-answer.js";
-import type { ComposeRequest } from "./compose-request.js";
 import type { ColdHead } from "./composing.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import type { DeletionWatch } from "./deletions-meanwhile.js";
-import { NotFoundError } from "./errors.js";
-import { hold } from "./held-body.js";
+import { ExchangeReading } from "./exchange.js";
 import { isEventStream, judgeAnswer } from "./judged-answer.js";
-import type { Memstem } from "./memstem.js";
-import { isUsageOnly, ObservedAnswer } from "./observed-answer.js";
+import { ObservedAnswer } from "./observed-answer.js";
 import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
 import { inCallSpan } from "./spans.js";
 import { UsageAsking } from "./usage-asking.js";
 import { WarmUp } from "./warm-up.js";
-import { exchangeMemory } from "./write-back.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../engines/upstream.js";
 export { type HeaderPair, headerPairs } from "../engines/upstream-headers.js";
+export type { ChatAnswer, ChatEngine, ChatParts, ChatRequest } from "./chat-request.js";
 
-/** The engine behind the proxy, and what is done with its answers. */
-export interface ChatEngine {
-  readonly upstream: Upstream;
-  readonly readUsage: EngineAdapter["readUsage"];
-  /** Whether exchanges are kept as memories where a request does not say. */
-  readonly writeBack: boolean;
-  /** Whether what prompts begin with is computed while memories are searched for. Default: no. */
-  readonly warmUp?: boolean;
-  /** By what it is chosen how many memories a prompt gets. Default: all, where a request does not say. */
-  readonly adaptiveDepth?: DepthSettings | null;
-  /** Milliseconds that composing may take, waiting included, before a chat goes on as it came. Default 5,000. */
-  readonly composeTimeoutMs?: number;
-}
-
-export interface ChatParts extends ChatEngine {
-  /** Called with what went wrong and is nobody's mistake but ours: the client has its answer all the same. */
-  readonly onFault: (error: unknown) => void;
-  /** Called with why a chat goes on as it came. */
-  readonly onNotComposed?: (reason: NotComposedReason) => void;
-  /** Milliseconds, monotonic. */
-  readonly clock: () => number;
-}
-
-/** What a chat asks of the tenant's state. */
-export type ChatMemory = Pick<
-  Memstem,
-  "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "withdraw" | "keepExchange" | "watchDeletions"
->;
-
-/** A chat completion that a client asked for. */
-export interface ChatRequest {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  /** Whose fields go with messages that are not composed; null or absent: the configured one's. */
-  readonly engine?: EngineName | null;
-  /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
-  readonly compose: ComposeRequest | null;
-  /** The client's body, less what is meant for memstem. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** `?` included, or empty. */
-  readonly query: string;
-  readonly headers: readonly HeaderPair[];
-  /** Null: the configured one. */
-  readonly writeBack: boolean | null;
-  /** Default: as configured. */
-  readonly adaptiveDepth?: DepthWish;
-  /** There is too much to do to compose it: it goes on as it came. Default: no. */
-  readonly isShed?: boolean;
-}
-
-/** The engine's answer on its way to the client. */
-export interface ChatAnswer extends UpstreamAnswer {
-  /** Null where the messages went on as they came. */
-  readonly composed: ComposeAnswer | null;
-  /** Why they did; null where they did not. */
-  readonly notComposed: NotComposedReason | null;
-  /** Null where it is not known before the body is: in a stream, or in an error. */
-  readonly usage: EngineUsage | null;
-}
-
-/** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
-const MAX_HELD_BYTES = 16 * 1024 * 1024;
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, another form of it, and the client's own messages. */
 const MOST_SENDS = 3;
@@ -105,10 +37,13 @@ export class Chat {
 
   readonly #terms: KnownTerms;
 
+  readonly #exchanges: ExchangeReading;
+
   constructor(private readonly parts: ChatParts) {
     this.#usage = new UsageAsking(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.#terms = new KnownTerms(parts.clock);
+    this.#exchanges = new ExchangeReading(parts);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
 
@@ -136,9 +71,15 @@ export class Chat {
       const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
-        return { ...answer, body: this.#stream(answer, exchange, asksUsage), composed, notComposed, usage: null };
+        return {
+          ...answer,
+          body: this.#exchanges.stream(answer, exchange, asksUsage),
+          composed,
+          notComposed,
+          usage: null,
+        };
       }
-      return { ...(await this.#whole(answer, exchange)), composed, notComposed };
+      return { ...(await this.#exchanges.whole(answer, exchange)), composed, notComposed };
     } catch (error) {
       // Where the client went away meanwhile, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
@@ -310,71 +251,6 @@ export class Chat {
     return { answer, asksUsage, started };
   }
 
-  async #whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
-    const { whole, body } = await hold(answer.body, MAX_HELD_BYTES);
-    exchange.observed.take(jsonIn(whole), this.parts.clock());
-    return { ...answer, body, usage: this.#learn(exchange) };
-  }
-
-  async *#stream(
-    { body }: UpstreamAnswer,
-    exchange: Exchange,
-    asksUsage: boolean,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
-    const { observed } = exchange;
-    let isLearned = false;
-    try {
-      for await (const { bytes, data, isLast } of eventsOf(body)) {
-        observed.take(data, this.parts.clock());
-        // Clients read no further, and may ask again at once.
-        if (isLast && !isLearned) {
-          isLearned = true;
-          this.#learn(exchange);
-        }
-        // The client did not ask for this one.
-        if (!(asksUsage && isUsageOnly(data))) yield bytes;
-      }
-    } finally {
-      if (!isLearned) this.#learn(exchange);
-    }
-  }
-
-  /**
-   * Takes what an answer said to the user's state. It is in the user's queue before the client has the answer's end, so that the client's
-   * next request finds it done. Whatever fails here, the answer goes on.
-   */
-  #learn(exchange: Exchange): EngineUsage | null {
-    const { observed } = exchange;
-    try {
-      const usage = observed.reported === null ? null : this.parts.readUsage(observed.reported);
-      this.#keep(exchange, usage);
-      return usage;
-    } catch (error) {
-      this.parts.onFault(error);
-      return null;
-    }
-  }
-
-  #keep({ memstem, request, watch, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
-    const { onFault } = this.parts;
-    const observation = observationOf({
-      promptTokens: usage?.promptTokens,
-      cachedTokens: usage?.cachedTokens,
-      ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
-    });
-    if (composed !== null && Object.keys(observation).length > 0) {
-      memstem.feedback(request.userId, request.agentId, composed.requestId, observation).catch((error: unknown) => {
-        // A user that was forgotten while the engine answered.
-        if (!(error instanceof NotFoundError)) onFault(error);
-      });
-    }
-    const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
-    const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
-    const memory = answer === null ? null : exchangeMemory(messages, answer);
-    if (memory !== null && watch !== null)
-      memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
-  }
-
   /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
   #neverServed(memstem: ChatMemory, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
     if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
@@ -392,26 +268,6 @@ interface Sent {
 
 /** A prompt, or why there is none, and what came of sending it. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
-
-/** A request and its answer, as far as it has come. */
-interface Exchange {
-  readonly memstem: ChatMemory;
-  readonly request: ChatRequest;
-  /** Of what is deleted since it began; null where that is not known. */
-  readonly watch: DeletionWatch | null;
-  readonly composed: ComposeAnswer | null;
-  /** When it was sent, in the clock's milliseconds. */
-  readonly started: number;
-  readonly observed: ObservedAnswer;
-}
-
-function jsonIn(text: string | null): unknown {
-  try {
-    return text === null ? undefined : (JSON.parse(text) as unknown);
-  } catch {
-    return undefined;
-  }
-}
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
   return headers.find(([name]) => name === wanted)?.[1] ?? null;
