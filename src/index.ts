@@ -141,6 +141,11 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 
 function refuseUnknown(given: MemstemOptions): void {
+  const source: unknown = given.source;
+  if (source !== undefined && (typeof source !== "object" || source === null)) {
+    const message = 'must be an object that names its kind, such as { kind: "none" }';
+    throw new InvalidRequestError([{ field: "source", message }]);
+  }
   const names = [...Object.keys(given), ...Object.keys(given.source ?? {}).map((name) => `source.${name}`)];
   const unknown = names.filter((name) => !KNOWN.has(name));
   if (unknown.length === 0) return;

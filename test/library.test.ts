@@ -69,6 +69,7 @@ describe("the library", () => {
     expect(fieldOf({ dataDir, source: { kind: "rest", url: "not an address" } })).toBe("source.url");
     expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
     expect(fieldOf({ datadir: dataDir } as never)).toBe("datadir");
+    for (const source of ["none", null, 1]) expect(fieldOf({ dataDir, source: source as never })).toBe("source");
     const misspelt = { kind: "rest", url: "http://127.0.0.1:1", apikey: "k" };
     expect(fieldOf({ dataDir, source: misspelt as never })).toBe("source.apikey");
   });

@@ -10,6 +10,7 @@ const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/
 /** What the published file holds (`locomo10.json`): a shorter one is not all of it. */
 const PUBLISHED = { conversations: 10, questions: 1_986 } as const;
 const DOWNLOAD_MS = 120_000;
+const WITH_DOWNLOAD = "`memstem eval locomo --data FILE --download` fetches the published one";
 
 /** A data file that was read. */
 export interface DataFile {
@@ -23,7 +24,9 @@ export function readDataFile(path: string): DataFile {
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    throw new LocomoDataError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    const why = existsSync(path) ? reason : `there is no such file; ${WITH_DOWNLOAD}`;
+    throw new LocomoDataError(`cannot read ${path}: ${why}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { sha256, conversations: readLocomo(parsed(path, bytes.toString("utf8"))) };

@@ -221,7 +221,11 @@ describe("memstem eval locomo, simulated", () => {
   });
 
   it.each([
-    ["a file that is not there", ["--data", "missing.json"], /cannot read missing\.json/],
+    [
+      "a file that is not there",
+      ["--data", "missing.json"],
+      /cannot read missing\.json: there is no such file; .*--download/,
+    ],
     ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
     ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
     [
