@@ -14,15 +14,14 @@ import {
 } from "../core/index.js";
 import type { EngineEmission, EngineName } from "../engines/engine-adapter.js";
 import type { NewMemory } from "../memory/memory-source.js";
-import { MemorySourceError } from "../memory/memory-source.js";
 import type { Observation } from "../store/store.js";
-import { addUnlessDeleted } from "./adding-memories.js";
+import { MemoryAdditions } from "./adding-memories.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "./answers.js";
 import type { Planning } from "./batch-planning.js";
 import type { WorkerMemory } from "./batch-routing.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { DeletedMeanwhileError, DeletionWatch } from "./deletions-meanwhile.js";
+import type { DeletionWatch } from "./deletions-meanwhile.js";
 import { EngineLaw } from "./engine-law.js";
 import { plainPrompt } from "./engine-prompt.js";
 import { NotFoundError } from "./errors.js";
@@ -91,6 +90,7 @@ export class Memstem {
   readonly #law: EngineLaw;
   readonly #stored: StoredTurns;
   readonly #composer: PromptComposer;
+  readonly #additions: MemoryAdditions;
 
   private readonly parts: MemstemParts;
 
@@ -124,6 +124,7 @@ export class Memstem {
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine);
     this.#stored = new StoredTurns(this.#turns, this.#scopes, store);
+    this.#additions = new MemoryAdditions(source, store, this.#turns);
     this.#composer = new PromptComposer({
       parts,
       tenant,
@@ -223,64 +224,24 @@ export class Memstem {
     },
   };
 
-  /** Watches, from now on, whether a user or a memory of theirs is deleted. */
+  /** See {@link MemoryAdditions.watch}. */
   watchDeletions(userId: UserId): DeletionWatch {
-    return new DeletionWatch(this.parts.store, this.tenant.name, userId);
+    return this.#additions.watch(userId);
   }
 
-  /**
-   * Adds memories to the source. Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with
-   * {@link DeletedMeanwhileError} where another process deleted the user meanwhile; then nothing of it stays.
-   */
-  async addMemories(
+  /** See {@link MemoryAdditions.add}. */
+  addMemories(
     userId: UserId,
     agentId: AgentId | null,
     memories: readonly NewMemory[],
     signal?: AbortSignal,
   ): Promise<readonly RetrievedMemory[]> {
-    return this.#add(userId, agentId, memories, signal, () => {
-      const watch = this.watchDeletions(userId);
-      return () => watch.isUserDeleted;
-    });
+    return this.#additions.add(userId, agentId, memories, signal);
   }
 
-  /**
-   * Adds an exchange with an engine to the source, as a memory. False where the user, or a memory of theirs, was deleted since the exchange
-   * began: it may hold what was to be forgotten, so it is not kept. Rejects like {@link addMemories}.
-   */
-  async keepExchange(
-    userId: UserId,
-    agentId: AgentId | null,
-    exchange: NewMemory,
-    watch: DeletionWatch,
-  ): Promise<boolean> {
-    try {
-      await this.#add(userId, agentId, [exchange], undefined, () => () => watch.isDeleted);
-      return true;
-    } catch (error) {
-      if (error instanceof DeletedMeanwhileError) return false;
-      throw error;
-    }
-  }
-
-  /** @param watching called in the user's turn; says from then on whether what is added belongs to what was deleted */
-  async #add(
-    userId: UserId,
-    agentId: AgentId | null,
-    memories: readonly NewMemory[],
-    signal: AbortSignal | undefined,
-    watching: () => () => boolean,
-  ): Promise<readonly RetrievedMemory[]> {
-    const { source } = this.parts;
-    if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
-    this.#turns.refuseIfBusy(userId);
-    const scope = this.#turns.scopeOf(userId, agentId);
-    const { closing } = this.#turns;
-    return this.#turns.run(userId, () =>
-      this.#turns.untilClosing(signal, (stop) =>
-        addUnlessDeleted(source, scope, memories, watching(), { signal: stop, closing }),
-      ),
-    );
+  /** See {@link MemoryAdditions.keepExchange}. */
+  keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean> {
+    return this.#additions.keepExchange(userId, agentId, exchange, watch);
   }
 
   /**
