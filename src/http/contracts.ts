@@ -3,6 +3,7 @@ import type { Eviction, Feedback, Forgetting, IndexDescription } from "../servic
 import type { ComposeAnswer } from "../service/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../service/compose-request.js";
 import * as field from "../service/fields.js";
+import { answerForm } from "./answer-form.js";
 import { planDepth, writeDepth } from "./depth-contract.js";
 
 /*
@@ -189,6 +190,7 @@ export const feedbackResult = z
   .meta({ id: "FeedbackAnswer" });
 
 export const indexQuery = z.strictObject({
+  ...answerForm,
   agent_id: field.agentId.optional(),
   limit: z.coerce.number().int().min(1).max(10_000).default(1_000),
 });
@@ -222,6 +224,8 @@ export const metricsText = z.string().meta({ description: "Prometheus' text form
 export const userIndexQuery = indexQuery.extend({ user_id: field.userId });
 export const userPath = z.strictObject({ user_id: field.userId });
 export const memoryPath = z.strictObject({ user_id: field.userId, memory_id: field.memoryId });
+export const userQuery = userPath.extend(answerForm);
+export const memoryQuery = memoryPath.extend(answerForm);
 export const forgetUserResult = z.object({ user_id: z.string(), scopes: z.int() }).meta({ id: "ForgottenUser" });
 export const forgetMemoryResult = z
   .object({

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Difference, Explanation, PlaceInPrompt, Waste } from "../core/index.js";
 import * as field from "../service/fields.js";
+import { answerForm } from "./answer-form.js";
 
 /*
  * `GET /requests/{request_id}/explain` over the wire. No field of it ever holds the text of a memory or of a message.
@@ -11,6 +12,7 @@ const tokens = z.int();
 
 export const explainPath = z.strictObject({ request_id: field.requestId });
 export const explainQuery = z.strictObject({
+  ...answerForm,
   user_id: field.userId.meta({ description: "Whose request; always given, never guessed." }),
   agent_id: field.agentId.optional(),
 });

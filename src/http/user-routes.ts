@@ -36,7 +36,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   app.openapi(createRoute({ ...given, path: "/users/{user_id}/export", request: { params: wire.userPath } }), (c) =>
     exported(c, c.req.valid("param")),
   );
-  app.openapi(createRoute({ ...given, path: "/user/export", request: { query: wire.userPath } }), (c) =>
+  app.openapi(createRoute({ ...given, path: "/user/export", request: { query: wire.userQuery } }), (c) =>
     exported(c, c.req.valid("query")),
   );
 
@@ -52,7 +52,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   app.openapi(createRoute({ ...userForgotten, path: "/users/{user_id}", request: { params: wire.userPath } }), (c) =>
     forgetUser(c, c.req.valid("param")),
   );
-  app.openapi(createRoute({ ...userForgotten, path: "/user", request: { query: wire.userPath } }), (c) =>
+  app.openapi(createRoute({ ...userForgotten, path: "/user", request: { query: wire.userQuery } }), (c) =>
     forgetUser(c, c.req.valid("query")),
   );
 
@@ -71,7 +71,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     }),
     (c) => forgetMemory(c, c.req.valid("param")),
   );
-  app.openapi(createRoute({ ...memoryForgotten, path: "/user/memory", request: { query: wire.memoryPath } }), (c) =>
+  app.openapi(createRoute({ ...memoryForgotten, path: "/user/memory", request: { query: wire.memoryQuery } }), (c) =>
     forgetMemory(c, c.req.valid("query")),
   );
 }
