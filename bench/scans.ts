@@ -12,6 +12,7 @@ import {
   cutText,
   escapeText,
   messageDigest,
+  QuoteSearch,
   recallHistory,
   stripSection,
   unstorableWithin,
@@ -68,6 +69,15 @@ const words = {
   "letters and spaces": "a ",
 };
 
+/** A megabyte of characters out of so many behind the first, without an order. */
+function neverTheSame(first: number, count: number): string {
+  let last = 1;
+  return Array.from({ length: 1024 * 1024 }, () => {
+    last = (last * 48_271) % 0x7fff_ffff;
+    return String.fromCharCode(first + (last % count));
+  }).join("");
+}
+
 const texts = (text: string, length = 100_000) => each(text, length, (piece) => piece);
 const hundredDeep = (leaf: string) => Array.from({ length: 100 }).reduce<unknown>((inner) => [inner], leaf);
 const configured = ["USER:", "ASSISTANT:", "### Instruction:", "|ENDOFTEXT|", "aaaaaaaaab"];
@@ -116,7 +126,19 @@ const scans: readonly Scan[] = [
     reading: (text) => () => canonicalText(text),
   },
   { name: "cutting a memory", pieces: words, reading: (text) => () => cutText(text, text.length - 10) },
-  { name: "counting tokens", pieces: { ...words, ...markers }, reading: (text) => inPieces(texts(text), countO200k) },
+  ...[100_000, 10_000].map((length) => ({
+    name: `counting tokens of texts of ${length.toLocaleString("en")} characters`,
+    pieces: { ...words, ...markers, "Chinese that does not repeat": neverTheSame(0x4e00, 0x5000) },
+    reading: (text: string) => inPieces(texts(text, length), countO200k),
+  })),
+  {
+    name: "looking for a memory of 100,000 characters that is almost quoted",
+    pieces: { letters: "a" },
+    reading: (text) => {
+      const search = new QuoteSearch([`${"a".repeat(50_000)}b${"a".repeat(49_999)}`]);
+      return () => search.isIn(`b${text}`);
+    },
+  },
   {
     name: "a message's digest",
     pieces: { parts: "a", levels: "[" },

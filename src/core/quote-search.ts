@@ -101,46 +101,48 @@ const BEFORE = ["", "\\", "%"] as const;
  * counts as a quote.
  */
 export class QuoteSearch {
-  /** Without spaces. */
+  /** Without spaces; of a length below that of two pieces. Longer ones would be looked for in the square of it. */
   readonly #inside = new Set<string>();
   /** With a space on either side. */
   readonly #words = new Set<string>();
   readonly #pieces = new PieceSearch();
   #isCut = false;
 
-  constructor(texts: Iterable<string>) {
-    for (const text of texts) {
-      const isCut = text.endsWith(CUT_MARK);
-      this.#isCut ||= isCut;
-      const whole = isCut ? text.slice(0, -CUT_MARK.length) : text;
-      for (const form of new Set([whole, escapeText(whole, BY_SHAPES), escapeText(whole, BY_LIST)])) {
-        for (const before of BEFORE) this.#add(comparableText(before + form));
-      }
+  constructor(texts: Iterable<string> = []) {
+    for (const text of texts) this.add(text);
+  }
+
+  /** Adds a text to those that are looked for: for one of 100,000 characters, up to a tenth of a second. */
+  add(text: string): void {
+    const isCut = text.endsWith(CUT_MARK);
+    this.#isCut ||= isCut;
+    const whole = isCut ? text.slice(0, -CUT_MARK.length) : text;
+    for (const form of new Set([whole, escapeText(whole, BY_SHAPES), escapeText(whole, BY_LIST)])) {
+      for (const before of BEFORE) this.#addWords(comparableText(before + form));
     }
   }
 
   /** Whether there is nothing to find. */
   get isEmpty(): boolean {
-    return this.#inside.size === 0 && this.#words.size === 0;
+    return this.#inside.size === 0 && this.#words.size === 0 && this.#pieces.isEmpty;
   }
 
   /** @param said a message, its JSON, or anything with text in it */
   isIn(said: string): boolean {
     const words = ` ${comparableText(said)} `;
     for (const quote of this.#words) if (words.includes(quote)) return true;
-    if (this.#inside.size === 0) return false;
     const letters = words.replaceAll(" ", "");
     if (this.#isCut && letters.length >= 2 * PIECE) return true;
     for (const quote of this.#inside) if (letters.includes(quote)) return true;
     return this.#pieces.isIn(letters);
   }
 
-  #add(words: string): void {
+  #addWords(words: string): void {
     const letters = words.replaceAll(" ", "");
     if (letters === "") return;
-    if (letters.length < SHORTEST_INSIDE_WORDS && !WITHOUT_SPACES.test(letters)) this.#words.add(` ${words} `);
-    else this.#inside.add(letters);
     if (letters.length >= 2 * PIECE) this.#pieces.add(letters);
+    else if (letters.length < SHORTEST_INSIDE_WORDS && !WITHOUT_SPACES.test(letters)) this.#words.add(` ${words} `);
+    else this.#inside.add(letters);
   }
 }
 
@@ -156,6 +158,10 @@ class PieceSearch {
   /** Which remainders the hashes leave: most places are passed over by looking here. */
   readonly #filter = new Uint8Array(FILTER);
 
+  get isEmpty(): boolean {
+    return this.#pieces.size === 0;
+  }
+
   /** Adds a text cut into pieces, one behind the other. */
   add(text: string): void {
     for (let at = 0; at + PIECE <= text.length; at += PIECE) {
@@ -170,7 +176,7 @@ class PieceSearch {
   }
 
   isIn(text: string): boolean {
-    if (this.#pieces.size === 0) return false;
+    if (this.isEmpty) return false;
     let leading = 1;
     for (let i = 0; i < PIECE; i++) leading = (leading * BASE) % MODULUS;
     let hash = 0;

@@ -9,6 +9,9 @@ import type { FoundQuotes, ScopeQuotes } from "./store.js";
 /** Characters that are looked through before others have their turn: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
 
+/** Characters of a text after which others have their turn before it is looked for. */
+const LONG_TEXT = 1_000;
+
 interface Said {
   readonly id: number;
   readonly digest: string;
@@ -41,7 +44,12 @@ export async function findQuotes(
   }
   const scopes = new Map<number, ScopeQuotes>();
   for (const [scopeId, others] of ofOthers) {
-    const search = new QuoteSearch([...all].filter((text) => !others.has(text)));
+    const search = new QuoteSearch();
+    for (const text of all) {
+      if (others.has(text)) continue;
+      search.add(text);
+      if (text.length > LONG_TEXT) await pause();
+    }
     const quotes = { search, looked: new Map<number, string>(), quoting: new Set<number>() };
     scopes.set(scopeId, quotes);
     const left = saidIn(sqlite, scopeId);

@@ -1,25 +1,46 @@
 import { describe, expect, it } from "vitest";
-import { countO200k } from "../../src/cli/o200k.js";
+import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
+import { digestOf } from "../../src/core/digest.js";
 
 /** Characters; the table of `npm run bench:scans` has what they cost at 4 MiB. */
 const SHORT = 4_000;
+
+/** Milliseconds of processor time. */
+function cpuMs(work: () => unknown): number {
+  const start = process.cpuUsage();
+  work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1_000;
+}
 
 describe("counting tokens", () => {
   it.each([" ", "\n", "\t", "\n  ", "a", "ab", "!", "茶", "1", "\u0301"])(
     "takes no longer for a run of %j than in proportion: it is cut into words that merge quickly",
     (piece) => {
       const run = (characters: number) => piece.repeat(characters / piece.length);
-      const ms = (text: string) => {
-        const start = process.cpuUsage();
-        countO200k(text);
-        const { user, system } = process.cpuUsage(start);
-        return (user + system) / 1_000;
-      };
+      const ms = (text: string) => cpuMs(() => countO200k(text));
       ms(run(SHORT));
       // In the square of its length it would be some minutes.
       expect(ms(run(30 * SHORT))).toBeLessThan(2_000);
     },
   );
+
+  it("takes no longer the more words it has seen", () => {
+    const text = "/think".repeat(2_500);
+    const fastest = () => Math.min(...Array.from({ length: 5 }, () => cpuMs(() => countO200k(text))));
+    const before = fastest();
+    for (let at = 0; at < 20_000; at += 1_000)
+      countO200k(Array.from({ length: 1_000 }, (_, n) => digestOf(`${at + n}`).slice(0, 12)).join(" "));
+    expect(fastest()).toBeLessThan(5 * before + 1);
+  });
+
+  it("counts what stands around a long word as it does without it", () => {
+    const words = "The tea is green, and it was drunk on 7 May.\n\n".repeat(50);
+    const url = `https://example.com/${"abc/".repeat(100)}`;
+    const apart = countO200k(words) * 2 + countO200k(url);
+    expect(Math.abs(countO200k(words + url + words) - apart)).toBeLessThan(5);
+    expect(encodeO200k(words + url + words).length).toBe(countO200k(words + url + words));
+  });
 
   it("estimates very long texts from pieces of them, well", () => {
     const words = Array.from({ length: 60_000 }, (_, at) => `word${(at * 7919) % 1_000} `).join("");
