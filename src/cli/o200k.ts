@@ -5,8 +5,8 @@ import type { TokenCounter } from "../core/index.js";
 const AS_TEXT = { disallowedSpecial: new Set<string>() };
 
 /**
- * Words whose merges the tokenizer keeps, within one text: it moves a word to its end with every hit, which takes time in proportion to how
- * many there are. One text of 65,532 characters took 15 ms with a thousand words in it, and a second with its own 100,000.
+ * Words whose merges the tokenizer keeps: it moves a word to the end of its list with every hit, which takes time in proportion to how many
+ * there are. One text of 65,532 characters took 15 ms with a thousand words in it, and a second with its own 100,000.
  */
 setMergeCacheSize(1_000);
 
@@ -17,6 +17,9 @@ setMergeCacheSize(1_000);
 const LONGEST_RUN = 128;
 const LONG_RUNS = new RegExp(`\\S{${LONGEST_RUN + 1},}|\\s{${LONGEST_RUN + 1},}`, "g");
 const CUTS = new RegExp(`[^]{1,${LONGEST_RUN}}`, "gu");
+
+/** Characters of a text whose words may stay: they are slices of it, and each would keep all of a longer one in memory. */
+const LONGEST_KEPT = 1_024;
 
 /** Characters of the longest text that is counted as a whole: 50 ms where it is Chinese and nothing is said twice, while nobody is served. */
 const COUNTED_WHOLE = 16_384;
@@ -39,10 +42,11 @@ export const countO200k: TokenCounter = (text) => {
 };
 
 function countWhole(text: string): number {
+  // Most lines and messages: there is no run to look for.
+  if (text.length <= LONGEST_RUN) return countTokens(text, AS_TEXT);
   let tokens = 0;
   for (const piece of piecesOf(text)) tokens += countTokens(piece, AS_TEXT);
-  // Its words are slices of the text, which would stay in memory with them.
-  clearMergeCache();
+  if (text.length > LONGEST_KEPT) clearMergeCache();
   return tokens;
 }
 
