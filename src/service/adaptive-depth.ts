@@ -16,6 +16,7 @@ import { forAnotherRequest, type HeaderPair, withAdded } from "../engines/upstre
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "./chosen-depth.js";
 import { linkedSignal } from "./linked-signal.js";
 import { LogprobSupport } from "./logprob-support.js";
+import { modelName } from "./model-name.js";
 import { inCallSpan } from "./spans.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
@@ -105,7 +106,7 @@ export class AdaptiveDepth {
     let after: Depth["after"] = null;
     try {
       for (const blocks of depths) {
-        if (this.#support.topFor(modelOf(body)) === null) return all("unavailable", { probes, after });
+        if (this.#support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
         const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
         const said = await this.#try(request, draft, blocks, either.signal, signal);
         if (said.kind !== "entropy") {
@@ -136,7 +137,7 @@ export class AdaptiveDepth {
     signal: AbortSignal,
     client: AbortSignal,
   ): Promise<Said> {
-    const model = modelOf(request.body);
+    const model = modelName(request.body["model"]);
     const top = this.#support.topFor(model);
     if (top === null) return { kind: "unavailable", why: null };
     const failed = (): Said => {
@@ -196,10 +197,6 @@ export class AdaptiveDepth {
       return { status: answer.status, text: Buffer.concat(held).toString("utf8") };
     });
   }
-}
-
-function modelOf({ model }: Readonly<Record<string, unknown>>): string {
-  return typeof model === "string" ? model.slice(0, 200) : "";
 }
 
 function unavailable(why: string): Warning {

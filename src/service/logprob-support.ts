@@ -1,3 +1,5 @@
+import { RecentMap } from "./recent-map.js";
+
 /** Tokens that OpenAI's API lists at most, and vLLM unless it is told otherwise … */
 const MOST_LISTED = 20;
 /** … and what engines list that have a lower limit. */
@@ -20,7 +22,7 @@ const UNKNOWN: Known = { top: MOST_LISTED, strikes: 0, offUntil: null };
 
 /** For which models an engine gives log probabilities, as far as it was seen. */
 export class LogprobSupport {
-  readonly #models = new Map<string, Known>();
+  readonly #models = new RecentMap<Known>(MAX_MODELS);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -33,14 +35,14 @@ export class LogprobSupport {
 
   /** It gave them. */
   gave(model: string): void {
-    this.#set(model, { ...this.#of(model), strikes: 0, offUntil: null });
+    this.#models.set(model, { ...this.#of(model), strikes: 0, offUntil: null });
   }
 
   /** It gave none, or refused them. False: it may have been for their number, and is to be asked for fewer. */
   refused(model: string): boolean {
     const known = this.#of(model);
     if (known.top > FEW_LISTED) {
-      this.#set(model, { ...known, top: FEW_LISTED });
+      this.#models.set(model, { ...known, top: FEW_LISTED });
       return false;
     }
     this.off(model);
@@ -49,7 +51,7 @@ export class LogprobSupport {
 
   /** It is not asked again for a while. */
   off(model: string): void {
-    this.#set(model, { ...UNKNOWN, offUntil: this.clock() + RETRY_AFTER_MS });
+    this.#models.set(model, { ...UNKNOWN, offUntil: this.clock() + RETRY_AFTER_MS });
   }
 
   /** A try came to nothing, for whatever reason. True: it is not asked again for a while. */
@@ -57,18 +59,11 @@ export class LogprobSupport {
     const known = this.#of(model);
     const strikes = known.strikes + 1;
     if (strikes >= STRIKES) this.off(model);
-    else this.#set(model, { ...known, strikes });
+    else this.#models.set(model, { ...known, strikes });
     return strikes >= STRIKES;
   }
 
   #of(model: string): Known {
     return this.#models.get(model) ?? UNKNOWN;
-  }
-
-  #set(model: string, known: Known): void {
-    this.#models.delete(model);
-    this.#models.set(model, known);
-    const [oldest] = this.#models.keys();
-    if (this.#models.size > MAX_MODELS && oldest !== undefined) this.#models.delete(oldest);
   }
 }

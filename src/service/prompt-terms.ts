@@ -2,6 +2,8 @@ import { type ChatMessage, sectionAtStart, type ToolMemories } from "../core/ind
 import { isMistralModel } from "../engines/mistral.js";
 import type { PromptRefusal } from "../engines/prompt-refusal.js";
 import type { ComposeAnswer } from "./compose-answer.js";
+import { modelName } from "./model-name.js";
+import { RecentMap } from "./recent-map.js";
 
 /** What a prompt has to be like for its engine to take it. */
 export interface PromptTerms {
@@ -19,12 +21,16 @@ export interface TermsOf {
   readonly model: unknown;
 }
 
+/** Tokens that a prompt may have, by our own count, and until when (the clock's milliseconds) that is taken to hold. */
+interface KnownLimit {
+  readonly tokens: number;
+  readonly until: number;
+}
+
 /** Users with a model each whose limit is remembered, of one tenant; and models that take no user's message behind a tool's result. */
 const MOST_KNOWN = 1_000;
 /** An engine may be started again with a larger context under the same name. */
 const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
-/** Characters of a model's name that count. */
-const MODEL_CHARACTERS = 200;
 /** Of what an engine's own count says that fits: other prompts have other tokens for the same number of ours. */
 const MARGIN = 0.95;
 
@@ -34,15 +40,15 @@ const MARGIN = 0.95;
  * memories stand behind tool results holds for all, as inside the result they are taken everywhere.
  */
 export class KnownTerms {
-  readonly #limits = new WeakMap<object, Map<string, { readonly tokens: number; readonly until: number }>>();
-  readonly #insideResults = new Map<string, true>();
+  readonly #limits = new WeakMap<object, RecentMap<KnownLimit>>();
+  readonly #insideResults = new RecentMap<true>(MOST_KNOWN);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
   of(of: TermsOf): PromptTerms {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
-    const isInside = isMistralModel(of.model) || this.#insideResults.has(modelName(of));
+    const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
       maxPromptTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
       toolMemories: isInside ? "in_result" : null,
@@ -51,11 +57,11 @@ export class KnownTerms {
 
   /** The engine refused a prompt, and took one on these terms. */
   learn(of: TermsOf, { maxPromptTokens, toolMemories }: PromptTerms): void {
-    if (toolMemories === "in_result") remember(this.#insideResults, modelName(of), true);
+    if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
     if (maxPromptTokens === null) return;
-    const limits = this.#limits.get(of.tenant) ?? new Map();
+    const limits = this.#limits.get(of.tenant) ?? new RecentMap<KnownLimit>(MOST_KNOWN);
     this.#limits.set(of.tenant, limits);
-    remember(limits, limitKey(of), { tokens: maxPromptTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
+    limits.set(limitKey(of), { tokens: maxPromptTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
   }
 }
 
@@ -90,17 +96,6 @@ function holdsMemories({ content }: ChatMessage): boolean {
   return texts.some((text) => typeof text === "string" && text.includes("<memories>\n"));
 }
 
-function remember<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > MOST_KNOWN && oldest !== undefined) map.delete(oldest);
-}
-
 function limitKey(of: TermsOf): string {
-  return JSON.stringify([of.userId, modelName(of)]);
-}
-
-function modelName({ model }: TermsOf): string {
-  return typeof model === "string" ? model.slice(0, MODEL_CHARACTERS) : "";
+  return JSON.stringify([of.userId, modelName(of.model)]);
 }

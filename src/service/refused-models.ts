@@ -1,3 +1,6 @@
+import { modelName } from "./model-name.js";
+import { RecentMap } from "./recent-map.js";
+
 /** How long what an engine refused is not asked for again: it may be another version by then. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;
 /** Clients name models as they like; those refused longest ago are asked for anew. */
@@ -9,7 +12,7 @@ const MAX_MODELS = 256;
  */
 export class RefusedModels {
   /** When it may be asked again, in the clock's milliseconds, by model. A tenant's goes with the tenant. */
-  readonly #until = new WeakMap<object, Map<string, number>>();
+  readonly #until = new WeakMap<object, RecentMap<number>>();
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -19,20 +22,12 @@ export class RefusedModels {
    * @param asked the client's body
    */
   has(tenant: object, asked: Readonly<Record<string, unknown>>): boolean {
-    return this.clock() < (this.#until.get(tenant)?.get(modelOf(asked)) ?? Number.NEGATIVE_INFINITY);
+    return this.clock() < (this.#until.get(tenant)?.get(modelName(asked["model"])) ?? Number.NEGATIVE_INFINITY);
   }
 
   add(tenant: object, asked: Readonly<Record<string, unknown>>): void {
-    const models = this.#until.get(tenant) ?? new Map<string, number>();
+    const models = this.#until.get(tenant) ?? new RecentMap<number>(MAX_MODELS);
     this.#until.set(tenant, models);
-    const model = modelOf(asked);
-    models.delete(model);
-    models.set(model, this.clock() + ASK_AGAIN_AFTER_MS);
-    const [oldest] = models.keys();
-    if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
+    models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
   }
-}
-
-function modelOf({ model }: Readonly<Record<string, unknown>>): string {
-  return typeof model === "string" ? model.slice(0, 200) : "";
 }
