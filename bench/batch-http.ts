@@ -9,7 +9,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
 
 const REQUESTS = 10_000;

@@ -18,11 +18,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { type BatchPlanner, clusterContexts, type Label, planBatch, type TurnId } from "../src/core/index.js";
-import { schedule } from "../src/core/schedule.js";
-import { readTrace } from "../src/eval/recorded-trace.js";
-import { RecordedBatch } from "../src/eval/replay-batch.js";
+import { schedule } from "../src/core/published/schedule.js";
+import { readTrace } from "../src/eval/replay/recorded-trace.js";
+import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
-import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 import { median } from "./median.js";
 import { seeded } from "./seeded.js";
 

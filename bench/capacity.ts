@@ -10,7 +10,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../src/core/index.js";
-import { cachedShare, distinctTokens } from "../src/eval/shared-cache.js";
+import { cachedShare, distinctTokens } from "../src/eval/engine/shared-cache.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
@@ -18,7 +18,7 @@ import {
   promptsInTurn,
   RECORDED_CONVERSATIONS,
   readRecording,
-} from "../test/eval/recorded-searches.js";
+} from "../test/eval/locomo/recorded-searches.js";
 
 const LIMIT = 150;
 const BUDGET_EACH = 1.5;

@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
 import type { ConversationId, MemoryId, UserId } from "../src/core/index.js";
-import { composeRequest } from "../src/service/compose-request.js";
-import { openService } from "../test/service/service-fixture.js";
+import { composeRequest } from "../src/service/compose/compose-request.js";
+import { openService } from "../test/service/compose/service-fixture.js";
 import { seeded } from "./seeded.js";
 
 const EARLIER = 150;

@@ -10,9 +10,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
-import type { GenerationUsage } from "../src/engines/generation.js";
-import { MODEL_SHAPES, writeRandomModel } from "../src/engines/random-model.js";
+import { openEmbeddedEngine } from "../src/engines/embedded/embedded-engine.js";
+import type { GenerationUsage } from "../src/engines/embedded/generation.js";
+import { MODEL_SHAPES, writeRandomModel } from "../src/engines/random-model/random-model.js";
 import { median } from "./median.js";
 import { seeded } from "./seeded.js";
 

@@ -6,8 +6,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { BY_LIST, BY_SHAPES, canonicalText, escapeText, unescapeText } from "../src/core/index.js";
-import { readLocomo } from "../src/eval/locomo-data.js";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { readLocomo } from "../src/eval/locomo/locomo-data.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
 import { ORDINARY_TEXTS } from "./ordinary-text.js";
 
 const root = fileURLToPath(new URL("../", import.meta.url));

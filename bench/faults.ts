@@ -4,7 +4,7 @@
  * `COUNT=n`, `SEED=n`.
  */
 import { endOnSignals } from "../test/ending-children.js";
-import { runFaults } from "../test/http/fault-run.js";
+import { runFaults } from "../test/http/problems/fault-run.js";
 
 endOnSignals();
 const count = Number(process.env["COUNT"] ?? 1_000);

@@ -1,4 +1,4 @@
-import type { RecordedTrace } from "../src/eval/recorded-trace.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { seeded } from "./seeded.js";
 
 /** How the load is made up. */

@@ -10,7 +10,7 @@
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
 import { LoadServices } from "./load-services.js";

@@ -10,14 +10,14 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
-import { replayTrace, type TraceReplay } from "../src/eval/replay-trace.js";
+import { replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
   memoryHitShare,
   RECORDED_CONVERSATIONS,
   readRecording,
-} from "../test/eval/recorded-searches.js";
+} from "../test/eval/locomo/recorded-searches.js";
 import { median } from "./median.js";
 
 const LIMIT = 150;

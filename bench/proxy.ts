@@ -14,7 +14,7 @@ import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readRecording } from "../test/eval/recorded-searches.js";
+import { readRecording } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
 import { seeded } from "./seeded.js";
 

@@ -10,10 +10,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
-import { readTrace } from "../src/eval/recorded-trace.js";
-import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay-trace.js";
+import { readTrace } from "../src/eval/replay/recorded-trace.js";
+import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS } from "../test/eval/recorded-searches.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 
 const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
 if (!existsSync(shared)) {

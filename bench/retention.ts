@@ -9,7 +9,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { FIXED_RETENTIONS } from "../src/core/index.js";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
 import {
   costs,
   LAWS,
@@ -18,7 +18,7 @@ import {
   servedFromSystemPrompt,
   servedWith,
   uncached,
-} from "../test/eval/retention-costs.js";
+} from "../test/eval/replay/retention-costs.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
 const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));

@@ -17,14 +17,14 @@ import {
   stripSection,
   unstorableWithin,
 } from "../src/core/index.js";
-import { eventsOf } from "../src/engines/event-stream.js";
-import { StopText } from "../src/engines/stop-text.js";
-import { readChat } from "../src/http/chat-contract.js";
-import { composeBodyWithNulls, readCompose } from "../src/http/contracts.js";
-import { refuseDeepNesting } from "../src/http/nesting.js";
-import { utf8Text } from "../src/http/utf8.js";
+import { StopText } from "../src/engines/embedded/stop-text.js";
+import { eventsOf } from "../src/engines/upstream/event-stream.js";
+import { readChat } from "../src/http/contracts/chat-contract.js";
+import { composeBodyWithNulls, readCompose } from "../src/http/contracts/contracts.js";
+import { refuseDeepNesting } from "../src/http/guards/nesting.js";
+import { utf8Text } from "../src/http/problems/utf8.js";
 import { readMem0Answer } from "../src/memory/mem0-answer.js";
-import { exchangeMemory } from "../src/service/write-back.js";
+import { exchangeMemory } from "../src/service/chat/write-back.js";
 
 const BYTES = Number(process.env["BYTES"] ?? 4 * 1024 * 1024);
 const SLOW_MS = 1_000;

@@ -1,1 +1,1 @@
-export { seeded } from "../src/eval/seeded.js";
+export { seeded } from "../src/eval/base/seeded.js";

@@ -26,14 +26,14 @@ import {
   type TokenCounter,
   type UserId,
 } from "../src/core/index.js";
-import { openEmbeddedEngine } from "../src/engines/embedded-engine.js";
-import type { GenerationUsage } from "../src/engines/generation.js";
-import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model.js";
-import { readmeMessages } from "../src/eval/prefill-comparison.js";
-import { readComposeOptions } from "../src/service/compose-request.js";
-import { readRecording } from "../test/eval/recorded-searches.js";
-import { mean } from "../test/eval/retention-costs.js";
-import { openService } from "../test/service/service-fixture.js";
+import { openEmbeddedEngine } from "../src/engines/embedded/embedded-engine.js";
+import type { GenerationUsage } from "../src/engines/embedded/generation.js";
+import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model/random-model.js";
+import { readmeMessages } from "../src/eval/replay/prefill-comparison.js";
+import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import { readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { mean } from "../test/eval/replay/retention-costs.js";
+import { openService } from "../test/service/compose/service-fixture.js";
 
 const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);

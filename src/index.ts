@@ -1,7 +1,8 @@
 import { assemble } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { ChatMessage } from "./core/index.js";
-import type { Eviction, Feedback, Forgetting } from "./service/answers.js";
+import type { ComposeAnswer } from "./service/compose/compose-answer.js";
+import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose/compose-request.js";
 import {
   type AddOptions,
   addOptions,
@@ -16,16 +17,14 @@ import {
   mem0Items,
   newMemories,
   observationOf,
-} from "./service/companion-options.js";
-import type { ComposeAnswer } from "./service/compose-answer.js";
-import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose-request.js";
-import { ClosedError, InvalidRequestError } from "./service/errors.js";
-import { readOptions } from "./service/read-options.js";
+} from "./service/fields/companion-options.js";
+import { ClosedError, InvalidRequestError } from "./service/fields/errors.js";
+import { readOptions } from "./service/fields/read-options.js";
+import type { Eviction, Feedback, Forgetting } from "./service/records/answers.js";
 
 export type { ChatMessage } from "./core/index.js";
-export type { Eviction, Feedback, Forgetting } from "./service/answers.js";
-export type { ComposeAnswer, EngineHints } from "./service/compose-answer.js";
-export type { ComposeOptions, MessageLike } from "./service/compose-request.js";
+export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
+export type { ComposeOptions, MessageLike } from "./service/compose/compose-request.js";
 export {
   ClosedError,
   type FieldIssue,
@@ -33,8 +32,9 @@ export {
   MemorySourceError,
   NotFoundError,
   StoreUnavailableError,
-} from "./service/errors.js";
-export { DatabaseOpenError } from "./store/database-open-error.js";
+} from "./service/fields/errors.js";
+export type { Eviction, Feedback, Forgetting } from "./service/records/answers.js";
+export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */
 export interface MemstemOptions {

@@ -34,11 +34,11 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   engines: { rooms: ["core"] },
   service: {
     rooms: ["core", "engines"],
-    files: ["store/store.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
+    files: ["store/api/store.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
   },
   http: { rooms: ["service"], typesOf: ["core"] },
-  client: { rooms: [], files: ["http/contracts.ts"] },
-  integrations: { rooms: ["client"], files: ["http/contracts.ts"] },
+  client: { rooms: [], files: ["http/contracts/contracts.ts"] },
+  integrations: { rooms: ["client"], files: ["http/contracts/contracts.ts"] },
   simulator: { rooms: ["core"] },
   eval: { rooms: ["service", "simulator", "engines", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },
@@ -173,7 +173,7 @@ describe("imports", () => {
   const graph = graphOf(sources);
 
   it("are found", () => {
-    expect(graph.get("core/compose.ts")?.map(({ file }) => file)).toContain("core/draft.ts");
+    expect(graph.get("core/compose/compose.ts")?.map(({ file }) => file)).toContain("core/compose/draft.ts");
   });
 
   it("go in one direction, from room to room", () => {
@@ -200,8 +200,8 @@ describe("the import rules, on made-up modules", () => {
       "cli/serve.ts": 'import { app } from "../http/app.js";\nimport sqlite from "better-sqlite3";',
       "http/app.ts":
         'import { run } from "../service/run.js";\nimport { type Label, type Digest } from "../core/ids.js";',
-      "service/run.ts": 'import type { Store } from "../store/store.js";\nexport * from "../core/ids.js";',
-      "store/store.ts": 'import type { Label } from "../core/ids.js";',
+      "service/run.ts": 'import type { Store } from "../store/api/store.js";\nexport * from "../core/ids.js";',
+      "store/api/store.ts": 'import type { Label } from "../../core/ids.js";',
       "core/ids.ts": 'import { createHash } from "node:crypto";',
     };
     expect(broken(sources)).toEqual([]);

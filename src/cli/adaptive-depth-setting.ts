@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DEFAULT_DEPTH, type DepthSettings } from "../core/index.js";
-import * as field from "../service/depth-fields.js";
+import * as field from "../service/fields/depth-fields.js";
 
 const settings = z.strictObject({
   firstBlocks: field.firstBlocks.default(DEFAULT_DEPTH.firstBlocks),

@@ -2,12 +2,12 @@ import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, re
 import { dirname, join, resolve } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { ERASURE_MARKER } from "../memory/erasure.js";
-import { backupDatabase } from "../store/backup-database.js";
-import { checkDatabase } from "../store/check-database.js";
-import { checkStructure } from "../store/check-structure.js";
-import { DatabaseOpenError } from "../store/database-open-error.js";
-import { makeDirectory } from "../store/make-directory.js";
-import { faultOf } from "../store/store-faults.js";
+import { faultOf } from "../store/api/store-faults.js";
+import { checkDatabase } from "../store/check/check-database.js";
+import { checkStructure } from "../store/check/check-structure.js";
+import { backupDatabase } from "../store/database/backup-database.js";
+import { DatabaseOpenError } from "../store/database/database-open-error.js";
+import { makeDirectory } from "../store/database/make-directory.js";
 import { BackupError } from "./backup-error.js";
 
 /** memstem's own database, in the data directory. */

@@ -1,9 +1,9 @@
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { openEmbeddedEngine } from "../engines/embedded-engine.js";
-import { openAiUpstream } from "../engines/embedded-openai.js";
-import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model.js";
+import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
+import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
+import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
 
 /** Options of `memstem engine random-model`. */
 export interface RandomModelOptions {

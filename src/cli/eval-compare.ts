@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { compareRuns } from "../eval/compare-runs.js";
-import { EvaluationError } from "../eval/evaluation-error.js";
-import { ReadRunError, readRun, type WrittenRun } from "../eval/read-run.js";
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { ReadRunError, readRun, type WrittenRun } from "../eval/measures/read-run.js";
+import { compareRuns } from "../eval/report/compare-runs.js";
 
 /** Compares two runs by what they wrote. Throws {@link EvaluationError} where one of them cannot be read. */
 export function runEvalCompare(a: string, b: string, print: (line: string) => void): void {

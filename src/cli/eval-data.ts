@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo-data.js";
-import { writeWhole } from "../eval/write-whole.js";
-import { makeDirectory } from "../store/make-directory.js";
+import { writeWhole } from "../eval/base/write-whole.js";
+import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
+import { makeDirectory } from "../store/database/make-directory.js";
 
 /** Where LoCoMo's authors publish it. */
 const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json";

@@ -1,17 +1,17 @@
 import { existsSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { EmbeddedEngineOptions } from "../engines/embedded-engine.js";
-import { openEmbeddedEngine } from "../engines/embedded-engine.js";
-import { MODEL_SHAPES, MODEL_SIZES, type ModelSize, writeRandomModel } from "../engines/random-model.js";
-import { isLabelledRandom } from "../engines/random-weights-label.js";
-import { openUpstream } from "../engines/upstream.js";
-import { EvaluationError } from "../eval/evaluation-error.js";
-import { insideEngine } from "../eval/inside-engine.js";
-import type { MeasuredEngine } from "../eval/measured-engine.js";
-import type { EvalArm, RunRecord } from "../eval/run-record.js";
-import { simulatedEngine } from "../eval/simulated-engine.js";
-import { SALTED_FAMILIES, upstreamEngine } from "../eval/upstream-engine.js";
+import type { EmbeddedEngineOptions } from "../engines/embedded/embedded-engine.js";
+import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
+import { MODEL_SHAPES, MODEL_SIZES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
+import { isLabelledRandom } from "../engines/random-model/random-weights-label.js";
+import { openUpstream } from "../engines/upstream/upstream.js";
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import type { EvalArm, RunRecord } from "../eval/base/run-record.js";
+import { insideEngine } from "../eval/engine/inside-engine.js";
+import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
+import { simulatedEngine } from "../eval/engine/simulated-engine.js";
+import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { encodeO200k } from "./o200k.js";
 

@@ -1,7 +1,7 @@
-import type { RetentionName } from "../core/retention.js";
-import type { EngineName } from "../engines/engine-adapter.js";
-import type { ArmLayout, ArmPolicy } from "../eval/arms.js";
-import type { Ingest } from "../eval/conversation-memories.js";
+import type { RetentionName } from "../core/conversation/retention.js";
+import type { EngineName } from "../engines/adapters/engine-adapter.js";
+import type { Ingest } from "../eval/locomo/conversation-memories.js";
+import type { ArmLayout, ArmPolicy } from "../eval/run/arms.js";
 
 /** Options of `memstem eval locomo`. */
 export interface EvalLocomoOptions {

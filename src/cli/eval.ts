@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/ordering.js";
-import { RETENTION_NAMES } from "../core/retention.js";
-import { ENGINE_NAMES } from "../engines/engine-adapter.js";
+import { RETENTION_NAMES } from "../core/conversation/retention.js";
+import { POLICY_NAMES } from "../core/ordering/ordering.js";
+import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 
 const LAYOUTS = ["single", "conversation"] as const;

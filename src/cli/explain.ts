@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { writeExplanation } from "../http/explain-contract.js";
-import * as field from "../service/fields.js";
-import { readOptions } from "../service/read-options.js";
+import { writeExplanation } from "../http/contracts/explain-contract.js";
+import * as field from "../service/fields/fields.js";
+import { readOptions } from "../service/fields/read-options.js";
 import { assemble } from "./assemble.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";

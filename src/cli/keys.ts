@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { newApiKey, newSecret } from "../service/api-key.js";
-import { NotFoundError } from "../service/errors.js";
-import { readOptions } from "../service/read-options.js";
-import { StoredApiKeys } from "../store/api-keys.js";
+import { newApiKey, newSecret } from "../service/fields/api-key.js";
+import { NotFoundError } from "../service/fields/errors.js";
+import { readOptions } from "../service/fields/read-options.js";
+import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { openDataDir, withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 

@@ -3,15 +3,15 @@ import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/ordering.js";
-import { MODEL_SIZES } from "../engines/random-model.js";
-import { EvaluationError } from "../eval/evaluation-error.js";
-import { LocomoDataError } from "../eval/locomo-data.js";
-import { TraceError } from "../eval/recorded-trace.js";
-import { parseSafely } from "../http/safe-json.js";
-import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/errors.js";
-import { readOptions } from "../service/read-options.js";
-import { DatabaseOpenError } from "../store/database-open-error.js";
+import { POLICY_NAMES } from "../core/ordering/ordering.js";
+import { MODEL_SIZES } from "../engines/random-model/random-model.js";
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { LocomoDataError } from "../eval/locomo/locomo-data.js";
+import { TraceError } from "../eval/replay/recorded-trace.js";
+import { parseSafely } from "../http/guards/safe-json.js";
+import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/fields/errors.js";
+import { readOptions } from "../service/fields/read-options.js";
+import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
@@ -59,7 +59,7 @@ program
   .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
   .addHelpText("after", settingsHelp)
   .action(async () => {
-    const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts.js");
+    const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/contracts.js");
     const { assemble } = await import("./assemble.js");
     const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(process.stdin))));
     const memstem = assemble(readSettings(process.env));

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseOpenError } from "../store/database-open-error.js";
-import { type OpenDatabase, openDatabase } from "../store/open-database.js";
+import { DatabaseOpenError } from "../store/database/database-open-error.js";
+import { type OpenDatabase, openDatabase } from "../store/database/open-database.js";
 import type { Settings } from "./settings.js";
 
 /** The database in the data directory, made where there is none. Throws `DatabaseOpenError`. */

@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { largest } from "../core/extremes.js";
 import {
   DEFAULT_POLICY,
   type Label,
@@ -10,12 +9,13 @@ import {
   RETENTION_NAMES,
   type RetentionName,
 } from "../core/index.js";
-import { alignedTable } from "../eval/aligned-table.js";
-import { composeTrace, type ReplayOptions } from "../eval/compose-trace.js";
-import { recordedOrder } from "../eval/recorded-order.js";
-import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/recorded-trace.js";
-import { RecordedBatch } from "../eval/replay-batch.js";
-import { type Replay, replayTrace } from "../eval/replay-trace.js";
+import { largest } from "../core/text/extremes.js";
+import { alignedTable } from "../eval/base/aligned-table.js";
+import { composeTrace, type ReplayOptions } from "../eval/replay/compose-trace.js";
+import { recordedOrder } from "../eval/replay/recorded-order.js";
+import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/replay/recorded-trace.js";
+import { RecordedBatch } from "../eval/replay/replay-batch.js";
+import { type Replay, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 

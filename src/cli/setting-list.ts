@@ -9,7 +9,7 @@ import {
   POLICY_NAMES,
   RETENTION_NAMES,
 } from "../core/index.js";
-import { ENGINE_NAMES } from "../engines/engine-adapter.js";
+import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { adaptiveDepth } from "./adaptive-depth-setting.js";
 import { engineModel } from "./engine-model-setting.js";
 import { escapedMarkers } from "./escape-setting.js";

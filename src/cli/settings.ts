@@ -1,9 +1,9 @@
 import type { ResidencyConfig } from "../core/index.js";
-import type { EngineName } from "../engines/engine-adapter.js";
-import { ENGINES } from "../engines/engines.js";
-import type { BodyPace } from "../http/body-pace.js";
-import type { KeyLimits } from "../http/key-limits.js";
-import { InvalidRequestError } from "../service/errors.js";
+import type { EngineName } from "../engines/adapters/engine-adapter.js";
+import { ENGINES } from "../engines/adapters/engines.js";
+import type { BodyPace } from "../http/guards/body-pace.js";
+import type { KeyLimits } from "../http/guards/key-limits.js";
+import { InvalidRequestError } from "../service/fields/errors.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
 
 export type { Settings } from "./setting-list.js";

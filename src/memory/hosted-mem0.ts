@@ -1,5 +1,5 @@
-import { append } from "../core/extremes.js";
-import type { RetrievedMemory } from "../core/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import { append } from "../core/text/extremes.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { loadOnce } from "./load-once.js";

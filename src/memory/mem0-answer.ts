@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { append } from "../core/extremes.js";
-import type { MemoryId } from "../core/ids.js";
-import { foundTextProblem } from "../core/memory-text.js";
-import type { RetrievedMemory } from "../core/retrieved-memory.js";
-import { unstorable } from "../core/storable-text.js";
+import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import { append } from "../core/text/extremes.js";
+import type { MemoryId } from "../core/text/ids.js";
+import { foundTextProblem } from "../core/text/memory-text.js";
+import { unstorable } from "../core/text/storable-text.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {

@@ -1,5 +1,5 @@
-import type { AgentId, Scope } from "../core/ids.js";
-import { unstorable } from "../core/storable-text.js";
+import type { AgentId, Scope } from "../core/text/ids.js";
+import { unstorable } from "../core/text/storable-text.js";
 import type { Mem0Scope } from "./mem0-scope.js";
 import { MemorySourceError } from "./memory-source.js";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { MemoryId } from "../core/ids.js";
+import type { MemoryId } from "../core/text/ids.js";
 import { embeddedAgent } from "./mem0-identity.js";
 import { type KeptMemory, MemorySourceError } from "./memory-source.js";
 

@@ -1,5 +1,5 @@
-import type { AgentId, MemoryId, Scope } from "../core/ids.js";
-import type { RetrievedMemory } from "../core/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
 
 /** What to search for, in whose memories. */
 export interface MemoryQuery {

@@ -1,5 +1,5 @@
-import { append } from "../core/extremes.js";
-import type { RetrievedMemory } from "../core/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import { append } from "../core/text/extremes.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";

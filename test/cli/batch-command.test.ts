@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { batchLine } from "../../src/http/batch-contract.js";
+import { batchLine } from "../../src/http/contracts/batch-contract.js";
 import { commands } from "./memstem-process.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { serveEngine } from "../../src/cli/engine.js";
-import { llamaMissing, tinyModel } from "../engines/tiny-model.js";
+import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
 import { commands } from "./memstem-process.js";
 
 const missing = await llamaMissing();

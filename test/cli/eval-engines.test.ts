@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { messageText } from "../../src/core/message.js";
-import { readLocomo } from "../../src/eval/locomo-data.js";
-import type { AnsweredQuestion } from "../../src/eval/run-record.js";
-import { tokenF1 } from "../../src/eval/token-f1.js";
-import { llamaMissing, tinyModel } from "../engines/tiny-model.js";
+import { messageText } from "../../src/core/text/message.js";
+import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
+import { readLocomo } from "../../src/eval/locomo/locomo-data.js";
+import { tokenF1 } from "../../src/eval/scores/token-f1.js";
+import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
 import {
   eventOf,
   openAiEngine,
@@ -15,7 +15,7 @@ import {
   sendJson,
   streamedAnswer,
   wholeAnswer,
-} from "../http/openai-engine.js";
+} from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
 import { commands } from "./memstem-process.js";
 

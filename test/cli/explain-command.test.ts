@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { explainResult } from "../../src/http/explain-contract.js";
+import { explainResult } from "../../src/http/contracts/explain-contract.js";
 import { commands } from "./memstem-process.js";
 
 const SECRET = "Ada hides the key under the third flower pot";

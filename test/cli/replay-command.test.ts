@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
-import type { Replay } from "../../src/eval/replay-trace.js";
+import type { Replay } from "../../src/eval/replay/replay-trace.js";
 import { commands } from "./memstem-process.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];

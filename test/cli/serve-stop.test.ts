@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { openAiEngine } from "../http/openai-engine.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
 import { commands, type Listening } from "./memstem-process.js";
 import { slowMem0 } from "./slow-mem0.js";
 

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkDatabase } from "../../src/store/check-database.js";
-import { openDatabase } from "../../src/store/open-database.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { checkDatabase } from "../../src/store/check/check-database.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.js";
 import { type Ended, launch, listening } from "../cli/launch.js";
 import {
   type Actor,

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { answeringSource } from "../http/answering-source.js";
+import { answeringSource } from "../http/routes/answering-source.js";
 import {
   type Behaviour,
   eventOf,
@@ -15,9 +15,9 @@ import {
   sendJson,
   streamedAnswer,
   wholeAnswer,
-} from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
-import { storedRows } from "../http/stored-rows.js";
+} from "../http/routes/openai-engine.js";
+import { storedRows } from "../http/routes/stored-rows.js";
+import { servedApp } from "../http/service/served-app.js";
 
 const LIMIT = 6_000;
 const TURNS = 100;

@@ -4,7 +4,7 @@
  * was under way; a repeated id was a 500.
  */
 import { describe, expect, it } from "vitest";
-import { openAiEngine } from "../http/openai-engine.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
 import { Gate } from "./owned-memories.js";
 import { twoServices } from "./two-services.js";
 

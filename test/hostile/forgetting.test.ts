@@ -10,9 +10,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import { CUT_MARK, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { checkDatabase } from "../../src/store/check-database.js";
-import { type Composed, servedApp } from "../http/served-app.js";
-import { storedRows } from "../http/stored-rows.js";
+import { checkDatabase } from "../../src/store/check/check-database.js";
+import { storedRows } from "../http/routes/stored-rows.js";
+import { type Composed, servedApp } from "../http/service/served-app.js";
 import { forgetQuotes } from "./forget-quotes.js";
 import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
 

@@ -2,10 +2,10 @@
 // Broke, and is mended: tokens that no list had (MiniMax, EXAONE, Seed, Nemotron, Gemma 4, …), labels in other digits or with invisible
 // characters between, tags with white space or full-width brackets, U+001C to U+001E. Held: annotations, sections within texts, both layouts.
 import { describe, expect, it } from "vitest";
-import { parseSection, sectionAtStart } from "../../src/core/rendering.js";
-import { TEMPLATE_TOKENS } from "../core/template-tokens.js";
-import { openAiEngine } from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
+import { parseSection, sectionAtStart } from "../../src/core/prompt/rendering.js";
+import { TEMPLATE_TOKENS } from "../core/escaping/template-tokens.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { servedApp } from "../http/service/served-app.js";
 
 const tokens = [...new Set(Object.values(TEMPLATE_TOKENS).flat())];
 const asRead = (text: string) => text.replace(/[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu, "").normalize("NFKC");

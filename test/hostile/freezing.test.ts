@@ -2,9 +2,9 @@
 // Broke, and is mended: half sections in a question that is written back; runs of white space in the token count; deep nesting; a million
 // empty parts. Held: token counts of long words, the sentence encoder, section labels, JSON of quotes and backslashes, 10,000 messages.
 import { describe, expect, it } from "vitest";
-import { answeringSource } from "../http/answering-source.js";
-import { openAiEngine } from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { servedApp } from "../http/service/served-app.js";
 
 /** Seconds of processor time that client, engine and service together may take; what takes the square took minutes. */
 const MOST_S = 8;

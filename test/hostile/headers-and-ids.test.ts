@@ -8,11 +8,11 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { refuseReservedNames } from "../../src/http/reserved-names.js";
+import { refuseReservedNames } from "../../src/http/guards/reserved-names.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
-import { callerOf } from "../http/callers.js";
-import { openAiEngine } from "../http/openai-engine.js";
-import { problemOf, servedApp } from "../http/served-app.js";
+import { callerOf } from "../http/guards/callers.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { problemOf, servedApp } from "../http/service/served-app.js";
 
 const JS_NAMES = ["__proto__", "constructor", "hasOwnProperty", "toString", "valueOf", "__defineGetter__"];
 const CHAT = "/v1/chat/completions";

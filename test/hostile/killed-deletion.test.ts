@@ -3,7 +3,7 @@
  * Broke: the source's copy stayed until the deletion was asked for again, and was found by the next search.
  */
 import { describe, expect, it } from "vitest";
-import { openAiEngine } from "../http/openai-engine.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
 import { Gate, gone } from "./owned-memories.js";
 import { twoServices } from "./two-services.js";
 

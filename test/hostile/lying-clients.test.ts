@@ -4,11 +4,11 @@
  * their usage themselves are never asked for twice.
  */
 import { describe, expect, it } from "vitest";
-import type { UpstreamAnswer } from "../../src/engines/upstream.js";
-import { UsageAsking } from "../../src/service/usage-asking.js";
-import { callerOf } from "../http/callers.js";
-import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
+import type { UpstreamAnswer } from "../../src/engines/upstream/upstream.js";
+import { UsageAsking } from "../../src/service/chat/usage-asking.js";
+import { callerOf } from "../http/guards/callers.js";
+import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
+import { servedApp } from "../http/service/served-app.js";
 
 describe("an engine whose errors repeat the request", () => {
   const engine = openAiEngine();

@@ -5,11 +5,11 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { toAnthropicMessages } from "../../src/engines/anthropic-request.js";
-import { answeringSource } from "../http/answering-source.js";
-import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
-import { storedRows } from "../http/stored-rows.js";
+import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
+import { storedRows } from "../http/routes/stored-rows.js";
+import { servedApp } from "../http/service/served-app.js";
 
 type Refuse = (previous: string, role: string) => { status: number; body: unknown };
 

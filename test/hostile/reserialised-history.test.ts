@@ -5,10 +5,10 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { answeringSource } from "../http/answering-source.js";
-import { openAiEngine } from "../http/openai-engine.js";
-import { servedApp } from "../http/served-app.js";
-import { storedRows } from "../http/stored-rows.js";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { storedRows } from "../http/routes/stored-rows.js";
+import { servedApp } from "../http/service/served-app.js";
 
 const FACTS = Array.from(
   { length: 60 },

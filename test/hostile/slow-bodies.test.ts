@@ -6,11 +6,11 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { clientOf } from "../../src/http/client-address.js";
-import { openAiProblemSchema } from "../../src/http/openai-problem.js";
-import { PendingRequests } from "../../src/http/pending-requests.js";
-import { callerOf } from "../http/callers.js";
-import { problemOf, type ServedApp, servedApp } from "../http/served-app.js";
+import { clientOf } from "../../src/http/guards/client-address.js";
+import { PendingRequests } from "../../src/http/guards/pending-requests.js";
+import { openAiProblemSchema } from "../../src/http/problems/openai-problem.js";
+import { callerOf } from "../http/guards/callers.js";
+import { problemOf, type ServedApp, servedApp } from "../http/service/served-app.js";
 import { rawEngine } from "./raw-engine.js";
 
 const MIB = 1024 * 1024;

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
-import type { OpenAiEngine } from "../http/openai-engine.js";
-import { type StartedApp, startApp } from "../http/served-app.js";
+import type { OpenAiEngine } from "../http/routes/openai-engine.js";
+import { type StartedApp, startApp } from "../http/service/served-app.js";
 import { type OwnedMemories, ownedMemories } from "./owned-memories.js";
 
 /** An answer over a socket. */

@@ -3,7 +3,7 @@
  * another, streamed and not. Broke: the exchange was added after the deletion, and the next prompt had it.
  */
 import { describe, expect, it } from "vitest";
-import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/openai-engine.js";
+import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
 import { Gate } from "./owned-memories.js";
 import { type Service, twoServices } from "./two-services.js";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { MemoryId } from "../../src/core/ids.js";
+import type { MemoryId } from "../../src/core/text/ids.js";
 import { withDeadline } from "../../src/memory/deadline.js";
 import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, vi } from "vitest";
-import type { Scope } from "../../src/core/ids.js";
+import type { Scope } from "../../src/core/text/ids.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { scopeOf } from "./memory-source.suite.js";

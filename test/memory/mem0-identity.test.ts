@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { UserId } from "../../src/core/ids.js";
+import type { UserId } from "../../src/core/text/ids.js";
 import {
   embeddedAgent,
   embeddedScope,

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { MemoryId } from "../../src/core/ids.js";
+import type { MemoryId } from "../../src/core/text/ids.js";
 import { withDeadline } from "../../src/memory/deadline.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";

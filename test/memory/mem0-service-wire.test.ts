@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import type { MemoryId } from "../../src/core/ids.js";
+import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { AgentId, MemoryId, Scope, UserId } from "../../src/core/ids.js";
+import type { AgentId, MemoryId, Scope, UserId } from "../../src/core/text/ids.js";
 import { type MemorySource, MemorySourceError, type MemorySourceFailure } from "../../src/memory/memory-source.js";
 
 /** A source to try, and how to be rid of it. */

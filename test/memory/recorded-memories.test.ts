@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { MemoryId } from "../../src/core/ids.js";
+import type { MemoryId } from "../../src/core/text/ids.js";
 import { recordedMemories } from "../../src/memory/recorded-memories.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 

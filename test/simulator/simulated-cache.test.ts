@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import type { ChatMessage } from "../../src/core/index.js";
-import { pickConversation, readLocomo } from "../../src/eval/locomo-data.js";
+import { pickConversation, readLocomo } from "../../src/eval/locomo/locomo-data.js";
 import { chatTokenizer } from "../../src/simulator/chat-tokens.js";
 import type { SimulatedPrompt } from "../../src/simulator/prefix-cache.js";
 import { CACHE_NAMES, type CacheName, simulatedCache } from "../../src/simulator/simulated-cache.js";

@@ -1,0 +1,103 @@
+import { largest } from "../text/extremes.js";
+import type { Label } from "../text/ids.js";
+
+/** Workers that a scope remembers; past it the one that was used longest ago is forgotten. */
+export const MAX_WORKERS = 64;
+/** Blocks that are remembered of one worker, those processed last: what its cache may hold of one user. */
+export const MAX_WORKER_BLOCKS = 2_000;
+
+/** What one worker processed of a scope, as it is stored. */
+export interface WorkerRow {
+  readonly id: number;
+  /** The caller's name for it. */
+  readonly name: string;
+  /** Distinct blocks, those processed last at the end. */
+  readonly labels: readonly Label[];
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface WorkerChanges {
+  readonly upserted: readonly WorkerRow[];
+  readonly removed: readonly number[];
+}
+
+/** Which workers processed which blocks of a scope, so that later batches are routed as earlier ones were. */
+export class WorkerBlocks {
+  /** Used longest ago first. */
+  readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
+  readonly #dirty = new Set<string>();
+  readonly #removed = new Set<number>();
+  #nextId: number;
+
+  constructor(rows: readonly WorkerRow[]) {
+    for (const { id, name, labels } of rows) this.#workers.set(name, { id, labels: new Set(labels) });
+    this.#nextId =
+      1 +
+      largest(
+        rows.map(({ id }) => id),
+        0,
+      );
+  }
+
+  get size(): number {
+    return this.#workers.size;
+  }
+
+  /** What a worker processed; empty for one that is not known. */
+  of(name: string): ReadonlySet<Label> {
+    return this.#workers.get(name)?.labels ?? new Set();
+  }
+
+  /** A worker is given these blocks. */
+  take(name: string, labels: readonly Label[]): void {
+    const known = this.#workers.get(name);
+    const processed = known?.labels ?? new Set();
+    for (const label of labels) {
+      processed.delete(label);
+      processed.add(label);
+    }
+    for (const oldest of processed) {
+      if (processed.size <= MAX_WORKER_BLOCKS) break;
+      processed.delete(oldest);
+    }
+    // A new id for each use keeps the order of use over a reload.
+    if (known !== undefined) this.#remove(name, known.id);
+    this.#workers.set(name, { id: this.#nextId++, labels: processed });
+    this.#dirty.add(name);
+    for (const [oldest, { id }] of this.#workers) {
+      if (this.#workers.size <= MAX_WORKERS) break;
+      this.#remove(oldest, id);
+    }
+  }
+
+  /** These blocks' text is gone. */
+  forget(gone: ReadonlySet<Label>): void {
+    for (const [name, { id, labels }] of [...this.#workers]) {
+      const before = labels.size;
+      for (const label of gone) labels.delete(label);
+      if (labels.size === before) continue;
+      if (labels.size === 0) this.#remove(name, id);
+      else this.#dirty.add(name);
+    }
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): WorkerChanges {
+    const changes = {
+      upserted: [...this.#dirty].flatMap((name) => {
+        const worker = this.#workers.get(name);
+        return worker === undefined ? [] : [{ id: worker.id, name, labels: [...worker.labels] }];
+      }),
+      removed: [...this.#removed],
+    };
+    this.#dirty.clear();
+    this.#removed.clear();
+    return changes;
+  }
+
+  #remove(name: string, id: number): void {
+    this.#workers.delete(name);
+    this.#dirty.delete(name);
+    this.#removed.add(id);
+  }
+}

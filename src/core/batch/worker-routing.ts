@@ -1,0 +1,118 @@
+import type { Label } from "../text/ids.js";
+import type { BatchRequest } from "./batch-request.js";
+
+/** A worker: an engine or agent with a prefix cache of its own, as it is stored between batches. Plain JSON. */
+export interface WorkerHistory {
+  readonly name: string;
+  /** Tokens of blocks that were assigned to it so far. */
+  readonly tokens: number;
+  /** By request key, the blocks that it processed; those processed last come last. */
+  readonly processed: readonly { readonly key: string; readonly label: Label }[];
+}
+
+export interface RoutingOptions {
+  /** A worker that has processed a request's blocks gets it unless that makes it this much busier than the mean, as a share. */
+  readonly slack?: number | undefined;
+  /** Blocks that are remembered per worker, those processed last: what its cache may hold. */
+  readonly maxRemembered?: number | undefined;
+}
+
+export interface Routing {
+  /** By request, the name of its worker. */
+  readonly workers: readonly string[];
+  /** To be given to the next call. */
+  readonly histories: readonly WorkerHistory[];
+}
+
+const DEFAULT_SLACK = 0.1;
+const DEFAULT_REMEMBERED = 100_000;
+
+/**
+ * Assigns each request to the worker that has processed most of its blocks, by tokens (agent-aware routing, as for a chain of agents);
+ * where several have, or none, to the least busy one, then by the order of `names`.
+ *
+ * Bound: afterwards no worker has more than (1 + slack) × the mean of all tokens assigned so far, plus the largest request; it holds
+ * from batch to batch as long as the workers stay the same. A worker without a history begins as busy as the mean of the others, so that
+ * it does not get everything at first; the history of one that is not named is dropped. Give requests in the order of their plan, so
+ * that those that begin alike go to one worker. Deterministic: the same histories and requests give the same routing. O(workers × blocks).
+ */
+export function routeToWorkers(
+  requests: readonly Pick<BatchRequest, "key" | "blocks">[],
+  names: readonly string[],
+  histories: readonly WorkerHistory[],
+  { slack = DEFAULT_SLACK, maxRemembered = DEFAULT_REMEMBERED }: RoutingOptions = {},
+): Routing {
+  if (names.length === 0 || new Set(names).size !== names.length) {
+    throw new RangeError("workers need names, each a different one");
+  }
+  const workers = recalled(names, histories);
+  const sizes = requests.map(({ blocks }) => blocks.reduce((sum, { tokens }) => sum + tokens, 0));
+  const assignedBefore = workers.reduce((sum, { tokens }) => sum + tokens, 0);
+  const most = ((1 + slack) * sizes.reduce((sum, size) => sum + size, assignedBefore)) / workers.length;
+  const assigned = requests.map((request, at) => {
+    const size = sizes[at] ?? 0;
+    const fits = (worker: Worker) => worker.tokens + size <= most;
+    const worker = mostProcessed(request, workers.filter(fits)) ?? leastBusy(workers);
+    worker.tokens += size;
+    remember(worker, request, maxRemembered);
+    return worker.name;
+  });
+  return { workers: assigned, histories: workers.map(historyOf) };
+}
+
+interface Worker {
+  readonly name: string;
+  tokens: number;
+  /** By key and label in one text, what was processed; a map keeps the order in which it was. */
+  readonly processed: Map<string, { readonly key: string; readonly label: Label }>;
+}
+
+const nameOfBlock = (key: string, label: Label) => `${label} ${key}`;
+
+function recalled(names: readonly string[], histories: readonly WorkerHistory[]): Worker[] {
+  const known = new Map(histories.map((history) => [history.name, history]));
+  const staying = names.flatMap((name) => known.get(name) ?? []);
+  const mean = staying.reduce((sum, { tokens }) => sum + tokens, 0) / Math.max(1, staying.length);
+  return names.map((name) => {
+    const history = known.get(name);
+    const processed = (history?.processed ?? []).map((block) => [nameOfBlock(block.key, block.label), block] as const);
+    return { name, tokens: history?.tokens ?? mean, processed: new Map(processed) };
+  });
+}
+
+/** Null where there is no worker to choose from. */
+function mostProcessed(
+  { key, blocks }: Pick<BatchRequest, "key" | "blocks">,
+  workers: readonly Worker[],
+): Worker | null {
+  let best: { worker: Worker; tokens: number } | null = null;
+  const names = blocks.map(({ label, tokens }) => ({ name: nameOfBlock(key, label), tokens }));
+  for (const worker of workers) {
+    let held = 0;
+    for (const { name, tokens } of names) if (worker.processed.has(name)) held += tokens;
+    const isBetter =
+      best === null || held > best.tokens || (held === best.tokens && worker.tokens < best.worker.tokens);
+    if (isBetter) best = { worker, tokens: held };
+  }
+  return best?.worker ?? null;
+}
+
+function leastBusy(workers: readonly Worker[]): Worker {
+  return workers.reduce((least, worker) => (worker.tokens < least.tokens ? worker : least));
+}
+
+function remember(worker: Worker, { key, blocks }: Pick<BatchRequest, "key" | "blocks">, most: number): void {
+  for (const { label } of blocks) {
+    const name = nameOfBlock(key, label);
+    worker.processed.delete(name);
+    worker.processed.set(name, { key, label });
+  }
+  for (const oldest of worker.processed.keys()) {
+    if (worker.processed.size <= most) break;
+    worker.processed.delete(oldest);
+  }
+}
+
+function historyOf({ name, tokens, processed }: Worker): WorkerHistory {
+  return { name, tokens, processed: [...processed.values()] };
+}

@@ -1,0 +1,43 @@
+import type { Label } from "../text/ids.js";
+
+/** How often the turns of a conversation retrieved the same blocks again: what tells how much of a later retrieval will be new. */
+export class SeenRetrievals {
+  readonly #counts = new Map<Label, number>();
+  #turns = 0;
+  #again = 0;
+  #pairs = 0;
+
+  /** Turns taken in. */
+  get turns(): number {
+    return this.#turns;
+  }
+
+  /** Distinct blocks retrieved. */
+  get size(): number {
+    return this.#counts.size;
+  }
+
+  /** Turns that retrieved the block. */
+  of(label: Label): number {
+    return this.#counts.get(label) ?? 0;
+  }
+
+  /** Takes in what the next turn retrieved, distinct blocks. */
+  take(labels: readonly Label[]): void {
+    const { again, pairs } = this.with(labels);
+    this.#again = again;
+    this.#pairs = pairs;
+    this.#turns++;
+    for (const label of labels) this.#counts.set(label, this.of(label) + 1);
+  }
+
+  /**
+   * What it comes to with one turn more, which retrieved these: in how many of the `pairs` of an earlier turn and a block of a later one
+   * the earlier turn had retrieved that block too.
+   */
+  with(labels: readonly Label[]): { readonly again: number; readonly pairs: number } {
+    let again = this.#again;
+    for (const label of labels) again += this.of(label);
+    return { again, pairs: this.#pairs + this.#turns * labels.length };
+  }
+}

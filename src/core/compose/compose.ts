@@ -1,0 +1,160 @@
+import type { BlockRegister, Resolution } from "../blocks/block-register.js";
+import { serve } from "../context-index/serving.js";
+import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";
+import type { Turn } from "../conversation/turn.js";
+import type { Ordering } from "../ordering/ordering.js";
+import type { Injection } from "../prompt/injection.js";
+import { renderAnnotation } from "../prompt/rendering.js";
+import { digestOf } from "../text/digest.js";
+import { groupBy } from "../text/group-by.js";
+import type { Digest, Label, MemoryId, NodeId } from "../text/ids.js";
+import type { ChatMessage } from "../text/message.js";
+import { type ComposeInput, draftPrompt } from "./draft.js";
+import type { PlacedMemory, Placement, Plan } from "./plan.js";
+import type { ScopeState } from "./scope-state.js";
+import { promptSections } from "./section-tokens.js";
+import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
+
+/** A composed prompt, and what has to be stored so that it can be continued and repeated. */
+export interface Composition {
+  readonly messages: readonly ChatMessage[];
+  /** Every distinct memory asked for and not held back: this turn's in prompt order, then those given earlier, by rank. */
+  readonly memories: readonly PlacedMemory[];
+  /** This turn's annotation lines, as they stand in the prompt. */
+  readonly annotations: readonly string[];
+  readonly plan: Plan;
+  readonly warnings: readonly Warning[];
+  readonly turn: Turn;
+  /** The instructions at the head of the prompt. */
+  readonly head: readonly ChatMessage[];
+  /** The plain messages that this turn adds to its parent's. */
+  readonly given: readonly ChatMessage[];
+  /** Earlier turns that the client wrote differently now, first to last; they are before `turn` on its path. */
+  readonly restated: readonly RestatedTurn[];
+  /** Digests of the sections that this turn sent and that later ones replay, to know them when a client sends them back. */
+  readonly sections: readonly Digest[];
+  /** Node of the context index where the served sequence ends. */
+  readonly leaf: NodeId;
+  /** Tokens of `head`. */
+  readonly headTokens: number;
+}
+
+/**
+ * Composes one prompt and takes it into the scope's state: replay what earlier turns injected, give the blocks that are not in the
+ * prompt yet, in the order that reuses most of what is cached, and refer to the rest. Deterministic: the same state and input give
+ * the same bytes. Expects at least one message that is no instruction.
+ */
+export function compose(state: ScopeState, input: ComposeInput): Composition {
+  const { register, index } = state;
+  const { countTokens, policy, conversation, depth } = input;
+  const draft = draftPrompt(state, input);
+  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, freshTokens, heldBack } = draft;
+  const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
+  const { rest } = history;
+  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
+  const { sections, known } = promptSections(
+    replay,
+    ownSection,
+    input.residency,
+    register,
+    countTokens,
+    history.turns.some(({ isRestated }) => isRestated),
+  );
+  // Turns are numbered as the clock counts.
+  const newTurnId = () => {
+    state.tick();
+    return state.newTurnId();
+  };
+  const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
+  const { leaf, cachedBlocks, cachedTokens } = serve(index, input.residency, sections, known, state.tick(), input.now);
+  const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
+  const turnId = state.newTurnId();
+  policy.learn?.(request, ordering, state, turnId);
+  if (input.memoryBudgetRatio !== null) {
+    state.bank.settle(input.memoryBudgetRatio, freshTokens, register.tokensOf(ordering.carried));
+  }
+  const asked = resolution.blocks.map(({ label }) => label).filter((label) => !heldBack.has(label));
+  state.recent.take(asked, turnId);
+
+  const turn: Turn = {
+    id: turnId,
+    conversationId: conversation?.id ?? null,
+    parent,
+    given: rest.digests,
+    meant: rest.meant,
+    placement,
+    injection,
+    ...choice,
+    requested: conversation === null ? [] : asked,
+    head: replay.head,
+    prompt: prompt.digest,
+    anchor,
+    promptTokens: totalTokens,
+  };
+  for (const { turn: again } of restated) turns.add(again);
+  turns.add(turn);
+  return {
+    messages: prompt.messages,
+    memories: placeMemories(register, resolution, ordering, cachedBlocks, injection, heldBack),
+    annotations: injection.annotations.map(renderAnnotation),
+    plan: {
+      layout: conversation === null ? "single" : "conversation",
+      policy: policy.name,
+      expectedCachedTokens,
+      uncachedTokens: totalTokens - expectedCachedTokens,
+      totalTokens,
+      searchPath: ordering.searchPath,
+      orderChanged: ordering.labels
+        .filter((label) => !ordering.carried.has(label))
+        .some((label, rank) => request.retrieved[rank]?.label !== label),
+      stableMessages: replay.stableMessages,
+      ...choice,
+      ...(depth === undefined
+        ? {}
+        : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
+    },
+    warnings: [
+      ...resolutionWarnings(resolution),
+      ...historyWarnings(history),
+      ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
+    ],
+    turn,
+    head,
+    given: rest.messages,
+    restated,
+    sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
+    leaf,
+    headTokens: replay.headTokens,
+  };
+}
+
+function placeMemories(
+  register: BlockRegister,
+  resolution: Resolution,
+  ordering: Ordering,
+  cachedBlocks: number,
+  injection: Injection,
+  heldBack: ReadonlySet<Label>,
+): PlacedMemory[] {
+  const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
+  const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
+  const byLabel = groupBy(resolution.memories, ({ label }) => label);
+  const placeAs = (
+    { label, memoryId, rank }: Omit<PlacedMemory, "placement" | "replaces">,
+    placement: Placement,
+  ): PlacedMemory => ({
+    label,
+    memoryId,
+    placement,
+    rank,
+    replaces: replaces.get(label) ?? [],
+  });
+  const inThisTurn = ordering.labels.flatMap((label, at) =>
+    ordering.carried.has(label)
+      ? [placeAs({ label, memoryId: register.memoryOf(label) as MemoryId, rank: null }, "carried_over")]
+      : (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < cachedBlocks ? "cached_prefix" : "new")),
+  );
+  const placed = new Set(ordering.labels);
+  const earlier = resolution.memories.filter(({ label }) => !placed.has(label) && !heldBack.has(label));
+  return [...inThisTurn, ...earlier.map((memory) => placeAs(memory, "earlier_turn"))];
+}

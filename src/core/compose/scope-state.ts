@@ -1,0 +1,195 @@
+import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
+import { BlockRegister } from "../blocks/block-register.js";
+import type { RegisterChanges } from "../blocks/stored-block.js";
+import { ContextIndex } from "../context-index/context-index.js";
+import type { IndexChanges } from "../context-index/index-node.js";
+import type { Conversation } from "../conversation/conversation.js";
+import { MemoryBank } from "../ordering/memory-bank.js";
+import type { ScopeKnowledge } from "../ordering/ordering.js";
+import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/recent-retrievals.js";
+import { type Access, type AccessChanges, AccessWindow } from "../published/access-frequency.js";
+import type { ClusterChanges, ClusterNode } from "../published/cluster-node.js";
+import { ClusterTree } from "../published/cluster-tree.js";
+import { largest } from "../text/extremes.js";
+import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
+import type { TokenCounter } from "../text/token-counter.js";
+import { CountedHeads } from "./counted-heads.js";
+
+/** Counters of one scope; each only ever grows, so nothing is named twice. */
+export interface ScopeCounters {
+  readonly nextLabel: number;
+  readonly nextNode: number;
+  readonly nextTurn: number;
+  /** Requests composed so far: the scope's logical clock. */
+  readonly requests: number;
+}
+
+export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTurn: 1, requests: 0 };
+
+/** What a stored scope consists of, conversations aside; those load one by one. */
+export interface StoredScope {
+  readonly counters: ScopeCounters;
+  /** What is in the memory bank. */
+  readonly bankedTokens: number;
+  readonly register: ConstructorParameters<typeof BlockRegister>[0];
+  readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
+  readonly recent: readonly RecentRetrieval[];
+  readonly workers: readonly WorkerRow[];
+  readonly clusters: readonly ClusterNode[];
+  readonly accesses: readonly Access[];
+}
+
+export const EMPTY_SCOPE: StoredScope = {
+  counters: FIRST_COUNTERS,
+  bankedTokens: 0,
+  register: { blocks: [], versions: [], forgotten: [] },
+  nodes: [],
+  recent: [],
+  workers: [],
+  clusters: [],
+  accesses: [],
+};
+
+/** What composes changed in a scope, to be stored in one transaction. */
+export interface ScopeChanges {
+  readonly counters: ScopeCounters;
+  readonly bankedTokens: number;
+  readonly register: RegisterChanges;
+  readonly index: IndexChanges;
+  readonly recent: RecentChanges;
+  readonly workers: WorkerChanges;
+  readonly clusters: ClusterChanges;
+  readonly accesses: AccessChanges;
+}
+
+/** Bounds on what one scope holds in memory. */
+export interface ScopeBounds {
+  /** Nodes of the context index, and of the cluster tree; past it the least recently used go, from memory and from disk. */
+  readonly maxIndexNodes: number;
+  /** Conversations kept loaded; past it the least recently used one is dropped from memory (not from disk). */
+  readonly maxLoadedConversations: number;
+}
+
+export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
+
+/** The working state of one scope: a cold start is an empty one. Whoever changes it stores what {@link drain} hands over, or drops it. */
+export class ScopeState implements ScopeKnowledge {
+  readonly register: BlockRegister;
+  readonly index: ContextIndex;
+  readonly recent: RecentRetrievals;
+  /** Which workers of batches processed which blocks. */
+  readonly workers: WorkerBlocks;
+  readonly clusters: ClusterTree;
+  readonly accesses: AccessWindow;
+  /** In memory alone. */
+  readonly heads = new CountedHeads();
+  /** What prompts that share a memory budget left of it. */
+  readonly bank: MemoryBank;
+  readonly #conversations = new Map<ConversationId, Conversation>();
+  #nextTurn: number;
+  #requests: number;
+
+  constructor(
+    stored: StoredScope,
+    countTokens: TokenCounter,
+    private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    /** Texts that are escaped wherever they stand in a memory, by configuration. */
+    markers: readonly string[] = [],
+  ) {
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, markers);
+    const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
+    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
+    this.recent = new RecentRetrievals(stored.recent);
+    this.workers = new WorkerBlocks(stored.workers);
+    const nextCluster =
+      1 +
+      largest(
+        stored.clusters.map(({ id }) => id),
+        0,
+      );
+    this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
+    this.accesses = new AccessWindow(stored.accesses);
+    this.bank = new MemoryBank(stored.bankedTokens);
+    this.#nextTurn = stored.counters.nextTurn;
+    this.#requests = stored.counters.requests;
+  }
+
+  get requests(): number {
+    return this.#requests;
+  }
+
+  /** Advances the logical clock by one request and returns its new reading. */
+  tick(): number {
+    return ++this.#requests;
+  }
+
+  newTurnId(): TurnId {
+    return this.#nextTurn++ as TurnId;
+  }
+
+  /** A worker of a batch was given the blocks with these texts. */
+  rememberWorker(name: string, texts: readonly Digest[]): void {
+    this.workers.take(
+      name,
+      texts.flatMap((text) => this.register.withText(text) ?? []),
+    );
+  }
+
+  /** The engine dropped a request's cache. */
+  evict(leaf: NodeId, turn: TurnId): void {
+    this.index.evict(leaf);
+    this.clusters.evict(turn);
+  }
+
+  /** These blocks' text is gone; nothing is ordered by them any more. */
+  forget(gone: ReadonlySet<Label>): void {
+    for (const knowledge of [this.index, this.recent, this.clusters, this.accesses, this.workers])
+      knowledge.forget(gone);
+    this.unloadConversations();
+  }
+
+  /** A conversation's turns; `load` is asked for them where they are not in memory. */
+  conversation(id: ConversationId, load: () => Conversation): Conversation {
+    const conversation = this.#conversations.get(id) ?? load();
+    this.#conversations.delete(id);
+    this.#conversations.set(id, conversation);
+    const [oldest] = this.#conversations.keys();
+    if (this.#conversations.size > this.bounds.maxLoadedConversations && oldest !== undefined) {
+      this.#conversations.delete(oldest);
+    }
+    return conversation;
+  }
+
+  /** Drops loaded conversations, whose stored turns were changed; they load again when asked for. */
+  unloadConversations(): void {
+    this.#conversations.clear();
+  }
+
+  /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
+  get weight(): number {
+    let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
+    weight += 2_000 * this.recent.size + 1_000 * this.clusters.size + 600 * this.accesses.size;
+    weight += 100_000 * this.workers.size;
+    for (const conversation of this.#conversations.values()) weight += conversation.weight;
+    return weight;
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): ScopeChanges {
+    return {
+      counters: {
+        nextLabel: this.register.nextLabel,
+        nextNode: this.index.nextId,
+        nextTurn: this.#nextTurn,
+        requests: this.#requests,
+      },
+      bankedTokens: this.bank.tokens,
+      register: this.register.drain(),
+      index: this.index.drain(),
+      recent: this.recent.drain(),
+      workers: this.workers.drain(),
+      clusters: this.clusters.drain(),
+      accesses: this.accesses.drain(),
+    };
+  }
+}

@@ -1,0 +1,55 @@
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { ResidencyModel, SectionTokens } from "../context-index/residency.js";
+import type { KnownTurns } from "../context-index/serving.js";
+import { beginningTokens, type PromptSection, type Replay } from "../conversation/replay.js";
+import { SECTION_OPENING } from "../prompt/rendering.js";
+import type { TokenCounter } from "../text/token-counter.js";
+
+/** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
+const LABEL_OPENING_TOKENS = 1;
+
+/**
+ * A prompt's sections as its residency model reads them, its own last, and how far its conversation is known. A model that foresees nothing
+ * reads the prompt's own alone, so that long conversations are not counted for nobody; and those of turns that were said again, which no
+ * earlier prompt had as they are now.
+ */
+export function promptSections(
+  replay: Replay,
+  own: PromptSection,
+  { foresee }: Pick<ResidencyModel, "foresee">,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+  hasRestated = false,
+): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
+  const isAllKnown = foresee === undefined && !hasRestated;
+  const read = isAllKnown ? [own] : [...replay.sections, own];
+  return {
+    sections: read.map((section) => sectionTokens(section, register, countTokens)),
+    known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
+  };
+}
+
+/** A section as residency models read it. */
+function sectionTokens(
+  { anchor, blocks, before, end, sentBy }: PromptSection,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): SectionTokens {
+  const labels = blocks.map(({ label }) => label);
+  const opening = countTokens(SECTION_OPENING);
+  const blockTokens = blocks.reduce((sum, block) => sum + register.lineTokens(block), 0);
+  const opened = before + (countTokens.template?.beforeText ?? 0);
+  return {
+    anchor,
+    labels,
+    before: before + opening,
+    behind: Math.max(0, end - before - opening - blockTokens),
+    end,
+    sentBy,
+    upTo: (count, goesOn) => {
+      if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
+      const begun = beginningTokens(blocks.slice(0, count), register, countTokens);
+      return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
+    },
+  };
+}

@@ -1,0 +1,312 @@
+import { append } from "../text/extremes.js";
+import type { Digest, Label, NodeId } from "../text/ids.js";
+import type { IndexChanges, IndexNode } from "./index-node.js";
+import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
+import { listByUse, placeBehind, takeOut } from "./use-order.js";
+
+/** Tokens of a block's line. */
+export type BlockTokens = (label: Label) => number;
+
+/**
+ * The nodes of a context index and the changes of shape that they go through: added, split, joined, cut off. Keeps their links, their
+ * order of use, their tokens, and which rows have to be stored. What a change means is the index's to say.
+ *
+ * A node is never older than what stands behind it. Using a turn of a long conversation makes all turns before it as young, so that is
+ * not written for each of them: it is found again from what stands behind them, and written when that goes.
+ */
+export class PrefixForest {
+  /** Used longest ago first; of those that the same request used what stands behind comes before what it stands behind. */
+  readonly places = new Map<NodeId, Place>();
+  readonly anchors = new Map<Digest, Place>();
+  readonly #dirty = new Set<NodeId>();
+  readonly #removed = new Set<NodeId>();
+  #nextId: number;
+  #labelBound = 0;
+  #tokens = 0;
+
+  constructor(
+    rows: readonly IndexNode[],
+    nextId: number,
+    readonly blockTokens: BlockTokens,
+  ) {
+    this.#nextId = nextId;
+    for (const row of rows) this.places.set(row.id, this.#placeOf({ ...row }, null));
+    for (const place of this.places.values()) {
+      const { parent, id } = place.row;
+      if (parent === null) continue;
+      place.above = this.places.get(parent) ?? null;
+      if (place.above === null) throw new Error(`context index: node ${id} has no parent`);
+    }
+    for (const place of this.places.values()) this.#link(place);
+    this.#orderByUse();
+    for (const root of this.anchors.values()) listByUse(root);
+    this.#countTokens();
+  }
+
+  /** Greater than every label that it has held. */
+  get labelBound(): number {
+    return this.#labelBound;
+  }
+
+  get nextId(): number {
+    return this.#nextId;
+  }
+
+  /** Tokens that an engine holds which holds all of this, each prefix once. */
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  /** Prompt beginnings that go on from no other. */
+  *tops(): Generator<Place, void, undefined> {
+    for (const place of this.anchors.values()) if (place.above === null) yield place;
+  }
+
+  add(above: Place | null, anchor: Digest | null, run: readonly Label[], position: number, tokens = 0): Place {
+    const id = this.#nextId++ as NodeId;
+    const counts = { position, nextPosition: 0, uses: 0, live: 0, lastUsed: 0, usedAt: 0, tokens };
+    const place = this.#placeOf({ id, parent: above?.row.id ?? null, anchor, run, ...counts }, above);
+    this.places.set(id, place);
+    this.#reweigh(above, () => this.#link(place));
+    this.#tokens += ownTokens(place);
+    this.#dirty.add(id);
+    return place;
+  }
+
+  /** Puts a node between `place` and the one above that holds the first `length` blocks; `place` keeps its id and what is behind it. */
+  split(place: Place, length: number): Place {
+    const { run, position, uses, lastUsed, usedAt } = place.row;
+    this.#tokens -= ownTokens(place);
+    const upper = this.add(place.above, null, run.slice(0, length), position);
+    Object.assign(upper.row, { nextPosition: 1, uses, lastUsed, usedAt });
+    Object.assign(place.row, { parent: upper.row.id, position: 0 });
+    place.above = upper;
+    this.#setRun(place, run.slice(length));
+    this.#link(place);
+    this.#tokens += ownTokens(place);
+    return upper;
+  }
+
+  /** Leaves a node with the first `length` blocks of its run. Nothing may stand behind it. */
+  shorten(place: Place, length: number): void {
+    this.#reweigh(place, () => {
+      this.#setRun(place, place.row.run.slice(0, length));
+      place.row.tokens = 0;
+    });
+  }
+
+  /** Says how many tokens stand before an anchor's blocks. */
+  weighBeginning(root: Place, tokens: number): void {
+    if (root.row.tokens === tokens) return;
+    root.row.tokens = tokens;
+    this.#dirty.add(root.row.id);
+    // What goes on from a prompt behind this beginning weighs by it too; such a root had no tokens only in rows of an older version.
+    this.#countTokens();
+  }
+
+  /** Says how many tokens stood behind a sequence that ends at this node. */
+  weighEnd(place: Place, tokens: number): void {
+    if (place.row.tokens === tokens) return;
+    this.#reweigh(place, () => {
+      place.row.tokens = tokens;
+    });
+    this.#dirty.add(place.row.id);
+  }
+
+  /** Counts requests that begin to end at the node, or cease to. */
+  countLive(place: Place, by: 1 | -1): void {
+    place.row.live += by;
+    this.#dirty.add(place.row.id);
+  }
+
+  /** A request that ended at `end` used it and all above it, at logical time `clock`. */
+  use(end: Place, clock: number, at: number): void {
+    let isOwn = true;
+    let behindAnchor: Place[] = [];
+    for (let place: Place | null = end; place !== null; place = place.above) {
+      const { row } = place;
+      if (row.anchor === null) behindAnchor.push(place);
+      else {
+        let fresher = place;
+        for (const node of behindAnchor.reverse()) {
+          placeBehind(node, fresher);
+          fresher = node;
+        }
+        behindAnchor = [];
+      }
+      row.lastUsed = clock;
+      row.usedAt = Math.max(row.usedAt, at);
+      this.places.delete(row.id);
+      this.places.set(row.id, place);
+      if (isOwn) {
+        row.uses++;
+        this.#dirty.add(row.id);
+      }
+      isOwn &&= row.anchor === null;
+    }
+  }
+
+  /** The request that used this node last did so no sooner than `at`. */
+  refresh(end: Place, at: number): void {
+    let isOwn = true;
+    for (let place: Place | null = end; place !== null; place = place.above) {
+      const { row } = place;
+      if (row.usedAt < at) {
+        row.usedAt = at;
+        if (isOwn) this.#dirty.add(row.id);
+      }
+      isOwn &&= row.anchor === null;
+    }
+  }
+
+  /** Removes a leaf, the requests that ended there included, and what dies with it. */
+  cut(leaf: Place): void {
+    leaf.row.live = 0;
+    this.prune(leaf);
+  }
+
+  /** Takes at least so many tokens off the end of a leaf, block by block; all of it where it has no more. */
+  cutBack(leaf: Place, tokens: number): void {
+    const { run } = leaf.row;
+    let taken = leaf.row.tokens;
+    let length = run.length;
+    while (taken < tokens && length > 0) taken += this.blockTokens(run[--length] as Label);
+    if (length === 0) this.cut(leaf);
+    else if (length < run.length) this.shorten(leaf, length);
+    else this.weighEnd(leaf, 0);
+  }
+
+  /** Removes a dead leaf and what dies with it; joins a node that has become a mere step with its only child. */
+  prune(from: Place): void {
+    let place: Place | null = from;
+    while (place !== null && place.row.live === 0 && isLeaf(place)) {
+      const { above }: Place = place;
+      this.#remove(place);
+      place = above;
+    }
+    if (place === null || place.row.anchor !== null || place.row.live > 0 || place.continuations.size > 0) return;
+    const [child] = place.children.values();
+    if (place.children.size === 1 && child !== undefined) this.#join(place, child);
+  }
+
+  /** Removes a node and everything behind it. Returns how many nodes; the caller prunes above. */
+  removeBranch(top: Place): number {
+    const branch = branchOf(top);
+    for (const place of branch.reverse()) this.#remove(place);
+    return branch.length;
+  }
+
+  /** Makes a root that goes on from another prompt the beginning of its own. */
+  cutAbove(root: Place): void {
+    const { above } = root;
+    if (above === null) return;
+    this.#tokens -= ownTokens(root);
+    this.#reweigh(above, () => above.continuations.delete(root));
+    root.above = null;
+    root.row.parent = null;
+    this.#tokens += ownTokens(root);
+    this.#dirty.add(root.row.id).add(above.row.id);
+  }
+
+  drain(): IndexChanges {
+    const changes = {
+      upserted: [...this.#dirty].flatMap((id) => {
+        const place = this.places.get(id);
+        return place === undefined ? [] : [{ ...place.row }];
+      }),
+      removed: [...this.#removed],
+    };
+    this.#dirty.clear();
+    this.#removed.clear();
+    return changes;
+  }
+
+  #placeOf(row: IndexNode, above: Place | null): Place {
+    for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
+    const links = { above, parent: null, fresher: null, staler: null, mark: 0 };
+    return { row, ...links, children: new Map(), continuations: new Set(), runTokens: this.#tokensOf(row.run) };
+  }
+
+  #tokensOf(run: readonly Label[]): number {
+    return run.reduce((tokens, label) => tokens + this.blockTokens(label), 0);
+  }
+
+  #setRun(place: Place, run: readonly Label[]): void {
+    place.row.run = run;
+    place.runTokens = this.#tokensOf(run);
+    this.#dirty.add(place.row.id);
+  }
+
+  #link(place: Place): void {
+    const { row, above } = place;
+    if (row.anchor === null) {
+      place.parent = above;
+      above?.children.set(row.run[0] as Label, place);
+    } else {
+      this.anchors.set(row.anchor, place);
+      above?.continuations.add(place);
+    }
+  }
+
+  /** Changes something that a node's own tokens come from. */
+  #reweigh(place: Place | null, change: () => void): void {
+    if (place !== null) this.#tokens -= ownTokens(place);
+    change();
+    if (place !== null) this.#tokens += ownTokens(place);
+  }
+
+  #join(place: Place, child: Place): void {
+    const { run, position, parent, id } = place.row;
+    const { above } = place;
+    this.#tokens -= ownTokens(place) + ownTokens(child);
+    Object.assign(child.row, { parent, position });
+    child.above = above;
+    this.#setRun(child, [...run, ...child.row.run]);
+    this.#link(child);
+    this.#tokens += ownTokens(child);
+    takeOut(place);
+    this.places.delete(id);
+    this.#forgetRow(id, above);
+  }
+
+  #remove(place: Place): void {
+    const { row, above } = place;
+    this.#tokens -= ownTokens(place);
+    if (row.anchor === null) above?.children.delete(row.run[0] as Label);
+    else {
+      this.anchors.delete(row.anchor);
+      this.#reweigh(above, () => above?.continuations.delete(place));
+    }
+    takeOut(place);
+    this.places.delete(row.id);
+    this.#forgetRow(row.id, above);
+  }
+
+  /** Until now the row said when the one above it was used last; from now on that one's own row has to. */
+  #forgetRow(id: NodeId, above: Place | null): void {
+    this.#dirty.delete(id);
+    this.#removed.add(id);
+    if (above !== null) this.#dirty.add(above.row.id);
+  }
+
+  #countTokens(): void {
+    this.#tokens = 0;
+    for (const place of this.places.values()) this.#tokens += ownTokens(place);
+  }
+
+  /** Makes every node as young as what stands behind it, and puts them in their order of use. */
+  #orderByUse(): void {
+    const down = [...this.tops()];
+    for (let at = 0; at < down.length; at++) append(down, placesBehind(down[at] as Place));
+    if (down.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
+    const up = down.reverse();
+    for (const { row, above } of up) {
+      if (above === null) continue;
+      above.row.lastUsed = Math.max(above.row.lastUsed, row.lastUsed);
+      above.row.usedAt = Math.max(above.row.usedAt, row.usedAt);
+    }
+    up.sort((a, b) => a.row.lastUsed - b.row.lastUsed);
+    this.places.clear();
+    for (const place of up) this.places.set(place.row.id, place);
+  }
+}

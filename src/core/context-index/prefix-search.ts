@@ -1,0 +1,108 @@
+import type { Label } from "../text/ids.js";
+import type { PrefixMatch, ServedNode } from "./index-node.js";
+
+/*
+ * Reading the served sequences behind one anchor (ALGORITHMS.md §4, "prefix-exact"). Nothing here changes them.
+ */
+
+/** A node whose children are nodes of its own kind, which a search then gives back. */
+interface TreeNode<N> extends ServedNode {
+  readonly children: ReadonlyMap<Label, N & ServedNode>;
+}
+
+/** Where a search ends: so many blocks into the run of a node. */
+export interface FoundPrefix<N extends ServedNode> {
+  readonly node: N;
+  readonly taken: number;
+  /** Tokens of the blocks on the way there. */
+  readonly tokens: number;
+}
+
+/**
+ * The served path that holds the most tokens while every block on it is wanted; null where that is none. Exact, not greedy: it visits
+ * every path made of wanted blocks only, and of a node's children only those that begin with a wanted block. Ties go to the path used
+ * last, then to the older node.
+ */
+export function searchPrefix<N extends TreeNode<N>>(
+  root: N,
+  wanted: ReadonlyMap<Label, number>,
+): FoundPrefix<N> | null {
+  let best: FoundPrefix<N> = { node: root, taken: 0, tokens: 0 };
+  const pending: { node: N; tokens: number }[] = [{ node: root, tokens: 0 }];
+  for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
+    const { run } = step.node.row;
+    let { tokens } = step;
+    let taken = 0;
+    for (; taken < run.length; taken++) {
+      const weight = wanted.get(run[taken] as Label);
+      if (weight === undefined) break;
+      tokens += weight;
+    }
+    if (tokens > best.tokens || (tokens === best.tokens && taken > 0 && isFresher(step.node.row, best.node.row))) {
+      best = { node: step.node, taken, tokens };
+    }
+    if (taken === run.length) {
+      for (const child of childrenWanted(step.node.children, wanted)) pending.push({ node: child, tokens });
+    }
+  }
+  return best.tokens === 0 ? null : best;
+}
+
+/**
+ * A greedy walk: at each node on to the child that begins with the earliest of the `wanted` blocks (a set gives them in the order in
+ * which they were added), for as long as every block on the way is wanted.
+ */
+export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<Label>): Omit<PrefixMatch, "tokens"> {
+  const labels: Label[] = [];
+  const searchPath: number[] = [];
+  const left = new Set(wanted);
+  let node = root;
+  while (node !== undefined) {
+    const { children }: ServedNode = node;
+    const first = children.size === 0 ? undefined : [...left].find((label) => children.has(label));
+    node = first === undefined ? undefined : children.get(first);
+    if (node === undefined) break;
+    searchPath.push(node.row.position);
+    for (const label of node.row.run) {
+      if (!left.delete(label)) return { labels, searchPath };
+      labels.push(label);
+    }
+  }
+  return { labels, searchPath };
+}
+
+/** How many blocks from the front of a sequence were served in this order, and the node where they all ended, if one did exactly there. */
+export function followSequence<N extends TreeNode<N>>(
+  root: N | undefined,
+  sequence: readonly Label[],
+): { readonly held: number; readonly end: N | null } {
+  let node = root;
+  let held = 0;
+  while (node !== undefined && held < sequence.length) {
+    const next: N | undefined = node.children.get(sequence[held] as Label);
+    for (const label of next?.row.run ?? []) {
+      if (sequence[held] !== label) return { held, end: null };
+      held++;
+    }
+    node = next;
+  }
+  return { held, end: node ?? null };
+}
+
+function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
+  return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
+}
+
+function* childrenWanted<N extends ServedNode>(
+  children: ReadonlyMap<Label, N>,
+  wanted: ReadonlyMap<Label, number>,
+): Iterable<N> {
+  if (children.size <= wanted.size) {
+    for (const [first, child] of children) if (wanted.has(first)) yield child;
+    return;
+  }
+  for (const label of wanted.keys()) {
+    const child = children.get(label);
+    if (child !== undefined) yield child;
+  }
+}

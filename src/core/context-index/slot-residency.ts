@@ -1,0 +1,77 @@
+import type { Digest } from "../text/ids.js";
+import type { ContextIndex } from "./context-index.js";
+import type { HeldEnd } from "./index-node.js";
+import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.js";
+import { chooseSlot, type FreeSlot } from "./slot-choice.js";
+
+/**
+ * An engine that keeps the last prompt of each of its slots, and lets a prompt go on from one of them only (llama.cpp). A prompt goes
+ * where {@link chooseSlot} says, hits what it shares with that slot's prompt, and overwrites the rest of it. So of the prompts that the
+ * index holds there are never more than slots: each stands for one.
+ *
+ * Taken for granted is that the slots serve this scope alone, one request after the other. What others push out shows in reports. Not
+ * known are the tokens of a prompt's answer, and of the question of a prompt without blocks. They only count for whether a slot shares
+ * enough: a prompt that shares a tenth of what a slot holds, to within these tokens, may go to another slot than foreseen.
+ *
+ * Throws a RangeError for a number of slots that is no whole number above 0.
+ */
+export function promptSlots(slots: number): ResidencyModel {
+  if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
+  return {
+    limits: { kind: "slots", slots },
+    // More are there only where the index was filled under another model: those used longest ago go.
+    expire: (index) => {
+      const ends = [...index.ends()];
+      let over = ends.reduce((prompts, { live }) => prompts + live, 0) - slots;
+      for (const { id, live } of ends) {
+        for (let left = live; left > 0 && over > 0; left--, over--) index.evict(id);
+      }
+    },
+    foresee: (index, sections) => foresee(index, slots, sections),
+  };
+}
+
+function foresee(index: ContextIndex, slots: number, sections: readonly SectionTokens[]): Foreseen {
+  const at = new Map(sections.map(({ anchor }, n) => [anchor, n]));
+  const ends = [...index.ends()];
+  const shares = ends.map((end) => sharedWith(index, end, sections, at));
+  const held: FreeSlot[] = ends.map(({ tokens, lastUsed }, n) => {
+    return { salt: undefined, tokens, lastUsed, shared: shares[n]?.tokens ?? 0 };
+  });
+  const isFull = ends.reduce((prompts, { live }) => prompts + live, 0) >= slots;
+  const chosen = chooseSlot(isFull ? held : [...held, UNUSED], undefined) ?? ends.length;
+  const share = shares[chosen] ?? NOTHING_SHARED;
+  return { cachedTokens: share.tokens, cachedBlocks: share.lastBlocks, replaces: ends[chosen]?.id ?? null };
+}
+
+const UNUSED: FreeSlot = { salt: undefined, tokens: 0, shared: 0, lastUsed: 0 };
+
+/** What a prompt shares with a held one. */
+interface Share {
+  readonly tokens: number;
+  /** Of the blocks of its last section. */
+  readonly lastBlocks: number;
+}
+
+const NOTHING_SHARED: Share = { tokens: 0, lastBlocks: 0 };
+
+/** Both begin alike up to the last anchor that both pass, and from there as far as their blocks are the same. */
+function sharedWith(
+  index: ContextIndex,
+  { id, lastUsed }: HeldEnd,
+  sections: readonly SectionTokens[],
+  at: ReadonlyMap<Digest, number>,
+): Share {
+  for (const { anchor, labels } of index.wayTo(id)) {
+    const n = at.get(anchor);
+    const section = n === undefined ? undefined : sections[n];
+    if (section === undefined) continue;
+    // Turns are numbered as the index counts its requests: this is the very prompt that is replayed here.
+    if (section.sentBy === lastUsed) return { tokens: section.end, lastBlocks: 0 };
+    const same = section.labels.findIndex((label, place) => labels[place] !== label);
+    const blocks = same < 0 ? section.labels.length : same;
+    const tokens = section.upTo(blocks, same >= 0 && blocks < labels.length);
+    return { tokens, lastBlocks: n === sections.length - 1 ? blocks : 0 };
+  }
+  return NOTHING_SHARED;
+}

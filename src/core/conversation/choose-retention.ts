@@ -1,0 +1,97 @@
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { SeenRetrievals } from "../blocks/seen-retrievals.js";
+import type { StoredBlock } from "../blocks/stored-block.js";
+import type { EngineModel } from "../cost/engine-model.js";
+import type { AnnotationSettings } from "../prompt/annotations.js";
+import { isEmptyInjection } from "../prompt/injection.js";
+import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
+import type { Label } from "../text/ids.js";
+import type { TokenCounter } from "../text/token-counter.js";
+import { autoRetention, type SectionTokens } from "./auto-retention.js";
+import { type Standing, standingOf } from "./conversation.js";
+import { injectionTokens, planInjection } from "./injecting.js";
+import type { Replay } from "./replay.js";
+import type { RetentionChoice } from "./retention.js";
+import type { Turn } from "./turn.js";
+
+/** A turn whose retention is to be chosen. */
+export interface RetainableTurn {
+  /** What earlier turns come to where nothing is dropped now. */
+  readonly replay: Replay;
+  readonly seen: SeenRetrievals;
+  /** Distinct blocks that were asked for, in relevance order. */
+  readonly requested: readonly StoredBlock[];
+  readonly answer: DigestedMessages;
+  readonly question: DigestedMessages;
+  readonly placement: Turn["placement"];
+  readonly annotations: AnnotationSettings;
+  readonly engine: EngineModel;
+  readonly countTokens: TokenCounter;
+}
+
+/** Puts what {@link autoRetention} needs to know of a turn together, in tokens. */
+export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
+  const { replay, seen, requested, countTokens } = turn;
+  const answered = messagesTokens(turn.answer.messages, countTokens);
+  const section = (standing: Standing): SectionTokens => {
+    const injection = planInjection(register, {
+      requested,
+      standing,
+      // In relevance order: that an order annotation may come to it is left out of the account.
+      placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
+      carried: new Set(),
+      placement: turn.placement,
+      settings: turn.annotations,
+    });
+    const total = injectionTokens(injection, turn.placement, register, countTokens);
+    const bare = { blocks: injection.blocks, annotations: [] };
+    const withoutAnnotations = isEmptyInjection(bare)
+      ? 0
+      : injectionTokens(bare, turn.placement, register, countTokens);
+    return { total, annotations: total - withoutAnnotations };
+  };
+  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const going = section(standing);
+  // What the engine has computed is cached up to the end of the last turn, and it computed the answer itself.
+  const isWhole = replay.cachedTokens === replay.tokens;
+  const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
+  return autoRetention(
+    turn.engine,
+    {
+      seen,
+      retrieved: requested,
+      question: messagesTokens(turn.question.messages, countTokens),
+      answer: answers.reduce((sum, tokens) => sum + tokens, 0) / answers.length,
+      before: {
+        total: replay.tokens + answered,
+        cached: isWhole ? replay.tokens + answered : replay.cachedTokens,
+      },
+      standing: standingTokens(replay, answered, register),
+      going: { ...going, newBlocks: requested.filter(({ label }) => !standing.given.has(label)).length },
+      afresh: section({ given: new Set(), replaced: new Map() }),
+    },
+    countTokens,
+  );
+}
+
+function standingTokens(replay: Replay, answered: number, register: BlockRegister) {
+  const blocks = new Map<Label, number>();
+  let frames = 0;
+  const plain = { inFront: replay.headTokens, behind: answered };
+  for (const { injection, tokens } of replay.turns) {
+    const hasBegun = frames > 0 || blocks.size > 0;
+    const stands = !isEmptyInjection(injection);
+    let inBlocks = 0;
+    for (const { label } of injection.blocks) {
+      const size = register.get(label)?.tokens ?? 0;
+      blocks.set(label, size);
+      inBlocks += size;
+    }
+    frames += tokens.section - inBlocks;
+    plain[hasBegun ? "behind" : "inFront"] += tokens.answer;
+    plain[hasBegun || stands ? "behind" : "inFront"] += tokens.question;
+  }
+  if (blocks.size === 0 && frames === 0)
+    return { blocks, frames, plain: { inFront: plain.inFront + answered, behind: 0 } };
+  return { blocks, frames, plain };
+}

@@ -1,0 +1,219 @@
+import { SeenRetrievals } from "../blocks/seen-retrievals.js";
+import { type Injection, isEmptyInjection } from "../prompt/injection.js";
+import type { DigestedMessages } from "../prompt/prompt.js";
+import { stripSection } from "../prompt/rendering.js";
+import { digestOf } from "../text/digest.js";
+import { append } from "../text/extremes.js";
+import type { Digest, Label, TurnId } from "../text/ids.js";
+import { type ChatMessage, messageDigest } from "../text/message.js";
+import { meaningDigest } from "../text/message-meaning.js";
+import type { ReplayedTurn } from "./replayed-turn.js";
+import type { SectionPlacement, ToolMemories, Turn } from "./turn.js";
+
+/** The turns of one conversation, as a tree in order of creation. */
+export class Conversation {
+  readonly #replayed = new Map<TurnId, ReplayedTurn>();
+  #sectionLength = 0;
+  readonly #turns = new Map<TurnId, Turn>();
+  readonly #children = new Map<TurnId | null, Turn[]>();
+  #seen: { readonly upTo: TurnId | null; readonly retrievals: SeenRetrievals } = {
+    upTo: null,
+    retrievals: new SeenRetrievals(),
+  };
+
+  constructor(turns: readonly Turn[]) {
+    for (const turn of turns) this.add(turn);
+  }
+
+  /** Bytes of memory, roughly. */
+  get weight(): number {
+    return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
+  }
+
+  /** How a turn was last replayed. */
+  replayOf(id: TurnId): ReplayedTurn | undefined {
+    return this.#replayed.get(id);
+  }
+
+  rememberReplay(id: TurnId, replayed: ReplayedTurn): void {
+    this.#sectionLength += replayed.section.length - (this.#replayed.get(id)?.section.length ?? 0);
+    this.#replayed.set(id, replayed);
+  }
+
+  add(turn: Turn): void {
+    this.#turns.set(turn.id, turn);
+    const siblings = this.#children.get(turn.parent);
+    if (siblings === undefined) this.#children.set(turn.parent, [turn]);
+    else siblings.push(turn);
+  }
+
+  /** What the turns of one path, first to last, retrieved. Read it before the next call: the next turn is added to it. */
+  seenOn(path: readonly Turn[]): SeenRetrievals {
+    let { upTo, retrievals } = this.#seen;
+    let at = path.findIndex(({ id }) => id === upTo) + 1;
+    if (at === 0) retrievals = new SeenRetrievals();
+    for (; at < path.length; at++) retrievals.take(path[at]?.requested ?? []);
+    upTo = path.at(-1)?.id ?? null;
+    this.#seen = { upTo, retrievals };
+    return retrievals;
+  }
+
+  /** Turns that follow `parent`, oldest first. */
+  childrenOf(parent: TurnId | null): readonly Turn[] {
+    return this.#children.get(parent) ?? [];
+  }
+}
+
+/** A turn that a history continues. */
+export interface RecalledTurn {
+  readonly turn: Turn;
+  /** What the client sent of it now. */
+  readonly messages: readonly ChatMessage[];
+  readonly digests: readonly Digest[];
+  /** Where what it injected stands now. */
+  readonly placement: SectionPlacement;
+  /** Whether its part of the prompt differs from what was sent then, in bytes and not in meaning. */
+  readonly isRestated: boolean;
+}
+
+/** Plain messages, with their digests and those of their meanings. */
+export interface MeantMessages extends DigestedMessages {
+  readonly meant: readonly Digest[];
+}
+
+/** A client's history, taken apart by what memstem remembers of the conversation. */
+export interface RecalledHistory {
+  /** The turns that this history continues, first to last; what they injected is replayed. */
+  readonly turns: readonly RecalledTurn[];
+  /** Plain messages after those turns: the new ones, and all that stands after an edit or a cut. The last one is the new turn's. */
+  readonly rest: MeantMessages;
+  /** Messages that came back with a section in them, which was taken off. */
+  readonly stripped: number;
+  /** The conversation had turns that this history does not continue: it was edited, regenerated or cut. */
+  readonly diverged: boolean;
+}
+
+/**
+ * Finds how far a plain history follows a conversation's turns, by what its messages mean. Compares plain with plain: sections that clients
+ * send back are taken off first. Of several branches that fit, the one that covers most of the history wins. The last message never
+ * matches, it is new.
+ *
+ * @param toolMemories where memories are to stand behind tool results: what earlier turns put into messages of their own moves where the
+ * engine takes none
+ */
+export function recallHistory(
+  conversation: Conversation,
+  messages: readonly ChatMessage[],
+  isOurs: (section: Digest) => boolean,
+  toolMemories: ToolMemories | null,
+): RecalledHistory {
+  let stripped = 0;
+  const bared = messages.flatMap((message): ChatMessage[] => {
+    const bare = stripSection(message, (section) => isOurs(digestOf(section)));
+    if (bare !== message) stripped++;
+    return bare === null ? [] : [bare];
+  });
+  // A prompt needs a last message, if it is only one of ours sent back alone.
+  const plain = bared.length > 0 ? bared : messages.slice(-1);
+  const digests = plain.map(messageDigest);
+  const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
+  const path = followedPath(conversation, { messages: plain, digests, meant });
+  const at = path.reduce((sum, { given }) => sum + given.length, 0);
+  let from = 0;
+  const turns = path.map((turn): RecalledTurn => {
+    const to = from + turn.given.length;
+    const own = digests.slice(from, to);
+    const messages = plain.slice(from, to);
+    from = to;
+    const moves =
+      toolMemories === "in_result" && turn.placement === "after-tool-result" && !isEmptyInjection(turn.injection);
+    const placement = moves ? "in-tool-result" : turn.placement;
+    const isRestated = moves || own.some((digest, n) => digest !== turn.given[n]);
+    return { turn, messages, digests: own, placement, isRestated };
+  });
+  return {
+    turns,
+    rest: { messages: plain.slice(at), digests: digests.slice(at), meant: meant.slice(at) },
+    stripped,
+    diverged: conversation.childrenOf(path.at(-1)?.id ?? null).length > 0,
+  };
+}
+
+/** A turn that fits, behind those before it. */
+interface Step {
+  readonly turn: Turn;
+  readonly after: Step | null;
+  /** Messages that the path to its end covers. */
+  readonly covered: number;
+}
+
+/**
+ * The turns from the conversation's start that a history follows furthest. Of those that follow it as far, at the first turn that
+ * differs: the longer one, then the one with the same bytes, then the newer.
+ */
+function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
+  let best: Step | null = null;
+  const open: Step[] = stepsAfter(conversation, null, history);
+  for (let step = open.pop(); step !== undefined; step = open.pop()) {
+    if (step.covered > (best?.covered ?? 0)) best = step;
+    append(open, stepsAfter(conversation, step, history));
+  }
+  const path: Turn[] = [];
+  for (let step: Step | null = best; step !== null; step = step.after) path.push(step.turn);
+  return path.reverse();
+}
+
+/** The turns by which a history goes on from here, the preferred last. */
+function stepsAfter(conversation: Conversation, after: Step | null, history: MeantMessages): Step[] {
+  const at = after?.covered ?? 0;
+  const steps: Step[] = [];
+  for (const turn of conversation.childrenOf(after?.turn.id ?? null))
+    if (isMeant(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
+  // Mostly there is one.
+  if (steps.length > 1) {
+    const exact = new Set(steps.filter(({ turn }) => isSaid(turn, history, at)));
+    steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);
+  }
+  return steps;
+}
+
+/** Whether a history goes on from a place with what a turn was given, by its meaning, and does not end with it. */
+function isMeant({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
+  if (at + given.length >= history.digests.length) return false;
+  for (let i = 0; i < given.length; i++)
+    if (history.digests[at + i] !== given[i] && history.meant[at + i] !== meant[i]) return false;
+  return true;
+}
+
+/** Whether it goes on with the same bytes. */
+function isSaid({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
+  return given.every((digest, i) => digests[at + i] === digest);
+}
+
+/** What the replayed part of a prompt says about its blocks. */
+export interface Standing {
+  /** Labels whose text is in the prompt. */
+  readonly given: ReadonlySet<Label>;
+  /** Labels whose text the prompt says was replaced, and by which. */
+  readonly replaced: ReadonlyMap<Label, Label>;
+}
+
+/** Reads the injections of a prompt's turns in order. */
+export function standingOf(injections: Iterable<Injection>): Standing {
+  const given = new Set<Label>();
+  const replaced = new Map<Label, Label>();
+  const takePlace = (label: Label, of: readonly Label[]) => {
+    replaced.delete(label);
+    for (const old of of) replaced.set(old, label);
+  };
+  for (const { blocks, annotations } of injections) {
+    for (const block of blocks) {
+      given.add(block.label);
+      takePlace(block.label, block.replaces);
+    }
+    for (const annotation of annotations) {
+      if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
+    }
+  }
+  return { given, replaced };
+}

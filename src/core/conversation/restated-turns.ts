@@ -1,0 +1,76 @@
+import type { TurnId } from "../text/ids.js";
+import type { ChatMessage } from "../text/message.js";
+import type { Conversation, RecalledTurn } from "./conversation.js";
+import type { Replay } from "./replay.js";
+import type { Turn } from "./turn.js";
+
+/** A turn as a prompt has it now: the same memories, in another place or with messages that mean the same and are written differently. */
+export interface RestatedTurn {
+  readonly turn: Turn;
+  /** The messages as they were sent now. */
+  readonly given: readonly ChatMessage[];
+}
+
+/** The turns that a prompt goes on from, byte for byte. */
+export interface ExactPath {
+  /** The last of them; null for none. */
+  readonly parent: TurnId | null;
+  /** Those that are new, first to last. */
+  readonly restated: readonly RestatedTurn[];
+}
+
+/**
+ * The path of turns whose stored bytes are those that this prompt begins with. From the first turn on that its client wrote differently the
+ * turns are said again, as children of the same parents: what was stored of the prompts before stays theirs, so that they can be
+ * repeated byte for byte, and so can this one. Turns that were said again in the same way before are taken.
+ */
+export function exactPath(
+  conversation: Conversation,
+  recalled: readonly RecalledTurn[],
+  replay: Pick<Replay, "head" | "turns">,
+  newTurnId: () => TurnId,
+): ExactPath {
+  const restated: RestatedTurn[] = [];
+  let parent: TurnId | null = null;
+  for (const [at, { turn, messages, digests, placement, isRestated }] of recalled.entries()) {
+    const replayed = replay.turns[at];
+    if (replayed === undefined) throw new Error("a recalled turn was not replayed");
+    if (!isRestated && turn.parent === parent) {
+      parent = turn.id;
+      continue;
+    }
+    const again: Turn | undefined = conversation
+      .childrenOf(parent)
+      .find(
+        (other) =>
+          other.prompt === replayed.after &&
+          other.anchor === replayed.anchor &&
+          injectsSame(other, { ...turn, placement }),
+      );
+    if (again !== undefined) {
+      parent = again.id;
+      continue;
+    }
+    const { after: prompt, anchor } = replayed;
+    const own: Turn = {
+      ...turn,
+      id: newTurnId(),
+      parent,
+      given: digests,
+      placement,
+      head: replay.head,
+      prompt,
+      anchor,
+      promptTokens: 0,
+    };
+    restated.push({ turn: own, given: messages });
+    parent = own.id;
+  }
+  return { parent, restated };
+}
+
+/** Whether two turns inject the same in the same place, and later prompts keep the same of it. */
+function injectsSame(a: Turn, b: Turn): boolean {
+  const isKeptAlike = a.retention === b.retention && a.freshStart === b.freshStart && a.placement === b.placement;
+  return isKeptAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
+}

@@ -1,0 +1,44 @@
+import type { Injection } from "../prompt/injection.js";
+import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
+import type { FixedRetention } from "./retention.js";
+
+/**
+ * Where a turn's section stands: before its question's text; behind its tool result, in a user's message of its own; or inside the tool
+ * result's message, behind its text, for engines and chat templates that take no user's message there (Mistral's).
+ */
+export const SECTION_PLACEMENTS = ["in-question", "after-tool-result", "in-tool-result"] as const;
+export type SectionPlacement = (typeof SECTION_PLACEMENTS)[number];
+
+/** Where memories stand behind a tool's result, as a caller names it. */
+export const TOOL_MEMORIES = ["own_message", "in_result"] as const;
+export type ToolMemories = (typeof TOOL_MEMORIES)[number];
+
+/**
+ * One composed prompt's own part of a conversation. Turns form a tree: a regenerated or edited question is a second child of the
+ * same parent, so going back to an earlier branch finds its bytes again. A single prompt is a turn without conversation or parent.
+ */
+export interface Turn {
+  readonly id: TurnId;
+  readonly conversationId: ConversationId | null;
+  readonly parent: TurnId | null;
+  /** The plain messages since the parent's, as digests; the last of them is the turn's question or tool result. */
+  readonly given: readonly Digest[];
+  /** The same by what they mean, where a client may send them back written differently; see `message-meaning.ts`. */
+  readonly meant: readonly Digest[];
+  readonly placement: SectionPlacement;
+  readonly injection: Injection;
+  /** What later prompts keep of the injection. */
+  readonly retention: FixedRetention;
+  /** Whether nothing that earlier turns injected stands in this prompt, nor in those that continue it. */
+  readonly freshStart: boolean;
+  /** Distinct blocks that were asked for; empty for a single prompt, which nothing continues. */
+  readonly requested: readonly Label[];
+  /** Digest of the instructions (system messages) that stood at the head of the prompt. */
+  readonly head: Digest;
+  /** Rolling digest of every message of the prompt as it was sent: equal digests, equal bytes. */
+  readonly prompt: Digest;
+  /** Digest of what stood before this turn's blocks; the index keeps what was served behind it. */
+  readonly anchor: Digest;
+  /** Tokens of the whole prompt as it was sent, estimated; 0 for a turn that was only said again, of which no prompt was sent. */
+  readonly promptTokens: number;
+}

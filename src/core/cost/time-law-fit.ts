@@ -1,0 +1,105 @@
+import { largest, smallest } from "../text/extremes.js";
+import type { TimeLaw } from "./engine-model.js";
+
+/** One request as an engine served it. */
+export interface FirstTokenTime {
+  readonly uncachedTokens: number;
+  readonly cachedTokens: number;
+  /** From sending the request to its first token, in milliseconds, above 0. */
+  readonly ms: number;
+}
+
+/** Samples that are kept; past it the oldest goes, so that a law follows its engine. */
+export const KEPT_SAMPLES = 256;
+/** Fewer samples say nothing. */
+export const LEAST_SAMPLES = 24;
+/** Samples must differ: the most tokens that one computed are at least so many times the fewest. */
+const LEAST_SPREAD = 2;
+/** Rounds of least absolute errors, which a few samples far off cannot pull away, … */
+const ABSOLUTE_ROUNDS = 30;
+/** … and then rounds in which those have no say at all. */
+const ROUNDS = 10;
+/** Relative errors that are as good as none. */
+const LEAST_ERROR = 0.01;
+/** Median deviations from which on a sample has none (Tukey's biweight). */
+const CUT = 4.685;
+
+/**
+ * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (ENGINES.md) to measured first-token times: least squares of relative
+ * errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having no say. Null where the samples are too
+ * few or too much alike.
+ */
+export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
+  const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
+  if (recent.length < LEAST_SAMPLES) return null;
+  const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
+  if (largest(computed) < LEAST_SPREAD * Math.max(1, smallest(computed))) return null;
+  const rows = recent.map(
+    ({ uncachedTokens: u, cachedTokens: c, ms }): Row => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
+  );
+  let weights = rows.map(() => 1);
+  let law: Row = [0, 0, 0];
+  for (let round = 0; round < ABSOLUTE_ROUNDS + ROUNDS; round++) {
+    law = leastSquares(rows, weights);
+    const errors = rows.map((row) => Math.abs(1 - dot(row, law)));
+    const scale = Math.max(LEAST_ERROR, 1.4826 * median(errors));
+    weights = errors.map((error) =>
+      round < ABSOLUTE_ROUNDS - 1
+        ? 1 / Math.max(LEAST_ERROR, error)
+        : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
+    );
+  }
+  const [fixedMs, perTokenMs, perPairMs] = law;
+  return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
+}
+
+type Row = readonly [number, number, number];
+
+/** Weighted least squares of `row · x = 1` with no part of x below 0: the best of all choices of parts that are 0. */
+function leastSquares(rows: readonly Row[], weights: readonly number[]): Row {
+  let best: { readonly law: Row; readonly error: number } = { law: [0, 0, 0], error: Number.POSITIVE_INFINITY };
+  for (let kept = 1; kept < 8; kept++) {
+    const columns = [0, 1, 2].filter((column) => (kept & (1 << column)) !== 0);
+    const law = solve(rows, weights, columns);
+    if (law === null || law.some((part) => part < 0)) continue;
+    const error = rows.reduce((sum, row, at) => sum + (weights[at] ?? 0) * (1 - dot(row, law)) ** 2, 0);
+    if (error < best.error) best = { law, error };
+  }
+  return best.law;
+}
+
+/** The normal equations over some columns, by elimination; null where they do not determine them. */
+function solve(rows: readonly Row[], weights: readonly number[], columns: readonly number[]): Row | null {
+  const size = columns.length;
+  const system = columns.map((i) => [
+    ...columns.map((j) => weightedSum(rows, weights, (row) => (row[i] ?? 0) * (row[j] ?? 0))),
+    weightedSum(rows, weights, (row) => row[i] ?? 0),
+  ]);
+  for (let pivot = 0; pivot < size; pivot++) {
+    const own = system[pivot] as number[];
+    const first = own[pivot] ?? 0;
+    if (Math.abs(first) < 1e-18) return null;
+    for (let other = 0; other < size; other++) {
+      if (other === pivot) continue;
+      const line = system[other] as number[];
+      const factor = (line[pivot] ?? 0) / first;
+      for (let at = pivot; at <= size; at++) line[at] = (line[at] ?? 0) - factor * (own[at] ?? 0);
+    }
+  }
+  const law = [0, 0, 0];
+  for (const [at, column] of columns.entries()) law[column] = (system[at]?.[size] ?? 0) / (system[at]?.[at] ?? 1);
+  return law as unknown as Row;
+}
+
+function weightedSum(rows: readonly Row[], weights: readonly number[], of: (row: Row) => number): number {
+  return rows.reduce((sum, row, at) => sum + (weights[at] ?? 0) * of(row), 0);
+}
+
+function dot(a: Row, b: Row): number {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? 0;
+}

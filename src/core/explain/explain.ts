@@ -1,0 +1,217 @@
+import type { BlockRegister } from "../blocks/block-register.js";
+import { type ComposedPrompt, ownTurn } from "../compose/composed-prompt.js";
+import type { ResidencyConfig } from "../context-index/residency.js";
+import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
+import type { ConversationId, RequestId } from "../text/ids.js";
+import type { TokenCounter } from "../text/token-counter.js";
+import type {
+  Difference,
+  Explanation,
+  IndexVerdict,
+  NearestPrompt,
+  PlaceInPrompt,
+  Price,
+  Waste,
+} from "./explanation.js";
+import { missCause } from "./miss-cause.js";
+import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss-verdicts.js";
+import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
+import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-prefix.js";
+
+/** A composed request and what it is compared with. */
+export interface ExplainInput {
+  readonly requestId: RequestId;
+  readonly prompt: ComposedPrompt;
+  /** Prompts of the same scope that were composed before it, in any order. */
+  readonly earlier: readonly ComposedPrompt[];
+  /** Whether those are all there were. */
+  readonly isComplete: boolean;
+  readonly register: BlockRegister;
+  readonly engine: EngineModel;
+  /** What the engine is taken to keep. */
+  readonly limits: ResidencyConfig;
+  readonly countTokens: TokenCounter;
+}
+
+/** An earlier prompt, by how far it goes with the explained one. */
+interface Candidate {
+  readonly prompt: ComposedPrompt;
+  readonly outline: Outline;
+  readonly shared: SharedPrefix;
+}
+
+/**
+ * Explains why a prompt hit as far as it did. Every prompt is built again as an outline of hashes and labels, so nothing has to be stored
+ * for it when prompts are composed. Pure: the same rows give the same explanation. Throws where a block that stands in a prompt is
+ * unknown to the register.
+ */
+export function explain(input: ExplainInput): Explanation {
+  const { prompt, register, engine, countTokens } = input;
+  const outlines = new PromptOutlines(register.textOf);
+  const outline = outlines.outlineOf(prompt);
+  const sizes = outline.segments.map((segment) => segmentTokens(segment, register, countTokens));
+  const nearest = nearestOf(prompt, outline, input.earlier, outlines);
+  const total = ownTurn(prompt).promptTokens;
+  const expected = prompt.plan?.expectedCachedTokens ?? 0;
+  const report = engineVerdict({ prompt, expected, total, nearest: nearest?.prompt ?? null, engine });
+  const base = {
+    requestId: input.requestId,
+    compared: input.earlier.length,
+    comparedAll: input.isComplete,
+    engine: report,
+  };
+  if (nearest === null) {
+    return {
+      ...base,
+      nearest: null,
+      difference: null,
+      cause: { kind: "first_prompt" },
+      tokens: { total, shared: 0, expected, reported: prompt.report?.cachedTokens ?? null },
+      index: { kind: "nothing_shared" },
+      lost: waste(engine, 0, 0),
+      behind: waste(engine, 0, 0),
+    };
+  }
+  const segments = behindErased(outline, nearest, sizes, expected);
+  const whole = sum(sizes, segments);
+  const partly = sharedTextTokens(outline.segments[segments], nearest.outline.segments[segments], countTokens);
+  const shared = Math.min(whole + partly, total);
+  const cause = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
+  const behind = alsoBehind(outline, nearest.outline, segments, sizes, partly);
+  const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
+  const hasErased = nearest.outline.segments.some(({ kind }) => kind === "erased");
+  const index = indexVerdict({ ...input, nearest: nearest.prompt, hasErased, shared, tracked, expected });
+  return {
+    ...base,
+    nearest: describe(nearest.prompt, prompt),
+    difference: differenceAt(outline, nearest, segments, shared),
+    cause,
+    tokens: { total, shared, expected, reported: prompt.report?.cachedTokens ?? null },
+    index,
+    lost: lostOf(prompt, index, engine, shared),
+    behind: waste(engine, behind, promptCost(engine, total, shared) - promptCost(engine, total, shared + behind)),
+  };
+}
+
+/**
+ * The earlier prompt that shares the longest beginning. Of several, one that was not evicted, then one of the same conversation, then the
+ * newest: it is the last that used what they share.
+ */
+function nearestOf(
+  prompt: ComposedPrompt,
+  outline: Outline,
+  earlier: readonly ComposedPrompt[],
+  outlines: PromptOutlines,
+): Candidate | null {
+  const { conversationId } = ownTurn(prompt);
+  let best: Candidate | null = null;
+  for (const candidate of earlier) {
+    if (best !== null && mostSegments(candidate) < best.shared.segments) continue;
+    const other = outlines.outlineOf(candidate);
+    const next = { prompt: candidate, outline: other, shared: sharedPrefix(outline, other) };
+    if (best === null || isNearer(next, best, conversationId)) best = next;
+  }
+  return best;
+}
+
+function isNearer(a: Candidate, b: Candidate, conversation: ConversationId | null): boolean {
+  const rank = ({ shared, prompt }: Candidate): readonly number[] => {
+    const { conversationId, id } = ownTurn(prompt);
+    const sameConversation = conversation !== null && conversationId === conversation;
+    return [shared.segments, shared.characters, Number(!prompt.evicted), Number(sameConversation), id];
+  };
+  const other = rank(b);
+  for (const [at, value] of rank(a).entries()) if (value !== other[at]) return value > (other[at] ?? 0);
+  return false;
+}
+
+function describe(nearest: ComposedPrompt, prompt: ComposedPrompt): NearestPrompt {
+  const { conversationId, promptTokens } = ownTurn(nearest);
+  const same = conversationId === ownTurn(prompt).conversationId ? ("same" as const) : ("other" as const);
+  return {
+    requestId: nearest.requestId,
+    conversation: conversationId === null ? "none" : same,
+    ageMs: Math.max(0, prompt.at - nearest.at),
+    evicted: nearest.evicted,
+    totalTokens: promptTokens,
+  };
+}
+
+/**
+ * Of a section that has lost a memory since, nobody knows where in it that stood, but for the index, which knew when the request was
+ * planned: the blocks that it expected to hit were the same.
+ */
+function behindErased(here: Outline, nearest: Candidate, sizes: readonly number[], expected: number): number {
+  const { segments } = nearest.shared;
+  let end = segments;
+  if (nearest.outline.segments[segments]?.kind !== "erased") return end;
+  const isKnown = (kind: Segment["kind"] | undefined) => kind === "opening" || kind === "block";
+  while (isKnown(here.segments[end]?.kind) && sum(sizes, end + 1) <= expected) end++;
+  return end;
+}
+
+function differenceAt(here: Outline, nearest: Candidate, at: number, token: number): Difference {
+  const there = nearest.outline;
+  const segment = here.segments[at];
+  const last = here.messages.at(-1) ?? -1;
+  return {
+    message: here.messages[at] ?? there.messages[nearest.shared.segments] ?? last + 1,
+    token,
+    block: blockNumber(here, at),
+    here: placeOf(segment),
+    there: placeOf(there.segments[Math.min(at, nearest.shared.segments)]),
+  };
+}
+
+/** The number of a block among those of its section; of an opening, where the first one would be. */
+function blockNumber({ segments }: Outline, at: number): number | null {
+  if (segments[at]?.kind !== "block") return null;
+  const before = segments.slice(0, at);
+  return before.length - 1 - before.findLastIndex(({ kind }) => kind === "opening");
+}
+
+function placeOf(segment: Segment | undefined): PlaceInPrompt | null {
+  if (segment === undefined) return null;
+  const isPlain = segment.kind === "instructions" || segment.kind === "message";
+  return {
+    kind: segment.kind,
+    role: isPlain ? (segment.plain?.role ?? null) : "user",
+    digest: isPlain ? segment.digest : null,
+    label: segment.kind === "block" ? segment.block.label : null,
+  };
+}
+
+/** Tokens behind the difference that stand behind it in the earlier prompt too, each as often as there. */
+function alsoBehind(here: Outline, there: Outline, at: number, sizes: readonly number[], partly: number): number {
+  const left = new Map<string, number>();
+  for (const { key } of there.segments.slice(at)) left.set(key, (left.get(key) ?? 0) + 1);
+  let tokens = 0;
+  for (const [place, { key }] of here.segments.entries()) {
+    const times = place < at ? 0 : (left.get(key) ?? 0);
+    if (times === 0) continue;
+    left.set(key, times - 1);
+    tokens += (sizes[place] ?? 0) - (place === at ? partly : 0);
+  }
+  return Math.max(0, tokens);
+}
+
+/** Tokens that were shared and that the engine's cache could have given, less those that it gave, or is taken to have given. */
+function lostOf(prompt: ComposedPrompt, index: IndexVerdict, engine: EngineModel, shared: number): Waste {
+  const total = ownTurn(prompt).promptTokens;
+  const possible = cacheable(engine, shared);
+  const hit =
+    reportedHere(prompt, total) ?? (index.kind === "left" ? cacheable(engine, shared - index.tokens) : possible);
+  // What was hit is what the cache gave: nothing of it is rounded off once more.
+  const exact = { ...engine, blockTokens: 1, minimumPrefixTokens: 0 };
+  return waste(engine, Math.max(0, possible - hit), promptCost(exact, total, hit) - promptCost(engine, total, shared));
+}
+
+function waste(engine: EngineModel, tokens: number, amount: number): Waste {
+  const unit: Price["unit"] = engine.cost.kind === "time" ? "ms" : "money";
+  return { tokens, price: { unit, amount: tokens === 0 ? 0 : Math.max(0, Number(amount.toPrecision(6))) } };
+}
+
+/** Tokens of the first segments. */
+function sum(sizes: readonly number[], segments: number): number {
+  return sizes.slice(0, segments).reduce((total, size) => total + size, 0);
+}

@@ -1,0 +1,121 @@
+import { type ComposedPrompt, ownTurn } from "../compose/composed-prompt.js";
+import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
+import type { ResidencyConfig } from "../context-index/residency.js";
+import type { EngineModel } from "../cost/engine-model.js";
+import type { EngineVerdict, IndexVerdict, WhyLeft, WhyLess } from "./explanation.js";
+import type { Outline } from "./prompt-outline.js";
+
+/**
+ * Tokens of the shared beginning that the context index can know of. It knows prompts by what stood before each turn's blocks, then
+ * block by block, then whole; what else two prompts share (one of two messages of instructions, the beginning of a question) it does not count.
+ *
+ * @param shared segments from the front that are the same
+ * @param sizes tokens of this prompt's segments
+ */
+export function trackedTokens(here: Outline, there: Outline, shared: number, sizes: readonly number[]): number {
+  let tracked = 0;
+  for (const [end, isServed] of there.ends) {
+    const isEarlierTurn = here.ends.get(end) === true && end < here.segments.length;
+    if (isServed && end <= shared && isEarlierTurn) tracked = end;
+  }
+  for (const [anchor, isServed] of there.anchors) {
+    if (!isServed || anchor > shared || !here.anchors.has(anchor)) continue;
+    let end = anchor;
+    if (
+      here.segments[anchor]?.kind === "opening" &&
+      here.segments[anchor + 1]?.kind === "block" &&
+      anchor + 2 <= shared
+    ) {
+      end = anchor + 1;
+      while (end < shared && here.segments[end]?.kind === "block") end++;
+    }
+    tracked = Math.max(tracked, end);
+  }
+  return sizes.slice(0, tracked).reduce((sum, size) => sum + size, 0);
+}
+
+/** What is known of the index when a request was planned. */
+interface IndexEvidence {
+  readonly prompt: ComposedPrompt;
+  readonly nearest: ComposedPrompt;
+  /** Whether the nearest prompt has lost a memory since it was sent. */
+  readonly hasErased: boolean;
+  readonly earlier: readonly ComposedPrompt[];
+  readonly limits: ResidencyConfig;
+  /** Tokens that both prompts begin with … */
+  readonly shared: number;
+  /** … that the index knew of once … */
+  readonly tracked: number;
+  /** … and that it knew of when the request was planned. */
+  readonly expected: number;
+}
+
+/** Says whether what was shared was still expected, and what is known of why not. */
+export function indexVerdict(evidence: IndexEvidence): IndexVerdict {
+  const { shared, tracked, expected } = evidence;
+  if (shared === 0) return { kind: "nothing_shared" };
+  if (expected >= tracked) return { kind: "expected" };
+  return { kind: "left", tokens: tracked - expected, because: whyLeft(evidence) };
+}
+
+function whyLeft({ prompt, nearest, hasErased, earlier, limits }: IndexEvidence): WhyLeft {
+  if (nearest.evicted) return { kind: "evicted" };
+  if (hasErased) return { kind: "forgotten" };
+  const age = prompt.at - nearest.at;
+  if ((limits.kind === "ttl" || limits.kind === "ttl-and-capacity") && age >= limits.ttlMs) {
+    return { kind: "ttl", ttlMs: limits.ttlMs };
+  }
+  const after = ownTurn(nearest).id;
+  const short = earlier.find((request) => ownTurn(request).id > after && isShort(request));
+  if (short !== undefined && short.requestId !== null) return { kind: "reported", requestId: short.requestId };
+  if (limits.kind === "capacity" || limits.kind === "ttl-and-capacity") {
+    return { kind: "capacity", tokens: limits.tokens };
+  }
+  return limits.kind === "slots" ? limits : { kind: "unknown" };
+}
+
+/** Whether a request's engine reported less than was expected, beyond what its steps can hide. */
+function isShort({ plan, report }: ComposedPrompt): boolean {
+  return plan !== null && report !== null && reachOf({ plan }, report) < plan.expectedCachedTokens;
+}
+
+/** What the engine reported as cached, in memstem's count of the prompt; null where it did not say. */
+export function reportedHere({ report }: ComposedPrompt, total: number): number | null {
+  if (report === null) return null;
+  const { cachedTokens, promptTokens } = report;
+  const scale = promptTokens !== null && promptTokens > 0 ? total / promptTokens : 1;
+  return Math.min(total, Math.round(cachedTokens * scale));
+}
+
+/** What is known of how an engine served a request. */
+interface EngineEvidence {
+  readonly prompt: ComposedPrompt;
+  readonly nearest: ComposedPrompt | null;
+  readonly expected: number;
+  readonly total: number;
+  readonly engine: EngineModel;
+}
+
+/** Says whether the engine had what was expected, and what is the likeliest reason where it had less. */
+export function engineVerdict(evidence: EngineEvidence): EngineVerdict {
+  const { prompt, expected, total, engine } = evidence;
+  const reported = reportedHere(prompt, total);
+  if (reported === null) return { kind: "not_reported" };
+  if (reported >= expected)
+    return reported > expected ? { kind: "more", tokens: reported - expected } : { kind: "as_expected" };
+  const tokens = expected - reported;
+  const less = (because: WhyLess): EngineVerdict => ({
+    kind: "less",
+    tokens,
+    because,
+  });
+  const { minimumPrefixTokens: minimumTokens, blockTokens } = engine;
+  if (reported === 0 && expected < minimumTokens) return less({ kind: "below_minimum", minimumTokens });
+  if (tokens < blockTokens) return less({ kind: "block_rounding", blockTokens });
+  if (!isShort(prompt)) return { kind: "as_expected" };
+  if (evidence.nearest?.evicted === true) return less({ kind: "evicted" });
+  if (evidence.nearest !== null && prompt.at - evidence.nearest.at < IN_FLIGHT_MS) return less({ kind: "in_flight" });
+  const billsWrites = engine.cost.kind === "money" && engine.cost.written !== engine.cost.uncached;
+  if (reported === 0 && billsWrites) return less({ kind: "no_breakpoint" });
+  return less({ kind: "unknown" });
+}

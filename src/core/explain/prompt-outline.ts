@@ -1,0 +1,289 @@
+import type { BlockRegister } from "../blocks/block-register.js";
+import { type ComposedPrompt, ownTurn, type SpokenTurn } from "../compose/composed-prompt.js";
+import { closingTokens } from "../conversation/injecting.js";
+import { standingInjections } from "../conversation/retention.js";
+import type { Turn } from "../conversation/turn.js";
+import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "../prompt/injection.js";
+import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "../prompt/prompt.js";
+import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "../prompt/rendering.js";
+import type { Digest, TurnId } from "../text/ids.js";
+import { type ChatMessage, messageDigest } from "../text/message.js";
+import type { TokenCounter } from "../text/token-counter.js";
+
+interface InTurn {
+  /** Null: at the head of the prompt. */
+  readonly turn: TurnId | null;
+  /** Messages between the first that the turn adds and this one's. */
+  readonly offset: number;
+  /** Two segments with equal keys behind equal beginnings are the same bytes. */
+  readonly key: string;
+}
+
+/** A plain message, or what of it stands behind a section. */
+export interface MessageSegment extends InTurn {
+  readonly kind: "instructions" | "message";
+  readonly digest: Digest;
+  /** Null where it was erased. */
+  readonly plain: ChatMessage | null;
+  /** Whether a section follows inside the message, so that it is not yet over. */
+  readonly isOpen?: boolean;
+}
+
+/** A part of a section that stays whole or changes whole. */
+export type SectionSegment = InTurn &
+  (
+    | { readonly kind: "opening" }
+    | { readonly kind: "block"; readonly block: InjectedBlock }
+    | { readonly kind: "annotation"; readonly annotation: Annotation }
+    | { readonly kind: "closing"; readonly placement: Turn["placement"] }
+  );
+
+/** Where a section stood of which something was forgotten since: its labels are gone, so that it cannot be built again. */
+export type ErasedSegment = InTurn & { readonly kind: "erased" };
+
+/** The smallest part of a prompt that is compared with another's. */
+export type Segment = MessageSegment | SectionSegment | ErasedSegment;
+
+/** A prompt's structure without its texts. */
+export interface Outline {
+  readonly segments: readonly Segment[];
+  /** The message in which each segment stands, counted from 0. */
+  readonly messages: readonly number[];
+  /** Each turn, by the number of segments before its section, and whether a prompt with exactly this beginning was served for it. */
+  readonly anchors: ReadonlyMap<number, boolean>;
+  /** The same by the number of segments up to its end. */
+  readonly ends: ReadonlyMap<number, boolean>;
+}
+
+/** What one turn has in a prompt. */
+interface Part extends SpokenTurn {
+  readonly injection: Injection;
+  readonly standing: "own" | "kept" | "none";
+}
+
+/** The first turn of a prompt whose section has lost something since the prompt was sent. */
+interface Erasure {
+  readonly part: number;
+  /** Equal where the two sections were the same bytes when they were sent. */
+  readonly key: string;
+  /** Whether it is known that the turn's section stood there at all. */
+  readonly isCertain: boolean;
+}
+
+/**
+ * Outlines stored prompts, to compare them. What turns have in common is made once, so that the prompts of a long conversation cost
+ * little more than one of them: use one for all.
+ */
+export class PromptOutlines {
+  readonly #segments = new Map<string, readonly Segment[]>();
+  readonly #digests = new Map<string, Digest>();
+  readonly #erasures = new Map<TurnId, Erasure | null>();
+
+  constructor(private readonly textOf: TextOf) {}
+
+  outlineOf(prompt: Pick<ComposedPrompt, "turns" | "head">): Outline {
+    const { head } = ownTurn(prompt);
+    const parts = this.#partsOf(prompt.turns);
+    const erasure = this.#erasureIn(parts);
+    const segments: Segment[] = [...headSegments(prompt.head, head)];
+    const messages = segments.map(({ offset }) => offset);
+    const anchors = new Map<number, boolean>();
+    const ends = new Map<number, boolean>();
+    let count = segments.length;
+    let digest = head;
+    for (const [at, part] of parts.entries()) {
+      const before = segments.length;
+      const added = at === erasure?.part ? erasedSegments(part, erasure) : this.#segmentsOf(part);
+      for (const segment of added) {
+        segments.push(segment);
+        messages.push(count + segment.offset);
+      }
+      const { turn } = part;
+      anchors.set(before + answersIn(turn.given, turn.placement), this.#anchorOf(part, digest) === turn.anchor);
+      digest = this.#after(part, digest);
+      ends.set(segments.length, digest === turn.prompt);
+      const last = segments.at(-1);
+      count += segments.length === before ? 0 : (last?.offset ?? 0) + 1;
+    }
+    return { segments, messages, anchors, ends };
+  }
+
+  #partsOf(turns: readonly SpokenTurn[]): Part[] {
+    const own = ownTurn({ turns });
+    const earlier = turns.slice(0, -1);
+    const standing = standingInjections(
+      earlier.map(({ turn }) => turn),
+      own.freshStart,
+    );
+    return turns.map((spoken, at): Part => {
+      const injection = standing[at];
+      if (injection === undefined) return { ...spoken, injection: own.injection, standing: "own" };
+      return { ...spoken, injection, standing: isEmptyInjection(injection) ? "none" : "kept" };
+    });
+  }
+
+  /**
+   * Where something was forgotten since the prompt was sent; null for nowhere. Digests tell, as they do in replay. Where it goes on from
+   * its parent's prompt as that was sent, it is the same there; else it is taken for the first turn that lost something, which is never
+   * too late, and for no other prompt's.
+   */
+  #erasureIn(parts: readonly Part[]): Erasure | null {
+    const last = parts.length - 1;
+    const own = parts[last];
+    if (own === undefined) return null;
+    const known = this.#erasures.get(own.turn.id);
+    if (known !== undefined) return known;
+    const erasure = this.#findErasure(parts, own, last);
+    this.#erasures.set(own.turn.id, erasure);
+    return erasure;
+  }
+
+  #findErasure(parts: readonly Part[], own: Part, last: number): Erasure | null {
+    let before = own.turn.head;
+    for (const part of parts.slice(0, -1)) before = this.#after(part, before);
+    if (this.#after(own, before) === own.turn.prompt) return null;
+    const key = `?${own.turn.id}`;
+    if (this.#anchorOf(own, before) === own.turn.anchor) return { part: last, key, isCertain: true };
+    const parent = parts[last - 1]?.turn;
+    if (parent !== undefined && this.#anchorOf(own, parent.prompt) === own.turn.anchor) {
+      const inherited = this.#erasureIn(this.#partsOf(parts.slice(0, -1)));
+      if (inherited !== null) return inherited;
+    }
+    const start = parts.findLastIndex(({ turn }) => turn.freshStart);
+    const isErased = (at: number) => this.#erasureIn(this.#partsOf(parts.slice(0, at + 1))) !== null;
+    const first = parts.findIndex((_, at) => at >= start && at < last && isErased(at));
+    return { part: first < 0 ? last : first, key, isCertain: false };
+  }
+
+  #after({ turn, injection, standing }: Part, before: Digest): Digest {
+    return this.#digest(`${before} ${turn.id} ${standing}`, () =>
+      digestAfterTurn(before, turn.given, turn.placement, renderSection(injection, this.textOf)),
+    );
+  }
+
+  /** Digest of what stands before the part's section. */
+  #anchorOf({ turn: { id, given, placement }, injection, standing }: Part, before: Digest): Digest {
+    return this.#digest(`${before} ${id} ${standing} anchor`, () => {
+      const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
+      return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement);
+    });
+  }
+
+  #digest(key: string, make: () => Digest): Digest {
+    const known = this.#digests.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#digests.set(key, made);
+    return made;
+  }
+
+  #segmentsOf(part: Part): readonly Segment[] {
+    const key = `${part.turn.id} ${part.standing}`;
+    const known = this.#segments.get(key);
+    if (known !== undefined) return known;
+    const made = turnSegments(part);
+    this.#segments.set(key, made);
+    return made;
+  }
+}
+
+/** Messages that a turn adds before the one that its section stands in or after. */
+function answersIn(given: readonly Digest[], placement: Turn["placement"]): number {
+  return given.length - (placement === "in-question" ? 1 : 0);
+}
+
+function headSegments(head: readonly ChatMessage[] | null, digest: Digest): MessageSegment[] {
+  const segment = (offset: number, plain: ChatMessage | null, own: Digest): MessageSegment => {
+    return { kind: "instructions", turn: null, offset, plain, digest: own, key: `m${own}` };
+  };
+  // Of erased instructions it is known whether they were the same, not how many messages they were: they count as one.
+  if (head === null) return [segment(0, null, digest)];
+  return head.map((message, at) => segment(at, message, messageDigest(message)));
+}
+
+function turnSegments({ turn, given, injection }: Part): Segment[] {
+  return withSection(turn, given, (where) => sectionSegments(injection, where, turn.placement));
+}
+
+function erasedSegments({ turn, given, standing }: Part, { key, isCertain }: Erasure): Segment[] {
+  // Retention may have taken it away: then it was no message of its own, and those behind it must not be counted too far.
+  const mayBeGone = turn.placement === "after-tool-result" && standing === "none" && !isCertain;
+  return withSection(turn, given, (where) => [
+    { ...where, offset: where.offset - (mayBeGone ? 1 : 0), kind: "erased", key },
+  ]);
+}
+
+/** A turn's plain messages, with the section in its place. */
+function withSection(
+  { id, given: digests, placement }: Turn,
+  given: SpokenTurn["given"],
+  section: (where: Omit<InTurn, "key">) => readonly Segment[],
+): Segment[] {
+  const plain = digests.map((digest, offset): MessageSegment => {
+    return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
+  });
+  if (placement === "after-tool-result") return [...plain, ...section({ turn: id, offset: plain.length })];
+  if (placement === "in-tool-result") {
+    const behind = section({ turn: id, offset: plain.length - 1 });
+    const isOpen = (at: number) => behind.length > 0 && at === plain.length - 1;
+    const own = plain.map((segment, at) =>
+      isOpen(at) ? { ...segment, isOpen: true, key: `${segment.key}+` } : segment,
+    );
+    return [...own, ...behind];
+  }
+  return [...plain.slice(0, -1), ...section({ turn: id, offset: plain.length - 1 }), ...plain.slice(-1)];
+}
+
+function sectionSegments(
+  injection: Injection,
+  where: Omit<InTurn, "key">,
+  placement: Turn["placement"],
+): SectionSegment[] {
+  if (isEmptyInjection(injection)) return [];
+  return [
+    { ...where, kind: "opening", key: "<" },
+    ...injection.blocks.map((block): SectionSegment => {
+      return { ...where, kind: "block", block, key: blockKey(block) };
+    }),
+    ...injection.annotations.map((annotation): SectionSegment => {
+      return { ...where, kind: "annotation", annotation, key: `a${renderAnnotation(annotation)}` };
+    }),
+    { ...where, kind: "closing", placement, key: `>${placement}` },
+  ];
+}
+
+/** Equal for lines that are the same bytes. */
+function blockKey({ label, replaces, escaping }: InjectedBlock): string {
+  const written = escaping === undefined ? "" : ` ${escaping.by} ${JSON.stringify(escaping.markers)}`;
+  return `b${label} ${replaces.join()}${written}`;
+}
+
+/** No outline of the prompt has more segments: to know without one that it cannot share more than another does. */
+export function mostSegments({ turns, head }: Pick<ComposedPrompt, "turns" | "head">): number {
+  let most = head?.length ?? 1;
+  for (const { turn } of turns) {
+    const { blocks, annotations } = turn.injection;
+    most += turn.given.length + blocks.length + annotations.length + 2;
+  }
+  return most;
+}
+
+/** Tokens that a segment adds to its prompt, estimated as the plan estimates them; 0 for what was erased. */
+export function segmentTokens(segment: Segment, register: BlockRegister, countTokens: TokenCounter): number {
+  switch (segment.kind) {
+    case "instructions":
+    case "message":
+      if (segment.plain === null) return 0;
+      return tokensBeforeSection([segment.plain], "in-tool-result", segment.isOpen === true, countTokens);
+    case "opening":
+      return countTokens(SECTION_OPENING);
+    case "block":
+      return register.lineTokens(segment.block);
+    case "annotation":
+      return countTokens(`${renderAnnotation(segment.annotation)}\n`);
+    case "closing":
+      return closingTokens(segment.placement, countTokens);
+    case "erased":
+      return 0;
+  }
+}

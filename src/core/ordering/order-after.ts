@@ -1,0 +1,38 @@
+import type { Label } from "../text/ids.js";
+import type { Ordering, OrderingPolicy, OrderingRequest, ScopeKnowledge } from "./ordering.js";
+
+/**
+ * The order of a prompt that extends one which was sent before it: that one's blocks where they stood, and behind them what the request
+ * has beside them. A carried block that the request wants by now counts as retrieved. Where the request may no longer carry what that one
+ * did, as another process drew on the memory bank in between, it is ordered afresh.
+ */
+export function orderAfter(
+  before: Ordering,
+  policy: OrderingPolicy,
+  request: OrderingRequest,
+  known: ScopeKnowledge,
+): Ordering {
+  const wanted = new Set(request.retrieved.map(({ label }) => label));
+  const carried = [...before.carried].filter((label) => !wanted.has(label));
+  if (!isAllowed(carried, request)) return policy.order(request, known);
+  // Where the scope was loaded again in between, labels may be others than they were.
+  const front = before.labels.filter((label) => wanted.has(label) || before.carried.has(label));
+  const placed = new Set(front);
+  const rest = request.retrieved.filter(({ label }) => !placed.has(label));
+  const behind = (): Ordering["labels"] => {
+    if (rest.length === 0) return [];
+    if (policy.orderBehind !== undefined) return policy.orderBehind(front, request, known);
+    return policy.order({ ...request, retrieved: rest, carrying: null }, known).labels;
+  };
+  return {
+    labels: [...front, ...behind()],
+    carried: new Set(carried),
+    searchPath: before.searchPath,
+  };
+}
+
+function isAllowed(carried: readonly Label[], { carrying }: OrderingRequest): boolean {
+  let left = carrying?.tokens ?? 0;
+  for (const label of carried) left -= carrying?.tokensOf(label) ?? Number.POSITIVE_INFINITY;
+  return left >= 0;
+}

@@ -1,0 +1,73 @@
+import type { Escaping } from "../escaping/escaping.js";
+import type { Label } from "../text/ids.js";
+
+/** What names several labels in one place. */
+export interface NamesLabels {
+  /** What stands between them. Absent: nothing, as it is written today; turns that were sent before stay as they were sent. */
+  readonly between?: string;
+}
+
+/** A block as one turn put it into the prompt. */
+export interface InjectedBlock extends NamesLabels {
+  readonly label: Label;
+  /** Labels in the same prompt whose text this block takes the place of (an updated memory). */
+  readonly replaces: readonly Label[];
+  /** How its text is written. Absent: as it is today, no configured marker in it; turns that were sent before stay as they were sent. */
+  readonly escaping?: Escaping;
+}
+
+/** One line after the blocks of a section. */
+export type Annotation = NamesLabels & AnnotationLine;
+
+type AnnotationLine =
+  /** The relevance ranking, best first, given because blocks were moved (ALGORITHMS.md §6). */
+  | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
+  /** Blocks asked for that stand earlier in this very prompt, best first (Alg. 3). */
+  | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
+  /** A memory's text became, or became again, one that this prompt holds already. */
+  | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] };
+
+/**
+ * What one turn put into the prompt, by label: texts live once, in the blocks. Rendering it is a pure function, so replay is
+ * byte-exact, and forgetting a block removes its text everywhere.
+ */
+export interface Injection {
+  readonly blocks: readonly InjectedBlock[];
+  readonly annotations: readonly Annotation[];
+}
+
+export const NOTHING_INJECTED: Injection = { blocks: [], annotations: [] };
+
+export function isEmptyInjection(injection: Injection): boolean {
+  return injection.blocks.length === 0 && injection.annotations.length === 0;
+}
+
+/** Every label that occurs in the injection, in any role. */
+export function labelsIn(injection: Injection): ReadonlySet<Label> {
+  const labels = new Set<Label>();
+  for (const block of injection.blocks) {
+    labels.add(block.label);
+    for (const label of block.replaces) labels.add(label);
+  }
+  for (const annotation of injection.annotations) {
+    if (annotation.kind === "restored") labels.add(annotation.label);
+    for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
+  }
+  return labels;
+}
+
+/** The injection with some labels forgotten: their blocks, every reference to them, and annotations left with nothing to say. */
+export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label>): Injection {
+  const keep = (labels: readonly Label[]) => labels.filter((label) => !forgotten.has(label));
+  const blocks = injection.blocks
+    .filter((block) => !forgotten.has(block.label))
+    .map((block) => ({ ...block, replaces: keep(block.replaces) }));
+  const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
+    if (annotation.kind === "restored") {
+      return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];
+    }
+    const labels = keep(annotation.labels);
+    return labels.length === 0 ? [] : [{ ...annotation, labels }];
+  });
+  return { blocks, annotations };
+}

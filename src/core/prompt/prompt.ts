@@ -1,0 +1,123 @@
+import type { SectionPlacement } from "../conversation/turn.js";
+import { digestOf } from "../text/digest.js";
+import { append } from "../text/extremes.js";
+import type { Digest } from "../text/ids.js";
+import { type ChatMessage, countedText } from "../text/message.js";
+import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
+import { appendTo, injectInto, sectionMessage } from "./rendering.js";
+
+/** Digest of a prompt without messages. */
+const EMPTY_PROMPT = digestOf("");
+
+/** Plain messages with their digests, which are computed once. */
+export interface DigestedMessages {
+  readonly messages: readonly ChatMessage[];
+  readonly digests: readonly Digest[];
+}
+
+/**
+ * A prompt under construction: messages as they will be sent, with a rolling digest, so that two prompts with equal digests are equal
+ * byte for byte. The digest is made from each plain message's own and the section that goes into it.
+ */
+export class Prompt {
+  readonly messages: ChatMessage[] = [];
+  #digest: Digest = EMPTY_PROMPT;
+
+  get digest(): Digest {
+    return this.#digest;
+  }
+
+  /** Adds plain messages as they are. */
+  push({ messages, digests }: DigestedMessages): void {
+    append(this.messages, messages);
+    this.#digest = digestAfter(this.#digest, digests);
+  }
+
+  /** Digest of what stands before a section that comes next; of the prompt so far where none comes. */
+  anchorFor(placement: SectionPlacement, hasSection = true): Digest {
+    return hasSection ? anchorAfter(this.#digest, placement) : this.#digest;
+  }
+
+  /** Adds what one turn adds behind its {@link anchorFor}: its plain messages, with the section in its place. */
+  pushTurn({ messages, digests }: DigestedMessages, placement: SectionPlacement, section: string): void {
+    if (placement === "in-tool-result" && messages.length === 0) {
+      const result = this.messages.pop();
+      if (result !== undefined) this.messages.push(appendTo(result, section));
+    } else {
+      append(this.messages, turnMessages(messages, placement, section));
+    }
+    this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
+  }
+
+  /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
+  pushAgain(messages: readonly ChatMessage[], placement: SectionPlacement, section: string, after: Digest): void {
+    append(this.messages, turnMessages(messages, placement, section));
+    this.#digest = after;
+  }
+}
+
+/** The rolling digest of a prompt once plain messages with these digests were added. */
+export function digestAfter(prompt: Digest, messages: readonly Digest[]): Digest {
+  return messages.reduce((before, digest) => roll(before, digest, ""), prompt);
+}
+
+/** The rolling digest of a prompt once a turn was added: its plain messages by digest, with the section in its place. */
+export function digestAfterTurn(
+  prompt: Digest,
+  given: readonly Digest[],
+  placement: SectionPlacement,
+  section: string,
+): Digest {
+  const last = given.at(-1);
+  if (placement === "in-question" && last !== undefined)
+    return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
+  const before = digestAfter(prompt, given);
+  if (section === "" || placement === "in-question") return before;
+  return roll(anchorAfter(before, placement), EMPTY_PROMPT, section);
+}
+
+/** Digest of what stands before a section behind these messages: inside the last of them it is not yet over. */
+export function anchorAfter(prompt: Digest, placement: SectionPlacement): Digest {
+  return placement === "in-tool-result" ? roll(prompt, EMPTY_PROMPT, placement) : prompt;
+}
+
+function roll(prompt: Digest, message: Digest, section: string): Digest {
+  return digestOf(`${prompt}${message}${section}`);
+}
+
+/** The messages that one turn adds to a prompt: the given ones, with the section in its place. */
+export function turnMessages(
+  given: readonly ChatMessage[],
+  placement: SectionPlacement,
+  section: string,
+): readonly ChatMessage[] {
+  if (section === "") return given;
+  if (placement === "after-tool-result") return [...given, sectionMessage(section)];
+  const last = given.at(-1);
+  if (last === undefined) return [];
+  const withSection = placement === "in-tool-result" ? appendTo(last, section) : injectInto(last, section);
+  return [...given.slice(0, -1), withSection];
+}
+
+/** Tokens of messages as a chat template would send them, estimated. */
+export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
+  let tokens = 0;
+  for (const message of messages)
+    tokens += countTokens(countedText(message)) + tokensPerMessage(countTokens, message.role);
+  return tokens;
+}
+
+/**
+ * Tokens of what stands before a turn's section: plain messages, the last of them not yet over where the section stands inside it. What
+ * then ends that message counts with the section.
+ */
+export function tokensBeforeSection(
+  messages: readonly ChatMessage[],
+  placement: SectionPlacement,
+  hasSection: boolean,
+  countTokens: TokenCounter,
+): number {
+  const tokens = messagesTokens(messages, countTokens);
+  const isOpen = hasSection && placement === "in-tool-result" && messages.length > 0;
+  return isOpen ? tokens - tokensPerMessage(countTokens, "tool") : tokens;
+}

@@ -1,0 +1,182 @@
+import { append } from "../text/extremes.js";
+import type { Label, TurnId } from "../text/ids.js";
+
+/** Requests that count (CRAFT's sliding window). */
+export const WINDOW_REQUESTS = 1_000;
+/** Requests in the window that a block needs before it is promoted into the prefix tree. */
+const PROMOTION_THRESHOLD = 2;
+
+/** One request of the window, as it is stored. */
+export interface Access {
+  readonly turn: TurnId;
+  /** Its blocks in prompt order; never empty. */
+  readonly labels: readonly Label[];
+  /** How many of them, from the front, it promoted into the prefix tree. */
+  readonly promoted: number;
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface AccessChanges {
+  readonly upserted: readonly Access[];
+  readonly removed: readonly TurnId[];
+}
+
+interface PrefixNode {
+  readonly children: Map<Label, PrefixNode>;
+  /** Requests of the window that promoted this node. */
+  requests: number;
+}
+
+/**
+ * What CRAFT keeps: how often each block was accessed over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and a tree of
+ * the prefixes made of blocks that were accessed often (the CP-Tree). Both follow from the window's rows, so a request that leaves
+ * the window takes its counts and its prefix along. At most 1,000 rows; the tree has at most as many nodes as they have blocks.
+ */
+export class AccessWindow {
+  /** By turn, ascending. */
+  readonly #rows: Access[];
+  readonly #counts = new Map<Label, number>();
+  readonly #prefixes: PrefixNode = { children: new Map(), requests: 0 };
+  readonly #dirty = new Map<TurnId, Access>();
+  readonly #removed = new Set<TurnId>();
+
+  /** Takes rows in any order. */
+  constructor(rows: readonly Access[]) {
+    this.#rows = [...rows].sort((a, b) => a.turn - b.turn);
+    for (const row of rows) this.#account(row, 1);
+  }
+
+  /** Requests in the window. */
+  get size(): number {
+    return this.#rows.length;
+  }
+
+  /** Requests of the window that accessed this block. */
+  countOf(label: Label): number {
+    return this.#counts.get(label) ?? 0;
+  }
+
+  /**
+   * Orders distinct blocks given in relevance order: along the prefix tree, at each node to the child accessed most often, then
+   * the others, most often accessed first. Ties stay in relevance order.
+   */
+  order(labels: readonly Label[]): Label[] {
+    const hottest = [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
+    const rank = new Map(hottest.map((label, at) => [label, at]));
+    const front = new Set<Label>();
+    for (let node: PrefixNode | undefined = this.#prefixes; node !== undefined; ) {
+      const next = hottestChild(node, hottest, rank);
+      if (next === undefined) break;
+      front.add(next);
+      node = node.children.get(next);
+    }
+    return [...front, ...hottest.filter((label) => !front.has(label))];
+  }
+
+  /**
+   * Counts a request that is being served with distinct blocks in this order, and promotes as many of them, from the front, as were
+   * accessed often enough by now. A turn given again replaces what was counted for it. A request for nothing is not counted.
+   */
+  take(labels: readonly Label[], turn: TurnId): void {
+    this.#remove(turn);
+    if (labels.length === 0) return;
+    const row = { turn, labels: [...labels], promoted: 0 };
+    this.#account(row, 1);
+    const rare = labels.findIndex((label) => this.countOf(label) < PROMOTION_THRESHOLD);
+    this.#account(row, -1);
+    this.#put({ ...row, promoted: rare < 0 ? labels.length : rare });
+    const [oldest] = this.#rows;
+    if (this.size > WINDOW_REQUESTS && oldest !== undefined) this.#remove(oldest.turn);
+  }
+
+  /** These blocks' text is gone: they are not counted any more, and a promoted prefix ends before the first of them. */
+  forget(labels: ReadonlySet<Label>): void {
+    for (const row of [...this.#rows]) {
+      const cut = row.labels.findIndex((label) => labels.has(label));
+      if (cut < 0) continue;
+      const left = row.labels.filter((label) => !labels.has(label));
+      this.#remove(row.turn);
+      if (left.length > 0) this.#put({ turn: row.turn, labels: left, promoted: Math.min(row.promoted, cut) });
+    }
+  }
+
+  /** The longest promoted prefixes, those with the older blocks (smaller labels) first, at most `limit`. */
+  prefixes(limit: number): Label[][] {
+    const found: Label[][] = [];
+    const pending: { node: PrefixNode; labels: Label[] }[] = [{ node: this.#prefixes, labels: [] }];
+    for (let step = pending.pop(); step !== undefined && found.length < limit; step = pending.pop()) {
+      const { node, labels } = step;
+      if (node.children.size === 0 && labels.length > 0) found.push(labels);
+      const children = [...node.children].sort(([a], [b]) => b - a);
+      append(
+        pending,
+        children.map(([label, child]) => ({ node: child, labels: [...labels, label] })),
+      );
+    }
+    return found;
+  }
+
+  /** Hands over what changed since the last call. */
+  drain(): AccessChanges {
+    const changes = { upserted: [...this.#dirty.values()], removed: [...this.#removed] };
+    this.#dirty.clear();
+    this.#removed.clear();
+    return changes;
+  }
+
+  #put(row: Access): void {
+    this.#rows.splice(this.#rankOf(row.turn), 0, row);
+    this.#account(row, 1);
+    this.#removed.delete(row.turn);
+    this.#dirty.set(row.turn, row);
+  }
+
+  #remove(turn: TurnId): void {
+    const at = this.#rankOf(turn);
+    const row = this.#rows[at];
+    if (row?.turn !== turn) return;
+    this.#rows.splice(at, 1);
+    this.#account(row, -1);
+    this.#dirty.delete(turn);
+    this.#removed.add(turn);
+  }
+
+  /** Adds a row to the counts and the prefix tree, or takes it away again (`by` -1). */
+  #account({ labels, promoted }: Access, by: 1 | -1): void {
+    for (const label of labels) addTo(this.#counts, label, by);
+    let node = this.#prefixes;
+    for (const label of labels.slice(0, promoted)) {
+      const child = node.children.get(label) ?? { children: new Map<Label, PrefixNode>(), requests: 0 };
+      child.requests += by;
+      if (child.requests === 0) node.children.delete(label);
+      else node.children.set(label, child);
+      node = child;
+    }
+  }
+
+  /** How many rows have an older turn. The newest turn, which is what mostly comes, is found at once. */
+  #rankOf(turn: TurnId): number {
+    return this.#rows.findLastIndex((row) => row.turn < turn) + 1;
+  }
+}
+
+function addTo(counts: Map<Label, number>, label: Label, by: number): void {
+  const count = (counts.get(label) ?? 0) + by;
+  if (count === 0) counts.delete(label);
+  else counts.set(label, count);
+}
+
+/** Looks at the node's children or at the labels, whichever are fewer. */
+function hottestChild(
+  { children }: PrefixNode,
+  hottest: readonly Label[],
+  rank: ReadonlyMap<Label, number>,
+): Label | undefined {
+  if (children.size > hottest.length) return hottest.find((label) => children.has(label));
+  let best: Label | undefined;
+  for (const label of children.keys()) {
+    const at = rank.get(label);
+    if (at !== undefined && (best === undefined || at < (rank.get(best) ?? 0))) best = label;
+  }
+  return best;
+}

@@ -1,0 +1,39 @@
+import type { BatchOrder, NumberedBatch } from "../batch/batch-request.js";
+import { blocksKey } from "../ordering/alignment.js";
+import { groupBy } from "../text/group-by.js";
+import type { Label, NodeId, TurnId } from "../text/ids.js";
+import type { ClusterNode } from "./cluster-node.js";
+import { clusterContexts } from "./clustering.js";
+import { schedule } from "./schedule.js";
+
+/**
+ * ContextPilot's way with a batch: the tree of Alg. 4 over all contexts, each request's blocks as they stand in its leaf, executed by
+ * Alg. 5. The tree's time and memory (`clusterContexts`) are all there is to it.
+ */
+export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
+  // Requests for the same blocks share a leaf, which names only some of them.
+  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
+  const contexts = alike.map(([request = 0], at) => ({
+    ticket: at as TurnId,
+    blocks: (sets[request] ?? []) as readonly Label[],
+  }));
+  const orders: (readonly Label[])[] = sets.map(() => []);
+  const searchPaths: (readonly number[])[] = sets.map(() => []);
+  const pathOf = new Map<NodeId | null, readonly number[]>();
+  // Parents come before their children.
+  for (const node of clusterContexts(contexts, 0, 0).nodes) {
+    pathOf.set(node.id, pathBehind(pathOf, node));
+    for (const ticket of node.tickets) {
+      const order = node.blocks.map((block) => labels[block] as Label);
+      for (const request of alike[ticket] ?? []) {
+        orders[request] = order;
+        searchPaths[request] = pathOf.get(node.id) ?? [];
+      }
+    }
+  }
+  return { orders, searchPaths, sequence: schedule(searchPaths) };
+}
+
+function pathBehind(pathOf: ReadonlyMap<NodeId | null, readonly number[]>, node: ClusterNode): readonly number[] {
+  return node.parent === null ? [] : [...(pathOf.get(node.parent) ?? []), node.position];
+}

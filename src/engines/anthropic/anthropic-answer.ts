@@ -1,0 +1,109 @@
+import { readAnthropicUsage } from "../adapters/anthropic-usage.js";
+import { sumOf } from "../adapters/reported-counts.js";
+import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
+
+/** An OpenAI chat completion, or a chunk of one. */
+export type ChatAnswer = Readonly<Record<string, unknown>>;
+
+/**
+ * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form has no place for is kept: blocks that are
+ * neither text nor a call (thinking, its signature, a server's tools) as the message's `anthropic_blocks`, which go back in the next
+ * request, and the usage's own fields beside OpenAI's. An error becomes OpenAI's form of one. `created`: seconds since the epoch.
+ * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
+ */
+export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswer {
+  const { type, id, model, content, stop_reason, stop_sequence, usage, error } = record(answer);
+  if (type === "error") return chatError(error);
+  const blocks = Array.isArray(content)
+    ? (content as readonly unknown[]).map((block) => record(block) as AnthropicBlock)
+    : [];
+  return {
+    id: text(id),
+    object: "chat.completion",
+    created,
+    model: text(model),
+    choices: [
+      {
+        index: 0,
+        message: chatMessage(blocks),
+        logprobs: null,
+        finish_reason: finishReason(stop_reason),
+        ...(typeof stop_sequence === "string" ? { stop_sequence } : {}),
+      },
+    ],
+    usage: chatUsage(usage),
+  };
+}
+
+/** An error as OpenAI's API says it. */
+export function chatError(error: unknown): ChatAnswer {
+  const { type, message } = record(error);
+  return {
+    error: {
+      message: typeof message === "string" ? message : "the engine reported an error",
+      type: typeof type === "string" ? type : "api_error",
+      param: null,
+      code: null,
+    },
+  };
+}
+
+const FINISH_REASONS: Readonly<Record<string, string>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  pause_turn: "stop",
+  tool_use: "tool_calls",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content_filter",
+};
+
+/** Why an answer ended, in OpenAI's words; null: it has not. */
+export function finishReason(stopReason: unknown): string | null {
+  return typeof stopReason === "string" ? (FINISH_REASONS[stopReason] ?? "stop") : null;
+}
+
+/** Counts in OpenAI's form, where they are known, and all that Anthropic said beside them. */
+export function chatUsage(usage: unknown): ChatAnswer {
+  const { promptTokens, cachedTokens, writtenTokens, completionTokens } = readAnthropicUsage({ usage });
+  const total = sumOf(promptTokens, completionTokens);
+  const details = {
+    ...(cachedTokens === null ? {} : { cached_tokens: cachedTokens }),
+    ...(writtenTokens === null ? {} : { cache_write_tokens: writtenTokens }),
+  };
+  return {
+    ...record(usage),
+    ...(promptTokens === null ? {} : { prompt_tokens: promptTokens }),
+    ...(completionTokens === null ? {} : { completion_tokens: completionTokens }),
+    ...(total === null ? {} : { total_tokens: total }),
+    ...(Object.keys(details).length === 0 ? {} : { prompt_tokens_details: details }),
+  };
+}
+
+/** Whether a block has a place in OpenAI's messages. */
+export function hasChatForm({ type }: AnthropicBlock): boolean {
+  return type === "text" || type === "tool_use";
+}
+
+function chatMessage(blocks: readonly AnthropicBlock[]): ChatAnswer {
+  const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
+  const calls = blocks.filter(({ type }) => type === "tool_use");
+  const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));
+  const others = blocks.filter((block) => !hasChatForm(block));
+  return {
+    role: "assistant",
+    content: texts.length === 0 ? null : texts.join(""),
+    refusal: null,
+    ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join("") }),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map(({ id, name, input }) => ({
+            id,
+            type: "function",
+            function: { name, arguments: JSON.stringify(input ?? {}) },
+          })),
+        }),
+    ...(others.length === 0 ? {} : { [ANTHROPIC_BLOCKS]: others }),
+  };
+}

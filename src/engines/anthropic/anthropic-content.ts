@@ -1,0 +1,141 @@
+import type { ChatMessage, ContentPart } from "../../core/index.js";
+import { append } from "../../core/text/extremes.js";
+
+/** A content block of `/v1/messages`. */
+export interface AnthropicBlock {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** A message of `/v1/messages`. */
+export interface AnthropicMessage {
+  readonly role: "user" | "assistant";
+  readonly content: readonly AnthropicBlock[];
+}
+
+/** Where an answer's blocks that OpenAI's messages have no place for are kept, so that they can be sent back as they came. */
+export const ANTHROPIC_BLOCKS = "anthropic_blocks";
+
+/**
+ * Converts OpenAI's chat messages that follow the instructions. Tool results go to the front of the user's turn and turns of one role
+ * are one message, as the API asks for; instructions in the middle become the user's text, for only some models take them there.
+ * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
+ */
+export function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMessage[] {
+  const converted: { role: AnthropicMessage["role"]; content: AnthropicBlock[] }[] = [];
+  for (const message of messages) {
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const content = role === "assistant" ? assistantBlocks(message) : userBlocks(message);
+    const last = converted.at(-1);
+    if (content.length === 0) continue;
+    if (last?.role === role) append(last.content, content);
+    else converted.push({ role, content: [...content] });
+  }
+  return converted;
+}
+
+/** The text blocks of instructions; with nothing to say in them there are none. */
+export function instructionBlocks(messages: readonly ChatMessage[]): AnthropicBlock[] {
+  return messages.flatMap(partBlocks);
+}
+
+function userBlocks(message: ChatMessage): readonly AnthropicBlock[] {
+  if (message.role === "tool") return [toolResult(message, message["tool_call_id"])];
+  // The API before tool calls had ids: the function's name is all there is.
+  if (message.role === "function") return [toolResult(message, message["name"])];
+  return partBlocks(message);
+}
+
+/** What is inside a result cannot carry a mark, the result can. */
+function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
+  const blocks = partBlocks(message);
+  const mark = blocks.findLast(({ cache_control }) => cache_control != null)?.["cache_control"];
+  return {
+    type: "tool_result",
+    tool_use_id: text(id),
+    content: blocks.map(({ cache_control: _mark, ...block }) => block as AnthropicBlock),
+    ...(mark === undefined ? {} : { cache_control: mark }),
+  };
+}
+
+function assistantBlocks(message: ChatMessage): readonly AnthropicBlock[] {
+  const kept = message[ANTHROPIC_BLOCKS];
+  const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
+  const before = message["function_call"] == null ? [] : [{ function: message["function_call"] }];
+  return [
+    ...(Array.isArray(kept) ? (kept as readonly AnthropicBlock[]) : []),
+    ...partBlocks(message),
+    ...[...calls, ...before].map(toolUse),
+  ];
+}
+
+function toolUse(call: unknown): AnthropicBlock {
+  const { id, function: called, cache_control: mark } = record(call);
+  const { name, arguments: input } = record(called);
+  return {
+    type: "tool_use",
+    id: text(id ?? name),
+    name: text(name),
+    input: parsedArguments(input),
+    ...(mark == null ? {} : { cache_control: mark }),
+  };
+}
+
+/** The API takes objects only; a model's broken JSON is kept under a name of its own rather than lost. */
+function parsedArguments(json: unknown): Readonly<Record<string, unknown>> {
+  if (typeof json !== "string" || json.trim() === "") return {};
+  try {
+    const parsed: unknown = JSON.parse(json);
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return record(parsed);
+  } catch {
+    // Told below.
+  }
+  return { arguments: json };
+}
+
+/** A message's content as blocks, a mark on the message itself on the last; the API refuses text blocks without text. */
+function partBlocks({ content, cache_control: mark }: ChatMessage): readonly AnthropicBlock[] {
+  if (content === null || content === undefined) return [];
+  const parts: readonly ContentPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const blocks = parts.map(partBlock).filter((block) => block.type !== "text" || block["text"] !== "");
+  return mark == null
+    ? blocks
+    : blocks.map((block, at) => (at < blocks.length - 1 ? block : { cache_control: mark, ...block }));
+}
+
+/** Parts of OpenAI's become Anthropic's; all others are taken for Anthropic's own, which gateways let through too. */
+function partBlock(part: ContentPart): AnthropicBlock {
+  const mark = part["cache_control"] == null ? {} : { cache_control: part["cache_control"] };
+  switch (part.type) {
+    case "refusal":
+      return { type: "text", text: text(part["refusal"]), ...mark };
+    case "image_url": {
+      const { url } = record(part["image_url"]);
+      return { type: "image", source: sourceOf(text(url)), ...mark };
+    }
+    case "file": {
+      const { file_data: data, file_id: id, filename } = record(part["file"]);
+      const source = typeof data === "string" ? sourceOf(data) : { type: "file", file_id: id };
+      return { type: "document", source, ...(typeof filename === "string" ? { title: filename } : {}), ...mark };
+    }
+    default:
+      return part;
+  }
+}
+
+const DATA_URL = /^data:([^;,]+)(?:;[^;,]+)*;base64,(.*)$/s;
+
+function sourceOf(url: string): Readonly<Record<string, unknown>> {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? [];
+  return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
+}
+
+/** A text, empty where there is none: what is no text may have no way to become one. */
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The fields of an object, or of nothing. */
+export function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}

@@ -1,0 +1,156 @@
+import { z } from "zod";
+import { eventsOf } from "../upstream/event-stream.js";
+import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
+import type { HeaderPair } from "../upstream/upstream-headers.js";
+import { fromAnthropicAnswer } from "./anthropic-answer.js";
+import { record, text } from "./anthropic-content.js";
+import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
+import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
+
+/** The version of the API that the conversions are written for. Source: https://platform.claude.com/docs/en/api/versioning */
+const API_VERSION = "2023-06-01";
+/** An answer that comes as a whole is held to be converted, an event too; none that a model can give is as long. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Anthropic lists 20 models at a time, this many at most; OpenAI's clients expect them all. */
+const MOST_MODELS = "1000";
+
+export interface AnthropicUpstreamOptions {
+  /** Goes as `x-api-key` in place of the client's own key. */
+  readonly apiKey?: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/**
+ * Anthropic's own API behind OpenAI's: chat completions go out as `/v1/messages`, and answers, streams, errors and the list of models
+ * come back in OpenAI's form, with the status and the headers that they have. `upstream` must not set a key.
+ * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/api/models-list
+ */
+export function anthropicUpstream(upstream: Upstream, { apiKey, now }: AnthropicUpstreamOptions): Upstream {
+  return {
+    name: upstream.name,
+    send: async (call, signal) => {
+      const { sent, asksUsage } = toAnthropicCall(call);
+      const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
+      const created = Math.floor(now() / 1_000);
+      const headers = chatHeaders(answer.headers);
+      const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
+      if (/^text\/event-stream\b/i.test(type)) {
+        return { ...answer, headers, body: chatStream(answer, upstream.name, { created, asksUsage }) };
+      }
+      const convert = call.path === "models" ? fromAnthropicModels : fromAnthropicAnswer;
+      return { ...answer, headers, body: wholeBody(answer, upstream.name, (json) => convert(json, created)) };
+    },
+  };
+}
+
+/** Read no further than it must be to be converted. */
+const chatBody = z.looseObject({
+  messages: z
+    .array(
+      z.looseObject({
+        role: z.string(),
+        content: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]).nullish(),
+      }),
+    )
+    .min(1),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish().catch(null),
+});
+
+function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; readonly asksUsage: boolean } {
+  if (call.path === "models") {
+    const query = new URLSearchParams(call.query);
+    if (!query.has("limit")) query.set("limit", MOST_MODELS);
+    return { sent: { ...call, query: `?${query}` }, asksUsage: false };
+  }
+  const given: unknown = call.body === null ? null : JSON.parse(call.body);
+  const read = chatBody.safeParse(given);
+  // What is no chat completion is the API's to refuse, in its own words.
+  const body = read.success ? toAnthropicMessages(given as ChatBody) : given;
+  const asksUsage = read.success && read.data.stream_options?.include_usage === true;
+  return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, asksUsage };
+}
+
+const BEARER = /^Bearer\s+(.+)$/i;
+
+/** OpenAI's clients send their key as a bearer token. */
+function anthropicHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
+  const given = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
+  const headerNamed = (wanted: string) => given.find(([name]) => name === wanted)?.[1];
+  const key = apiKey ?? headerNamed("x-api-key") ?? BEARER.exec(headerNamed("authorization") ?? "")?.[1];
+  const version = headerNamed("anthropic-version") ?? API_VERSION;
+  const replaced = new Set(["authorization", "x-api-key", "anthropic-version"]);
+  return [
+    ...given.filter(([name]) => !replaced.has(name)),
+    ["anthropic-version", version],
+    ...(key === undefined ? [] : [["x-api-key", key] satisfies HeaderPair]),
+  ];
+}
+
+/** OpenAI's clients show the request's id by the name that OpenAI gives it. */
+function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
+  const id = headers.find(([name]) => name === "request-id")?.[1];
+  const isNamed = headers.some(([name]) => name === "x-request-id");
+  return id === undefined || isNamed ? headers : [...headers, ["x-request-id", id]];
+}
+
+async function* wholeBody(
+  { body }: UpstreamAnswer,
+  name: string,
+  convert: (json: unknown) => unknown,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const held: Uint8Array[] = [];
+  let length = 0;
+  for await (const bytes of body) {
+    held.push(bytes);
+    length += bytes.length;
+    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
+  }
+  const whole = Buffer.concat(held);
+  let json: unknown;
+  try {
+    json = JSON.parse(whole.toString("utf8"));
+  } catch {
+    // What a gateway in front of it says in its own words.
+    yield whole;
+    return;
+  }
+  yield Buffer.from(JSON.stringify(convert(json)));
+}
+
+async function* chatStream(
+  { body }: UpstreamAnswer,
+  name: string,
+  { created, asksUsage }: { readonly created: number; readonly asksUsage: boolean },
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let stream = newAnthropicStream(created);
+  let isOver = false;
+  for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
+    const { type } = record(data);
+    const step = anthropicStreamStep(stream, data);
+    stream = step.stream;
+    isOver ||= type === "message_stop" || type === "error";
+    const chunks = type === "message_stop" && !asksUsage ? [] : step.chunks;
+    const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+    if (type === "message_stop") events.push("data: [DONE]\n\n");
+    if (events.length > 0) yield Buffer.from(events.join(""));
+  }
+  if (!isOver) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
+}
+
+/** `GET /v1/models` as OpenAI has it; what it has no place for stays beside it. */
+function fromAnthropicModels(answer: unknown, created: number): unknown {
+  const { data, ...rest } = record(answer);
+  if (!Array.isArray(data)) return fromAnthropicAnswer(answer, created);
+  const models = (data as readonly unknown[]).map((model) => {
+    const { created_at, ...more } = record(model);
+    const at = Date.parse(text(created_at));
+    return {
+      ...more,
+      object: "model",
+      created: Number.isNaN(at) ? 0 : Math.floor(at / 1_000),
+      owned_by: "anthropic",
+    };
+  });
+  return { ...rest, object: "list", data: models };
+}

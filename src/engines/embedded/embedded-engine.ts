@@ -1,0 +1,278 @@
+import { basename } from "node:path";
+import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
+import type { ChatMessage, TokenCounter } from "../../core/index.js";
+import { AnswerText } from "./answer-text.js";
+import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
+import { FairQueue } from "./fair-queue.js";
+import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
+import { notGguf } from "./gguf-head.js";
+import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
+import { drawTokens, TokenLog } from "./llama-logprobs.js";
+import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
+import { type LoadedLlama, loadLlama, messageOf } from "./load-llama.js";
+import { StopText } from "./stop-text.js";
+
+/** How the engine inside runs. */
+export interface EmbeddedEngineOptions {
+  /** A GGUF file. */
+  readonly modelPath: string;
+  /** Requests that are answered at once, and prompts that are kept for later ones to go on from. */
+  readonly slots?: number | undefined;
+  /** Tokens of one prompt with its answer; default: what the model was trained on, at most 8,192. Each slot has the memory for it. */
+  readonly contextTokens?: number | undefined;
+  /** Threads that compute; default: the machine's cores. */
+  readonly threads?: number | undefined;
+  /** Requests that may wait, of all callers and of one. */
+  readonly waiting?: number | undefined;
+  readonly waitingPerCaller?: number | undefined;
+  /** Milliseconds from any point in the past. */
+  readonly clock?: (() => number) | undefined;
+}
+
+/** llama.cpp in this process. */
+export interface EmbeddedEngine extends ChatModel {
+  readonly slots: number;
+  /** Requests that wait for a slot. */
+  readonly waiting: number;
+  /** Counts texts and messages as the model reads them. Not to be called once it is closed. */
+  readonly countTokens: TokenCounter;
+  /** Ends what is under way and gives the memory back; requests that come later are refused. */
+  close(): Promise<void>;
+}
+
+const SLOTS = 4;
+const CONTEXT_TOKENS = 8_192;
+const WAITING = 256;
+const WAITING_PER_CALLER = 64;
+
+/**
+ * Loads a model. Throws {@link EmbeddedEngineError} where `node-llama-cpp` is not installed or does not run here, where the file is no
+ * model that it reads, or where the context is larger than the model's or the memory.
+ */
+export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
+  const why = await notGguf(options.modelPath);
+  if (why !== null) throw unreadable(options.modelPath, why);
+  const loaded = await loadLlama();
+  try {
+    return await openModel(loaded, options);
+  } catch (error) {
+    await loaded.llama.dispose();
+    throw error;
+  }
+}
+
+async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
+  const { module, llama, complaint } = loaded;
+  const { modelPath, slots = SLOTS, threads = llama.cpuMathCores, clock = () => performance.now() } = options;
+  const model = await llama.loadModel({ modelPath }).catch(async (error: unknown) => {
+    throw unreadable(modelPath, (await complaint()) || messageOf(error), error);
+  });
+  const { contextTokens = Math.min(model.trainContextSize, CONTEXT_TOKENS) } = options;
+  if (contextTokens > model.trainContextSize) {
+    const most = `this model's context holds at most ${model.trainContextSize}`;
+    throw new EmbeddedEngineError("context_too_large", `${contextTokens} tokens of context are asked for, ${most}`);
+  }
+  const context = await model
+    .createContext({
+      sequences: slots,
+      contextSize: contextTokens,
+      // With it, warm and cold answers may differ: what was cached must not change what is said.
+      flashAttention: false,
+      threads: { ideal: threads, min: threads },
+    })
+    .catch((error: unknown) => {
+      const size = `${slots} slots of ${contextTokens} tokens`;
+      throw new EmbeddedEngineError("context_too_large", `there is no memory for ${size}: ${messageOf(error)}`, {
+        cause: error,
+      });
+    });
+  const { waiting = WAITING, waitingPerCaller = WAITING_PER_CALLER } = options;
+  const tokensOf = chatTokenizer(module, model);
+  return new LlamaEngine({
+    model,
+    name: basename(modelPath),
+    contextTokens,
+    queue: new FairQueue({ turns: slots, waiting, waitingPerCaller }),
+    slots: new LlamaSlots(Array.from({ length: slots }, () => context.getSequence())),
+    batchTokens: context.batchSize,
+    tokensOf,
+    countTokens: modelTokenCounter(model, tokensOf),
+    close: () => llama.dispose(),
+    clock,
+  });
+}
+
+function unreadable(path: string, why: string, cause?: unknown): EmbeddedEngineError {
+  return new EmbeddedEngineError("model_unreadable", `${path} cannot be loaded as a model: ${why}`, { cause });
+}
+
+interface EngineParts {
+  readonly model: LlamaModel;
+  readonly name: string;
+  readonly contextTokens: number;
+  readonly queue: FairQueue;
+  readonly slots: LlamaSlots;
+  /** Tokens that llama.cpp computes in one go. */
+  readonly batchTokens: number;
+  readonly tokensOf: (messages: readonly ChatMessage[]) => ChatTokens;
+  readonly countTokens: TokenCounter;
+  readonly close: () => Promise<void>;
+  readonly clock: () => number;
+}
+
+class LlamaEngine implements EmbeddedEngine {
+  readonly #parts: EngineParts;
+  /** What aborts each piece of work, and when it has ended. */
+  readonly #underWay = new Map<AbortController, Promise<void>>();
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+  }
+
+  get model(): string {
+    return this.#parts.name;
+  }
+
+  get contextTokens(): number {
+    return this.#parts.contextTokens;
+  }
+
+  get slots(): number {
+    return this.#parts.queue.limits.turns;
+  }
+
+  get countTokens(): TokenCounter {
+    return this.#parts.countTokens;
+  }
+
+  get waiting(): number {
+    return this.#parts.queue.length;
+  }
+
+  async *generate(request: GenerationRequest): AsyncGenerator<GenerationEvent, void, undefined> {
+    const { queue, slots, contextTokens, clock } = this.#parts;
+    const { caller = request.cacheSalt ?? "", cacheSalt } = request;
+    this.#refuseIfClosed();
+    request.signal?.throwIfAborted();
+    const startedAt = clock();
+    const chat = this.#parts.tokensOf(request.messages);
+    // Before it waits: no slot will ever take it.
+    if (chat.tokens.length >= contextTokens) throw new ContextLengthError(chat.tokens.length, contextTokens);
+    const work = this.#begin(request.signal);
+    let end: GenerationEvent;
+    try {
+      const endTurn = await queue.turn(caller, work.signal);
+      const queueMs = clock() - startedAt;
+      try {
+        const slot = await slots.take(chat.tokens, cacheSalt);
+        let trusted = true;
+        try {
+          end = yield* this.#answer(slot, chat, request, work.signal, { startedAt, queueMs });
+        } catch (error) {
+          // An abort stops between two batches: what was computed until then is as good as ever.
+          trusted = work.signal.aborted;
+          throw error;
+        } finally {
+          if (trusted) slot.release();
+          else await slot.discard();
+        }
+      } finally {
+        endTurn();
+      }
+    } finally {
+      work.end();
+    }
+    // Only now: who has the end may never ask for more, and the slot would be lost.
+    yield end;
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed !== undefined) throw new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
+  }
+
+  /** Work that closing the engine aborts and waits for. (Not `AbortSignal.any`: with a signal as old as the process it leaks in Node 20.) */
+  #begin(signal: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#underWay.set(controller, ended);
+    return {
+      signal: controller.signal,
+      end: () => {
+        signal?.removeEventListener("abort", abort);
+        this.#underWay.delete(controller);
+        end();
+      },
+    };
+  }
+
+  async *#answer(
+    { sequence, cachedTokens }: TakenSlot,
+    { tokens, stopTokens, stopTexts }: ChatTokens,
+    request: GenerationRequest,
+    signal: AbortSignal,
+    { startedAt, queueMs }: { readonly startedAt: number; readonly queueMs: number },
+  ): AsyncGenerator<GenerationEvent, GenerationEvent, undefined> {
+    const { model, clock, contextTokens } = this.#parts;
+    const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, contextTokens - tokens.length);
+    const text = new AnswerText<Token>((these, before) => model.detokenize(these, false, before));
+    const stop = new StopText([...stopTexts, ...(request.stop ?? [])]);
+    let ttftMs: number | null = null;
+    let completionTokens = 0;
+    let ending: "length" | "token" | "text" = "length";
+    const log = new TokenLog(model, request.topLogprobs);
+    const uncached = await this.#prefill(sequence, tokens.slice(cachedTokens), signal);
+    for await (const { token, probabilities } of drawTokens(sequence, uncached, request)) {
+      signal.throwIfAborted();
+      ttftMs ??= clock() - startedAt;
+      if (model.isEogToken(token) || stopTokens.has(token)) {
+        ending = "token";
+        break;
+      }
+      completionTokens++;
+      log.push(token, probabilities);
+      const handed = stop.push(text.push(token));
+      if (handed.text !== "") yield { kind: "text", text: handed.text, ...log.take() };
+      if (handed.stopped) {
+        ending = "text";
+        break;
+      }
+      if (completionTokens >= most) break;
+    }
+    if (ending !== "text") {
+      const last = stop.push(text.rest());
+      if (last.stopped) ending = "text";
+      const rest = last.stopped ? last.text : last.text + stop.rest();
+      if (rest !== "") yield { kind: "text", text: rest, ...log.take() };
+    }
+    if (!log.isEmpty) yield { kind: "text", text: "", ...log.take() };
+    const totalMs = clock() - startedAt;
+    const usage = { promptTokens: tokens.length, cachedTokens, completionTokens, queueMs, ttftMs, totalMs };
+    return { kind: "end", finishReason: ending === "length" ? "length" : "stop", usage };
+  }
+
+  /** Computes all of a prompt but its last batch, which it returns. One batch at a time, because between batches it can be aborted. */
+  async #prefill(sequence: LlamaContextSequence, tokens: readonly Token[], signal: AbortSignal): Promise<Token[]> {
+    let at = 0;
+    for (; tokens.length - at > this.#parts.batchTokens; at += this.#parts.batchTokens) {
+      await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(at, at + this.#parts.batchTokens));
+      signal.throwIfAborted();
+    }
+    return tokens.slice(at);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= (async () => {
+      const closing = new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
+      for (const controller of this.#underWay.keys()) controller.abort(closing);
+      await Promise.all(this.#underWay.values());
+      await this.#parts.close();
+    })();
+    return this.#closed;
+  }
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from "node:crypto";
+import { append } from "../../core/text/extremes.js";
+import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
+import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
+import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";
+import { readOpenAiChat } from "./openai-chat-request.js";
+
+/** Answers requests as an upstream over HTTP would, without a socket. Never throws, but where the request's own signal is aborted. */
+export type FetchHandler = (request: Request) => Promise<Response>;
+
+/**
+ * An engine as an OpenAI-compatible upstream: `POST /v1/chat/completions`, streamed and not, and `GET /v1/models`. Usage is measured:
+ * `prompt_tokens_details.cached_tokens` is what the KV cache held. Errors have OpenAI's form and codes (`context_length_exceeded`).
+ * What limits a body's size is whoever takes it off the wire. `onFault` gets what nobody's request is to blame for.
+ */
+export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => void = () => {}): FetchHandler {
+  const created = seconds();
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/v1/models") {
+      if (request.method !== "GET") return notAllowed("GET");
+      const model = { id: engine.model, object: "model", created, owned_by: "memstem" };
+      return Response.json({ object: "list", data: [{ ...model, max_model_len: engine.contextTokens }] });
+    }
+    if (pathname !== "/v1/chat/completions") return failure(404, "invalid_request_error", `There is no ${pathname}.`);
+    if (request.method !== "POST") return notAllowed("POST");
+    let body: unknown;
+    try {
+      body = await request.json();
+    } catch {
+      request.signal.throwIfAborted();
+      return failure(400, "invalid_request_error", "The body is not JSON.");
+    }
+    const chat = readOpenAiChat(body);
+    if ("param" in chat) {
+      return failure(400, "invalid_request_error", `${chat.param}: ${chat.message}`, { param: chat.param });
+    }
+    const head: AnswerHead = { id: `chatcmpl-${randomUUID()}`, model: engine.model, created: seconds() };
+    try {
+      if (!chat.stream) return await wholeAnswer(engine, { ...chat.generation, signal: request.signal }, head);
+      return await streamedAnswer(engine, chat.generation, request, head, chat.includeUsage, onFault);
+    } catch (error) {
+      if (request.signal.aborted) throw error;
+      return failureOf(error, onFault);
+    }
+  };
+}
+
+async function wholeAnswer(engine: ChatModel, generation: GenerationRequest, head: AnswerHead): Promise<Response> {
+  let text = "";
+  const tokens: AnswerToken[] = [];
+  for await (const event of engine.generate(generation)) {
+    if (event.kind === "end") {
+      const told = generation.topLogprobs === undefined ? undefined : tokens;
+      return Response.json(chatCompletion(head, text, event, told));
+    }
+    text += event.text;
+    append(tokens, event.tokens ?? []);
+  }
+  throw new Error("the engine's answer has no end");
+}
+
+async function streamedAnswer(
+  engine: ChatModel,
+  generation: GenerationRequest,
+  request: Request,
+  head: AnswerHead,
+  includeUsage: boolean,
+  onFault: (error: unknown) => void,
+): Promise<Response> {
+  // Whoever stops reading ends the generation: a cancelled body does not abort the request's signal by itself.
+  const reading = new AbortController();
+  // Node keeps a request's signal up to date only while somebody holds the request itself.
+  const abort = () => reading.abort(request.signal.reason);
+  if (request.signal.aborted) abort();
+  request.signal.addEventListener("abort", abort, { once: true });
+  const events = engine.generate({ ...generation, signal: reading.signal });
+  // What goes wrong before the first token still has a status of its own.
+  let next = await events.next().catch((error: unknown) => {
+    request.signal.removeEventListener("abort", abort);
+    throw error;
+  });
+  const encoder = new TextEncoder();
+  let started = false;
+  const body = new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const send = (data: unknown) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(data)}\n\n`));
+      const done = () => {
+        request.signal.removeEventListener("abort", abort);
+        controller.close();
+      };
+      try {
+        if (started) next = await events.next();
+        else send(chatChunk(head, { role: "assistant", content: "" }));
+        started = true;
+        if (next.done) return done();
+        const event: GenerationEvent = next.value;
+        if (event.kind === "text") return send(chatChunk(head, { content: event.text }, null, event.tokens));
+        send(chatChunk(head, {}, event.finishReason));
+        if (includeUsage) send(usageChunk(head, event.usage));
+        controller.enqueue(encoder.encode("data: [DONE]\n\n"));
+        done();
+      } catch (error) {
+        request.signal.removeEventListener("abort", abort);
+        if (reading.signal.aborted) return controller.error(error);
+        send(failureBody(error, onFault).body);
+        controller.close();
+      }
+    },
+    cancel: async (reason) => {
+      request.signal.removeEventListener("abort", abort);
+      reading.abort(reason);
+      await events.return();
+    },
+  });
+  const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
+  return new Response(body, { headers });
+}
+
+interface Failure {
+  readonly status: number;
+  readonly body: {
+    readonly error: {
+      readonly message: string;
+      readonly type: string;
+      readonly param: string | null;
+      readonly code: string | null;
+    };
+  };
+}
+
+function failureBody(error: unknown, onFault: (error: unknown) => void): Failure {
+  const as = (status: number, type: string, message: string, code: string | null, param: string | null = null) => ({
+    status,
+    body: { error: { message, type, param, code } },
+  });
+  if (error instanceof ContextLengthError) {
+    return as(400, "invalid_request_error", error.message, error.code, "messages");
+  }
+  if (error instanceof QueueFullError) return as(429, "rate_limit_error", error.message, error.code);
+  if (error instanceof EmbeddedEngineError) return as(503, "server_error", error.message, error.code);
+  onFault(error);
+  // What an unexpected error says may quote the prompt.
+  return as(500, "server_error", "The engine failed.", null);
+}
+
+function failureOf(error: unknown, onFault: (error: unknown) => void): Response {
+  const { status, body } = failureBody(error, onFault);
+  return Response.json(body, { status, headers: status === 429 || status === 503 ? { "retry-after": "1" } : {} });
+}
+
+function failure(status: number, type: string, message: string, more: { readonly param?: string } = {}): Response {
+  return Response.json({ error: { message, type, param: more.param ?? null, code: null } }, { status });
+}
+
+function notAllowed(allow: string): Response {
+  const message = `Only ${allow} is answered here.`;
+  const error = { message, type: "invalid_request_error", param: null, code: null };
+  return Response.json({ error }, { status: 405, headers: { allow } });
+}
+
+function seconds(): number {
+  return Math.floor(Date.now() / 1_000);
+}

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
+
+/*
+ * What an evaluation writes while it runs, and what scores and reports are made of: one line of `results.jsonl` per question and arm, and
+ * `run.json` once. Null always means "not measured": never zero, never left out.
+ */
+
+/** Ways to build a prompt: `readme` is what Mem0's README builds; the others are memstem's ordering policies. */
+export const ARM_POLICIES = ["readme", ...POLICY_NAMES] as const;
+
+const arm = z.strictObject({
+  /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
+  id: z.string().min(1),
+  layout: z.enum(["single", "conversation"]),
+  k: z.int().min(1),
+  policy: z.enum(ARM_POLICIES),
+  /** Null in single prompts and where prompts are Mem0's README's. */
+  retention: z.enum(RETENTION_NAMES).nullable(),
+  /** Memory budget as a multiple of the tokens retrieved; null: none. */
+  budgetRatio: z.number().positive().nullable(),
+  /** What the budget bounds: each prompt, as in runs from before there was a choice, or all of them together at any time. */
+  budgetOf: z.enum(["each", "all"]).default("each"),
+});
+
+/** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
+const judgement = z.strictObject({
+  /** Null: the judge's answer could not be read. */
+  isCorrect: z.boolean().nullable(),
+  prompt: z.string(),
+  raw: z.string(),
+});
+
+const count = z.int().min(0);
+const milliseconds = z.number().min(0);
+
+const asked = {
+  arm: z.string().min(1),
+  /** LoCoMo's `sample_id`. */
+  conversation: z.string(),
+  /** Place among the conversation's questions in the data file, from 0. */
+  question: count,
+  /** LoCoMo's category number. */
+  category: z.int(),
+  /** Excluded from all measures: the engine was still warming up. */
+  isWarmUp: z.boolean(),
+};
+
+/** A question that was answered, with everything that was measured on the way. */
+const answered = z.strictObject({
+  ...asked,
+  outcome: z.literal("answered"),
+  promptTokens: count.nullable(),
+  cachedTokens: count.nullable(),
+  /** What memstem expected of `cachedTokens`; null where prompts are not memstem's. */
+  expectedCachedTokens: count.nullable(),
+  answerTokens: count.nullable(),
+  searchMs: milliseconds.nullable(),
+  composeMs: milliseconds.nullable(),
+  ttftMs: milliseconds.nullable(),
+  retrievedTokens: count,
+  /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
+  memoryTokens: count,
+  /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
+  evidence: count,
+  evidenceInPrompt: count,
+  /** Labels that annotations name, and how many of them stand in this very prompt. */
+  references: count,
+  referencesResolved: count,
+  /** Null where the engine's text is no answer: a simulated engine, or a model whose text is noise. */
+  answer: z.string().nullable(),
+  gold: z.string().nullable(),
+  f1: z.number().min(0).max(1).nullable(),
+  bleu1: z.number().min(0).max(1).nullable(),
+  judge: judgement.nullable(),
+});
+
+/** A question that was not answered: recorded and counted, never dropped. */
+const failed = z.strictObject({
+  ...asked,
+  outcome: z.literal("failed"),
+  stage: z.enum(["search", "compose", "engine"]),
+  message: z.string(),
+});
+
+/** One line of `results.jsonl`. */
+export const questionRecord = z.discriminatedUnion("outcome", [answered, failed]);
+
+/** `run.json`: all that is needed to run it again. */
+export const runRecord = z.strictObject({
+  memstem: z.string(),
+  node: z.string(),
+  mem0: z.string(),
+  machine: z.strictObject({ platform: z.string(), cpu: z.string(), cores: count, memoryMegabytes: count }),
+  /** ISO 8601. */
+  startedAt: z.string(),
+  /** Null while it runs, and where it was interrupted. */
+  finishedAt: z.string().nullable(),
+  data: z.strictObject({ file: z.string(), sha256: z.string() }),
+  conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
+  engine: z.strictObject({
+    kind: z.enum(["simulated", "embedded", "url"]),
+    /** As it was named, or the model file's name; null for the simulated one. */
+    model: z.string().nullable(),
+    url: z.string().nullable(),
+    /** How arms were kept from finding each other's prompts in the cache, in words. */
+    emptied: z.string(),
+  }),
+  judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
+  ingest: z.enum(["observations", "turns", "extract"]),
+  categories: z.array(z.int()),
+  limit: z.int().nullable(),
+  seed: z.int(),
+  warmUpQuestions: count,
+  arms: z.array(arm),
+  /** Whatever else it ran with, by the name of the option; and under `resumedAt` when it went on after it was stopped. */
+  settings: z.record(z.string(), z.unknown()).optional(),
+});
+
+export type EvalArm = z.output<typeof arm>;
+export type Judgement = z.output<typeof judgement>;
+export type AnsweredQuestion = z.output<typeof answered>;
+export type FailedQuestion = z.output<typeof failed>;
+export type QuestionRecord = z.output<typeof questionRecord>;
+export type RunRecord = z.output<typeof runRecord>;

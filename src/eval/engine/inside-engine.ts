@@ -1,0 +1,51 @@
+import type { ChatModel } from "../../engines/embedded/generation.js";
+import type { EvalArm } from "../base/run-record.js";
+import type { ArmCache, MeasuredEngine } from "./measured-engine.js";
+
+/** An engine in this process that can be closed. */
+export interface OpenModel extends ChatModel {
+  close(): Promise<void>;
+}
+
+export interface InsideEngineOptions {
+  /** Opens an engine for an arm: its slots are the arm's alone. */
+  readonly open: (arm: EvalArm) => Promise<OpenModel>;
+  readonly maxTokens: number;
+  /** Whether the model's text is noise, as random weights make it. */
+  readonly isNoise: boolean;
+}
+
+/** The engine inside, one for every arm: slots that arms share would be taken from one by the other. */
+export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions): MeasuredEngine {
+  const opened = new Map<string, Promise<OpenModel>>();
+  return {
+    kind: "embedded",
+    family: "vllm",
+    check: async () => {},
+    open: async (arm, conversation): Promise<ArmCache> => {
+      const opening = opened.get(arm.id) ?? open(arm);
+      opened.set(arm.id, opening);
+      const engine = await opening;
+      return {
+        mark: null,
+        ask: async ({ messages }, _goesOn, signal) => {
+          let text = "";
+          for await (const event of engine.generate({ messages, maxTokens, cacheSalt: conversation, signal })) {
+            if (event.kind === "text") {
+              text += event.text;
+              continue;
+            }
+            const { promptTokens, cachedTokens, completionTokens, ttftMs } = event.usage;
+            const answer = isNoise ? null : text.trim();
+            return { promptTokens, cachedTokens, answerTokens: completionTokens, ttftMs, answer };
+          }
+          throw new Error("the engine's answer has no end");
+        },
+        repeat: () => {},
+      };
+    },
+    close: async () => {
+      for (const engine of opened.values()) await (await engine).close();
+    },
+  };
+}

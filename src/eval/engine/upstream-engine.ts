@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import type { ChatMessage } from "../../core/index.js";
+import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import { ENGINES } from "../../engines/adapters/engines.js";
+import { eventsOf } from "../../engines/upstream/event-stream.js";
+import type { Upstream } from "../../engines/upstream/upstream.js";
+import { readDelta, readErrorMessage, readWholeAnswer } from "./chat-answer.js";
+import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
+
+/** An engine did not answer a prompt. What it says is the engine's own word, cut short. */
+export class EngineAnswerError extends Error {
+  override readonly name = "EngineAnswerError";
+  constructor(
+    readonly status: number | null,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface UpstreamEngineOptions {
+  readonly upstream: Upstream;
+  readonly model: string;
+  readonly family: EngineName;
+  readonly maxTokens: number;
+  /** Different for every run: no prompt of an earlier run may be found cached. */
+  readonly salt: string;
+  /** Whether its text is no answer, as random weights' is not. */
+  readonly isNoise: boolean;
+}
+
+/** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
+export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
+/** OpenAI's newer models take no other name. */
+const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
+
+/** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
+export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
+  const { upstream, model, family, maxTokens, salt, isNoise } = options;
+  const isSalted = SALTED_FAMILIES.has(family);
+  const limit = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
+  const ask = async (
+    { messages, fields, headers }: EnginePrompt,
+    own: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ) => {
+    const body = {
+      ...fields,
+      model,
+      messages,
+      temperature: 0,
+      stream: true,
+      stream_options: { include_usage: true },
+      [limit]: maxTokens,
+      ...own,
+    };
+    return await completion(upstream, family, { body: JSON.stringify(body), headers }, signal);
+  };
+  return {
+    kind: "url",
+    family,
+    check: async (signal) => {
+      const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
+      await ask({ messages, fields: {}, headers: {} }, {}, signal);
+    },
+    open: async (arm, conversation) => {
+      const own = createHash("sha256")
+        .update(JSON.stringify([salt, arm.id, conversation]))
+        .digest("hex")
+        .slice(0, 24);
+      return {
+        mark: isSalted ? null : `Session ${own}.`,
+        ask: async (prompt, _goesOn, signal) => {
+          const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
+          return isNoise ? { ...answer, answer: null } : answer;
+        },
+        repeat: () => {},
+      };
+    },
+    close: async () => {},
+  };
+}
+
+async function completion(
+  upstream: Upstream,
+  family: EngineName,
+  { body, headers }: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
+  signal: AbortSignal,
+): Promise<EngineAnswer> {
+  const startedAt = performance.now();
+  const call = { method: "POST", path: "chat/completions", query: "", headers: Object.entries(headers), body } as const;
+  const response = await upstream.send(call, signal);
+  const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
+  if (response.status >= 400 || !type.includes("text/event-stream")) {
+    const chunks: Uint8Array[] = [];
+    for await (const bytes of response.body) chunks.push(bytes);
+    const json = parsed(Buffer.concat(chunks).toString("utf8"));
+    if (response.status >= 400) {
+      const says = readErrorMessage(json);
+      const message = `the engine answered with status ${response.status}${says === null ? "" : `: ${says}`}`;
+      throw new EngineAnswerError(response.status, message);
+    }
+    const answer = readWholeAnswer(json);
+    if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
+    // All at once: when the first token was there cannot be told.
+    return { ...countsOf(ENGINES[family].readUsage(json)), ttftMs: null, answer: answer.trim() };
+  }
+  let ttftMs: number | null = null;
+  let answer = "";
+  let counts: Counts = { promptTokens: null, cachedTokens: null, answerTokens: null };
+  let isWhole = false;
+  for await (const { data, isLast } of eventsOf(response.body)) {
+    if (isLast) isWhole = true;
+    if (data === undefined) continue;
+    const says = readErrorMessage(data);
+    if (says !== null) throw new EngineAnswerError(response.status, `the engine broke off its answer: ${says}`);
+    const delta = readDelta(data);
+    if (delta.begins) ttftMs ??= performance.now() - startedAt;
+    if (delta.ends) isWhole = true;
+    answer += delta.text;
+    counts = withKnown(countsOf(ENGINES[family].readUsage(data)), counts);
+  }
+  if (!isWhole) throw new EngineAnswerError(response.status, "the engine's stream ended before its answer did");
+  return { ...counts, ttftMs, answer: answer.trim() };
+}
+
+type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;
+
+function countsOf({ promptTokens, cachedTokens, completionTokens }: EngineUsage): Counts {
+  return { promptTokens, cachedTokens, answerTokens: completionTokens };
+}
+
+/** The later word counts; what it does not say stays. */
+function withKnown(later: Counts, earlier: Counts): Counts {
+  return {
+    promptTokens: later.promptTokens ?? earlier.promptTokens,
+    cachedTokens: later.cachedTokens ?? earlier.cachedTokens,
+    answerTokens: later.answerTokens ?? earlier.answerTokens,
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

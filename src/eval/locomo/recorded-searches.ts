@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import { z } from "zod";
+import type { MemoryId, Scope } from "../../core/index.js";
+import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import { JsonLines } from "../base/json-lines.js";
+import type { KeptMemories } from "./conversation-memories.js";
+import type { EvaluatedConversation } from "./evaluated-conversation.js";
+
+const place = { conversation: z.string(), question: z.int().min(0), k: z.int().min(1) };
+const search = z.union([
+  z.strictObject({
+    ...place,
+    searchMs: z.number().min(0),
+    /** Numbers of the conversation's memories, best first. */
+    retrieved: z.array(z.int().min(0)),
+  }),
+  /** It failed: all arms record that, and none is asked. */
+  z.strictObject({ ...place, retrieved: z.null(), message: z.string() }),
+]);
+
+/** What Mem0 answered to one question's search, or that it failed. */
+export type RecordedSearch = z.output<typeof search>;
+
+/**
+ * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, after a resumption
+ * too. Each k is searched for by itself: Mem0 ranks more candidates for a larger k, so what it answers to a smaller one is not always
+ * the beginning of that.
+ */
+export class RecordedSearches {
+  readonly #lines: JsonLines<typeof search>;
+  readonly #known = new Map<string, RecordedSearch>();
+
+  constructor(directory: string) {
+    this.#lines = new JsonLines(join(directory, "searches.jsonl"), search);
+    for (const line of this.#lines.kept) this.#known.set(keyOf(line.conversation, line.question, line.k), line);
+  }
+
+  find(conversation: string, question: number, k: number): RecordedSearch | undefined {
+    return this.#known.get(keyOf(conversation, question, k));
+  }
+
+  /** Makes the searches that were not made yet. Rejects where the signal aborts; a search that fails is recorded. */
+  async complete(
+    source: MemorySource,
+    scope: Scope,
+    { id, asked }: EvaluatedConversation,
+    { memories, ks }: { readonly memories: KeptMemories; readonly ks: readonly number[] },
+    signal: AbortSignal,
+    onStep: () => void,
+  ): Promise<void> {
+    const numbers = new Map(memories.map((memory, number) => [memory.id as MemoryId, number]));
+    for (const { at, question } of asked) {
+      for (const k of ks) {
+        if (this.find(id, at, k) !== undefined) continue;
+        const place = { conversation: id, question: at, k };
+        const startedAt = performance.now();
+        try {
+          const found = await source.search({ scope, query: question.question, topK: k }, signal);
+          const searchMs = performance.now() - startedAt;
+          this.#add({ ...place, searchMs, retrieved: found.flatMap((memory) => numbers.get(memory.id) ?? []) });
+        } catch (error) {
+          signal.throwIfAborted();
+          if (!(error instanceof MemorySourceError)) throw error;
+          this.#add({ ...place, retrieved: null, message: error.message });
+        }
+        onStep();
+      }
+    }
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+
+  #add(line: RecordedSearch): void {
+    this.#lines.append(line);
+    this.#known.set(keyOf(line.conversation, line.question, line.k), line);
+  }
+}
+
+function keyOf(conversation: string, question: number, k: number): string {
+  return JSON.stringify([conversation, question, k]);
+}

@@ -1,0 +1,104 @@
+import { groupBy } from "../../core/text/group-by.js";
+import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
+import { type Measured, meanOf, quantileOf, ratioOf } from "./measured.js";
+import type { Price } from "./prices.js";
+import { isAnswered, isFailed, judgedRight, uncachedTokens } from "./question-measures.js";
+import { costAt, type RunCost } from "./run-cost.js";
+
+/** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
+export interface QuestionsSummary {
+  readonly answered: number;
+  readonly failed: number;
+  /** Milliseconds from the request to the first token. */
+  readonly ttftP50: Measured | null;
+  readonly ttftP95: Measured | null;
+  /** Tokens per question, means. */
+  readonly promptTokens: Measured | null;
+  readonly cachedTokens: Measured | null;
+  readonly uncachedTokens: Measured | null;
+  /** Cached tokens ÷ prompt tokens, of all prompts together. */
+  readonly hitRatio: Measured | null;
+  /** Uncached tokens ÷ seconds to the first token, of all prompts together: what the engine took in, waiting and all. */
+  readonly prefillPerSecond: Measured | null;
+  /** Milliseconds, medians. */
+  readonly searchMs: Measured | null;
+  readonly composeMs: Measured | null;
+  /** Gold evidence in the prompt ÷ gold evidence; `n` is questions that have some. */
+  readonly evidenceRecall: Measured | null;
+  /** References that resolve in their prompt ÷ references; `n` is questions that have some. */
+  readonly referencesResolved: Measured | null;
+  /** Means, from 0 to 1. */
+  readonly f1: Measured | null;
+  readonly bleu1: Measured | null;
+  /** Answers judged right ÷ answers with a readable verdict. */
+  readonly judge: Measured | null;
+  /** Answers whose verdict could not be read. */
+  readonly judgeUnread: number;
+  readonly costs: readonly RunCost[];
+}
+
+/** One arm's figures. */
+export interface ArmSummary {
+  readonly arm: EvalArm;
+  /** Questions asked to warm up, which are in no figure. */
+  readonly warmUps: number;
+  readonly overall: QuestionsSummary;
+  /** By LoCoMo's category number, ascending; those that were asked. */
+  readonly categories: readonly { readonly category: number; readonly summary: QuestionsSummary }[];
+}
+
+/** Every arm of a run, in the run's order, those without a record too. Records of other arms are let be. */
+export function summariseArms(
+  run: RunRecord,
+  records: readonly QuestionRecord[],
+  prices: readonly Price[],
+): ArmSummary[] {
+  const byArm = groupBy(records, ({ arm }) => arm);
+  return run.arms.map((arm) => {
+    const own = byArm.get(arm.id) ?? [];
+    const measured = own.filter(({ isWarmUp }) => !isWarmUp);
+    const byCategory = [...groupBy(measured, ({ category }) => category)].sort(([a], [b]) => a - b);
+    return {
+      arm,
+      warmUps: own.length - measured.length,
+      overall: summariseQuestions(measured, prices),
+      categories: byCategory.map(([category, asked]) => ({ category, summary: summariseQuestions(asked, prices) })),
+    };
+  });
+}
+
+function summariseQuestions(records: readonly QuestionRecord[], prices: readonly Price[]): QuestionsSummary {
+  const answered = records.filter(isAnswered);
+  return {
+    answered: answered.length,
+    failed: records.filter(isFailed).length,
+    ttftP50: quantileOf(answered, 0.5, ({ ttftMs }) => ttftMs),
+    ttftP95: quantileOf(answered, 0.95, ({ ttftMs }) => ttftMs),
+    promptTokens: meanOf(answered, ({ promptTokens }) => promptTokens),
+    cachedTokens: meanOf(answered, ({ cachedTokens }) => cachedTokens),
+    uncachedTokens: meanOf(answered, uncachedTokens),
+    hitRatio: ratioOf(
+      answered,
+      ({ cachedTokens }) => cachedTokens,
+      ({ promptTokens }) => promptTokens,
+    ),
+    prefillPerSecond: ratioOf(answered, uncachedTokens, ({ ttftMs }) => (ttftMs === null ? null : ttftMs / 1_000)),
+    searchMs: quantileOf(answered, 0.5, ({ searchMs }) => searchMs),
+    composeMs: quantileOf(answered, 0.5, ({ composeMs }) => composeMs),
+    evidenceRecall: ratioOf(
+      answered,
+      ({ evidenceInPrompt }) => evidenceInPrompt,
+      ({ evidence }) => evidence,
+    ),
+    referencesResolved: ratioOf(
+      answered,
+      ({ referencesResolved }) => referencesResolved,
+      ({ references }) => references,
+    ),
+    f1: meanOf(answered, ({ f1 }) => f1),
+    bleu1: meanOf(answered, ({ bleu1 }) => bleu1),
+    judge: meanOf(answered, judgedRight),
+    judgeUnread: answered.filter(({ judge }) => judge !== null && judge.isCorrect === null).length,
+    costs: prices.map((price) => costAt(price, answered)),
+  };
+}

@@ -1,0 +1,142 @@
+import {
+  type ChatMessage,
+  Conversation,
+  type ConversationId,
+  compose,
+  DEFAULT_ANNOTATIONS,
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_RETENTION,
+  EMPTY_SCOPE,
+  ENGINE_MODELS,
+  type EngineModel,
+  KEEPS_ALL,
+  type Label,
+  type MemoryId,
+  type OrderingPolicy,
+  type ResidencyModel,
+  type RetentionName,
+  renderBlock,
+  ScopeState,
+  type TokenCounter,
+  takeReport,
+} from "../../core/index.js";
+import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
+import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "../base/instruction.js";
+import { PromptMemories } from "../base/prompt-memories.js";
+import type { RecordedTrace } from "./recorded-trace.js";
+import { ServedPrefixes } from "./served-prefixes.js";
+
+/** What prompts are made of a trace with. */
+export interface ReplayOptions {
+  readonly k: number;
+  readonly policy: OrderingPolicy;
+  /** Memory tokens sent ÷ retrieved, over all prompts so far, at most; null: no such budget. */
+  readonly budgetRatio: number | null;
+  /** The same of every single prompt. Default: no such budget. */
+  readonly budgetEach?: number | null | undefined;
+  readonly layout: "single" | "conversation";
+  /** What a conversation keeps of injected memories; default `keep`. */
+  readonly retention?: RetentionName | undefined;
+  /** What `auto` goes by; default: the default one. */
+  readonly engine?: EngineModel | undefined;
+  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  readonly answer?: string | undefined;
+  /** What the composer takes the cache to let go of by itself. Default: nothing. */
+  readonly residency?: ResidencyModel | undefined;
+  /** First so many questions only. */
+  readonly limit?: number | undefined;
+}
+
+/** Of one tokenizer. */
+export interface TextTokens {
+  readonly encode: Encode;
+  readonly countTokens: TokenCounter;
+}
+
+/** One question's prompt, whole. Blocks are memory indexes of the trace; memory tokens are those of the blocks' lines. */
+export interface ComposedPrompt {
+  /** All that an engine is sent: instructions, memories, annotations, history and question. */
+  readonly tokens: readonly number[];
+  /** The prompt with its answer, which stays in an engine's cache like what it was given; null where nothing will follow it. */
+  readonly answered: readonly number[] | null;
+  /** Tokens that the composer expected the cache to hold. */
+  readonly expectedCachedTokens: number;
+  /** The blocks as they stand in the prompt, carried ones and those of earlier turns included. */
+  readonly order: readonly number[];
+  readonly carried: readonly number[];
+  /** Memory tokens that the question retrieved. */
+  readonly retrievedTokens: number;
+  /** Memory tokens in the prompt. */
+  readonly memoryTokens: number;
+  /** Memory tokens outside the longest run of blocks that stood at the beginning of an earlier prompt: an endless, block-exact cache. */
+  readonly prefilledMemoryTokens: number;
+  /** Evidence ids of the question, and how many of them are of a block in the prompt. */
+  readonly evidence: number;
+  readonly evidenceInPrompt: number;
+}
+
+/**
+ * Composes a trace's prompts one by one, for one user with an empty scope. Given out step by step, so that several users can take
+ * turns at one cache; no cache is asked, so that one composition can be costed on many. Whoever asks for the next prompt may report how
+ * many tokens of the last one a cache held.
+ */
+export function* composeTrace(
+  trace: RecordedTrace,
+  { encode, countTokens }: TextTokens,
+  options: ReplayOptions,
+): Generator<ComposedPrompt, void, number | undefined> {
+  const state = new ScopeState(EMPTY_SCOPE, countTokens);
+  const tokenize = chatTokenizer(encode);
+  const turns = new Conversation([]);
+  const history: ChatMessage[] = [];
+  const served = new ServedPrefixes();
+  const weights = trace.memories.map(({ memory }, at) =>
+    countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, memory)),
+  );
+  const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
+  const standing = new PromptMemories();
+  const { budgetEach = null } = options;
+  for (const [at, { question, answer, retrieved, evidence }] of trace.questions.slice(0, options.limit).entries()) {
+    const now = at * PAUSE_MS;
+    const asked = retrieved.slice(0, options.k);
+    const retrievedTokens = sum(asked);
+    const spoken: ChatMessage = { role: "user", content: question };
+    const isConversation = options.layout === "conversation";
+    const composition = compose(state, {
+      conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
+      messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
+      memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
+      policy: options.policy,
+      memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
+      memoryBudgetRatio: options.budgetRatio,
+      annotations: DEFAULT_ANNOTATIONS,
+      residency: options.residency ?? KEEPS_ALL,
+      now,
+      retention: options.retention ?? DEFAULT_RETENTION,
+      engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+      countTokens,
+      isOurs: () => false,
+    });
+    const said = options.answer ?? (typeof answer === "string" ? answer : NO_ANSWER);
+    const answered: ChatMessage = { role: "assistant", content: said };
+    history.push(spoken, answered);
+    const { order, carried } = standing.take(composition.memories, composition.plan);
+    const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
+    const tokens = tokenize(composition.messages);
+    const cachedTokens = yield {
+      tokens,
+      answered: isConversation ? tokenize([...composition.messages, answered]) : null,
+      order,
+      carried,
+      retrievedTokens,
+      memoryTokens: sum(order),
+      prefilledMemoryTokens: sum(order.slice(served.take(order))),
+      evidence: evidence.length,
+      evidenceInPrompt: evidence.filter((id) => there.has(id)).length,
+      expectedCachedTokens: composition.plan.expectedCachedTokens,
+    };
+    if (cachedTokens === undefined) continue;
+    const { leaf, turn, plan } = composition;
+    takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, { cachedTokens, promptTokens: tokens.length }, now);
+  }
+}

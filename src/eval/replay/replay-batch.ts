@@ -1,0 +1,174 @@
+import {
+  alignTo,
+  type BatchPlanner,
+  type BatchRequest,
+  ClusterTree,
+  groupBy,
+  type Label,
+  planBatch,
+  renderBlock,
+  SECTION_CLOSING,
+  SECTION_OPENING,
+  type TurnId,
+} from "../../core/index.js";
+import { largest } from "../../core/text/extremes.js";
+import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
+import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import type { RecordedTrace } from "./recorded-trace.js";
+import { mostSavable } from "./saving-bound.js";
+
+const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
+/** Nodes of a user's cluster tree, for the order that is made while requests come in. */
+const MAX_NODES = 20_000;
+
+/** Who orders: nobody, Alg. 1 and 2 while the requests come in, or a planner that knows them all. */
+export type BatchArm = "retrieval" | "online" | BatchPlanner;
+
+/** A request as it was executed. */
+export interface ExecutedRequest {
+  readonly request: number;
+  readonly order: readonly Label[];
+}
+
+/** All questions of some users as one batch, as they came: user after user. Blocks of one user are no other's. */
+export class RecordedBatch {
+  readonly requests: readonly BatchRequest[];
+  /** Tokens of all prompts, whatever the order. */
+  readonly promptTokens: number;
+  /** Tokens of each memory's line once. */
+  readonly memoryTokens: number;
+  readonly #users: readonly number[];
+  readonly #questions: readonly (readonly number[])[];
+  readonly #lines: readonly (readonly (readonly number[])[])[];
+  readonly #before: readonly number[];
+
+  constructor(traces: readonly RecordedTrace[], k: number, encode: Encode) {
+    const tokenize = chatTokenizer(encode);
+    const lineOf = (memory: string, label: number) =>
+      encode(renderBlock({ label: label as Label, replaces: [] }, memory));
+    this.#lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
+    this.memoryTokens = this.#lines.flat().reduce((sum, { length }) => sum + length, 0);
+    this.#before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];
+    this.#users = traces.flatMap(({ questions }, user) => questions.map(() => user));
+    this.#questions = traces.flatMap(({ questions }) =>
+      questions.map(({ question }) => encode(SECTION_CLOSING + question)),
+    );
+    this.requests = traces.flatMap(({ questions }, user) =>
+      questions.map(({ retrieved }) => ({
+        key: `user ${user}`,
+        blocks: retrieved.slice(0, k).map((at) => ({
+          label: (at + 1) as Label,
+          tokens: this.#lines[user]?.[at]?.length ?? 0,
+        })),
+      })),
+    );
+    this.promptTokens = this.requests.reduce((sum, { blocks }, request) => {
+      const order = blocks.map(({ label }) => label);
+      return sum + this.promptOf({ request, order }).length;
+    }, 0);
+  }
+
+  /** Encoded line by line, so that a line's tokens do not depend on its neighbours. */
+  promptOf({ request, order }: ExecutedRequest): readonly number[] {
+    const lines = this.#lines[this.#users[request] ?? -1];
+    return [
+      ...this.#before,
+      ...order.flatMap((label) => lines?.[label - 1] ?? []),
+      ...(this.#questions[request] ?? []),
+    ];
+  }
+
+  executedBy(arm: BatchArm): readonly ExecutedRequest[] {
+    if (arm === "online") return this.#online();
+    if (arm !== "retrieval") return planBatch(this.requests, arm);
+    return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
+  }
+
+  /** Ours and ContextPilot's, with the orders of each under the schedule of the other too. */
+  executedByPlanners(): ReadonlyMap<string, readonly ExecutedRequest[]> {
+    const theirs = this.executedBy("context-pilot");
+    const ours = this.executedBy("shared-prefixes");
+    return new Map([
+      ["Alg. 4 + 5", theirs],
+      ["shared prefixes", ours],
+      ["our orders, Alg. 5's sequence", sequenced(theirs, ours)],
+      ["Alg. 4's orders, our sequence", sequenced(ours, theirs)],
+    ]);
+  }
+
+  /** Share of all prompt tokens that an empty cache holds when they come, one prompt at a time. */
+  hitRatio(executed: readonly ExecutedRequest[], cache: PrefixCache): number {
+    let cached = 0;
+    let all = 0;
+    for (const each of executed) {
+      const tokens = this.promptOf(each);
+      cached += cache.serve({ tokens }, 0).cachedTokens;
+      all += tokens.length;
+    }
+    return cached / all;
+  }
+
+  /**
+   * A hit ratio that no plan can exceed, whatever the cache, as long as every prompt holds exactly its own blocks.
+   *
+   * @param depth see {@link mostSavable}
+   */
+  hitRatioBound(depth: number): number {
+    const savable = [...groupBy(this.requests, ({ key }) => key).values()].map((ofUser) =>
+      mostSavable(
+        ofUser.map(({ blocks }) => new Map(blocks.map(({ label, tokens }) => [label, tokens]))),
+        depth,
+      ),
+    );
+    // Where two prompts' blocks part they may go on alike for some tokens: as far as two lines do, or a line and what ends the blocks.
+    const parting = largest(this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
+    const withTwin = [...groupBy(this.requests.keys(), (request) => this.#contextOf(request)).values()]
+      .filter(({ length }) => length > 1)
+      .flat();
+    const questions = sum(withTwin.map((request) => this.#questions[request]?.length ?? 0));
+    const instructions = this.requests.length * (this.#before.length + parting);
+    return (sum(savable) + instructions + questions) / this.promptTokens;
+  }
+
+  #contextOf(request: number): string {
+    const { key, blocks } = this.requests[request] as BatchRequest;
+    return `${key}: ${blocks.map(({ label }) => label).sort((a, b) => a - b)}`;
+  }
+
+  #online(): readonly ExecutedRequest[] {
+    const trees = new Map<string, ClusterTree>();
+    return this.requests.map(({ key, blocks }, request) => {
+      const tree = trees.get(key) ?? new ClusterTree([], 1, MAX_NODES);
+      trees.set(key, tree);
+      const context = blocks.map(({ label }) => label);
+      const order = alignTo(tree.search(context).blocks, context);
+      tree.insert(context, request as TurnId, request);
+      return { request, order };
+    });
+  }
+}
+
+/** The orders of one plan, executed in the sequence of another. */
+function sequenced(sequence: readonly ExecutedRequest[], orders: readonly ExecutedRequest[]): ExecutedRequest[] {
+  const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
+  return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** How many tokens any two of the texts begin with alike, at most. */
+function longestAlike(texts: readonly (readonly number[])[]): number {
+  const sorted = [...texts].sort((a, b) => {
+    const at = alike(a, b);
+    return (a[at] ?? -1) - (b[at] ?? -1);
+  });
+  return largest(sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
+}
+
+function alike(a: readonly number[], b: readonly number[]): number {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  return same;
+}

@@ -1,0 +1,95 @@
+import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens } from "./compose-trace.js";
+import type { RecordedTrace } from "./recorded-trace.js";
+
+/** One composed and simulated prompt. Blocks are memory indexes of the trace. */
+export interface ReplayedRequest
+  extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
+  readonly promptTokens: number;
+  /** Tokens that the simulated cache held. */
+  readonly cachedTokens: number;
+  readonly uncachedTokens: number;
+}
+
+/** Sums over all requests. */
+export interface ReplayTotals
+  extends Omit<ComposedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens"> {
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly uncachedTokens: number;
+  /** Memory tokens in the prompts ÷ retrieved, over all of them; null where nothing was retrieved. */
+  readonly sentRatio: number | null;
+  /** The same of the single prompt in which it is largest. */
+  readonly largestSentRatio: number | null;
+}
+
+export interface Replay {
+  readonly requests: readonly ReplayedRequest[];
+  readonly totals: ReplayTotals;
+}
+
+/** How a trace is replayed. */
+export interface TraceReplay extends ReplayOptions {
+  /** Whether the composer is told what the cache held of each prompt. Default: no. */
+  readonly reports?: boolean | undefined;
+}
+
+/** Drives the composer over a trace, each prompt through a simulated cache. Pure but for the cache that it fills. */
+export function replayTrace(
+  trace: RecordedTrace,
+  cache: PrefixCache,
+  tokens: TextTokens,
+  options: TraceReplay,
+): Replay {
+  const requests: ReplayedRequest[] = [];
+  const totals = {
+    requests: 0,
+    promptTokens: 0,
+    cachedTokens: 0,
+    uncachedTokens: 0,
+    retrievedTokens: 0,
+    memoryTokens: 0,
+    prefilledMemoryTokens: 0,
+    evidence: 0,
+    evidenceInPrompt: 0,
+  };
+  let largestSentRatio: number | null = null;
+  const prompts = composeTrace(trace, tokens, options);
+  let step = prompts.next();
+  while (!step.done) {
+    const prompt = step.value;
+    const promptTokens = prompt.tokens.length;
+    const { cachedTokens } = cache.serve(prompt, 0);
+    if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
+    const uncachedTokens = promptTokens - cachedTokens;
+    const { order, carried, expectedCachedTokens, retrievedTokens, memoryTokens } = prompt;
+    requests.push({
+      order,
+      carried,
+      promptTokens,
+      expectedCachedTokens,
+      cachedTokens,
+      uncachedTokens,
+      retrievedTokens,
+      memoryTokens,
+    });
+    totals.requests++;
+    totals.promptTokens += promptTokens;
+    totals.cachedTokens += cachedTokens;
+    totals.uncachedTokens += uncachedTokens;
+    totals.retrievedTokens += prompt.retrievedTokens;
+    totals.memoryTokens += prompt.memoryTokens;
+    totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
+    totals.evidence += prompt.evidence;
+    totals.evidenceInPrompt += prompt.evidenceInPrompt;
+    const sent = ratioOf(prompt);
+    if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
+    step = prompts.next(options.reports ? cachedTokens : undefined);
+  }
+  return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
+}
+
+function ratioOf({ memoryTokens, retrievedTokens }: Pick<ComposedPrompt, "memoryTokens" | "retrievedTokens">) {
+  return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
+}

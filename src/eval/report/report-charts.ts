@@ -1,0 +1,218 @@
+import { quantile } from "../base/quantile.js";
+import type { EvalArm, QuestionRecord } from "../base/run-record.js";
+import { armLabel, groupArms } from "../measures/arm-groups.js";
+import type { ArmSummary } from "../measures/arm-summary.js";
+import { cachedOverTurns } from "../measures/cached-over-turns.js";
+import { milliseconds, percent, tokens } from "../measures/figures.js";
+import { valuesOf } from "../measures/measured.js";
+import { isAnswered } from "../measures/question-measures.js";
+import { budgetLabel } from "../run/arms.js";
+import { htmlTable } from "./html-table.js";
+import { type Markup, markup } from "./markup.js";
+import type { ReportContent } from "./report-content.js";
+import { NOT_MEASURED, type ReportTable, type TableRow } from "./report-table.js";
+import { shareChart } from "./svg-line-chart.js";
+import { type ChartRow, rowChart } from "./svg-row-chart.js";
+
+/** Turns that a point of the lines over turns averages. */
+const WINDOW = 9;
+/** Colours and dashes that the style sheet has for lines. */
+const LINE_STYLES = 8;
+const QUARTERS = ["First quarter", "Second", "Third", "Last"] as const;
+const SPREAD = [0.05, 0.25, 0.5, 0.75, 0.95] as const;
+
+/** All charts, one panel per group of arms, each with the same figures as a table. */
+export function reportCharts(content: ReportContent): Markup {
+  return markup`${cachedShareFigure(content)}${spreadFigure(content)}${uncachedFigure(content)}`;
+}
+
+interface Panel {
+  readonly title: string;
+  /** Null where nothing was measured. */
+  readonly chart: Markup | null;
+  readonly rows: readonly TableRow[];
+}
+
+function figure(title: string, about: string, table: Omit<ReportTable, "groups">, panels: readonly Panel[]): Markup {
+  const caption = markup`<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>`;
+  if (panels.every(({ chart }) => chart === null)) {
+    return markup`<figure>
+${caption}
+<p class="none">${NOT_MEASURED} in this run</p>
+</figure>
+`;
+  }
+  const groups = panels.map(({ title, rows }) => ({ title, rows }));
+  return markup`<figure>
+${caption}
+<div class="${panels.length % 2 === 0 ? "panels even" : "panels"}">
+${panels.map(
+  ({
+    title,
+    chart,
+  }) => markup`<div class="panel"><h3>${title}</h3>${chart ?? markup`<p class="none">${NOT_MEASURED}</p>`}</div>
+`,
+)}</div>
+<details><summary>The same as a table</summary>
+${htmlTable({ ...table, groups })}</details>
+</figure>
+`;
+}
+
+function cachedShareFigure({ run, records }: ReportContent): Markup {
+  const familiar = policyStyles(run.arms);
+  const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
+    const styles = panelStyles(arms, familiar);
+    const lines = arms.map((arm) => ({ arm, turns: cachedOverTurns(ofArm(records, arm), WINDOW) }));
+    const described = lines.map(({ arm, turns }) => {
+      const last = turns.at(-1);
+      return `${armLabel(arm)}: ${last === undefined ? NOT_MEASURED : `${percent(last.share)} at the end`}`;
+    });
+    const drawn = lines.map(({ arm, turns }) => ({
+      style: styles.get(arm) ?? BASE,
+      points: turns.map(({ turn, share }) => ({ x: turn, share })),
+    }));
+    const text = {
+      id: `turns-${index}`,
+      title: `Cached share over turns, ${title}`,
+      description: described.join("; "),
+    };
+    return {
+      title,
+      chart: lines.every(({ turns }) => turns.length === 0)
+        ? null
+        : markup`${legend(styles)}${shareChart(text, "question of the conversation", drawn)}`,
+      rows: lines.map(({ arm, turns }) => ({
+        title: armLabel(arm),
+        cells: QUARTERS.map((_, quarter) => {
+          const length = turns.length / QUARTERS.length;
+          const part = turns.slice(Math.round(quarter * length), Math.round((quarter + 1) * length));
+          if (part.length === 0) return null;
+          return { text: percent(part.reduce((sum, { share }) => sum + share, 0) / part.length) };
+        }),
+      })),
+    };
+  });
+  return figure(
+    "Cached share over turns.",
+    `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better.`,
+    { caption: "Cached share by quarter of the conversation", rowsAre: "Prompts built by", columns: QUARTERS },
+    panels,
+  );
+}
+
+function spreadFigure({ run, records }: ReportContent): Markup {
+  const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
+    const spreads = arms.map((arm) => ({ arm, spread: spreadOf(ofArm(records, arm)) }));
+    const rows = spreads.map(
+      ({ arm, spread }): ChartRow => ({
+        label: armLabel(arm),
+        style: rowStyle(arm),
+        shape: spread === null ? null : { kind: "spread", quantiles: spread },
+        note: spread === null ? NOT_MEASURED : `${milliseconds(spread[2])} ms`,
+      }),
+    );
+    return {
+      title,
+      chart: chartOf(`ttft-${index}`, `Time to the first token, ${title}`, rows),
+      rows: spreads.map(({ arm, spread }) => ({
+        title: armLabel(arm),
+        cells: SPREAD.map((_, at) => (spread === null ? null : { text: milliseconds(spread[at] ?? 0) })),
+      })),
+    };
+  });
+  return figure(
+    "Time to the first token.",
+    "Milliseconds: line from the 5th to the 95th percentile, box from the 25th to the 75th, mark at the median. Shorter is better.",
+    {
+      caption: "TTFT percentiles, ms",
+      rowsAre: "Prompts built by",
+      columns: SPREAD.map((share) => `p${100 * share}`),
+    },
+    panels,
+  );
+}
+
+function uncachedFigure({ summaries }: ReportContent): Markup {
+  const panels = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }, index) => {
+    const rows = arms.map(uncachedRow);
+    return {
+      title,
+      chart: chartOf(`uncached-${index}`, `Uncached tokens, ${title}`, rows),
+      rows: arms.map(({ arm, overall: { uncachedTokens } }) => ({
+        title: armLabel(arm),
+        cells: [
+          uncachedTokens === null ? null : { text: tokens(uncachedTokens.value), detail: `n=${uncachedTokens.n}` },
+        ],
+      })),
+    };
+  });
+  return figure(
+    "Uncached tokens.",
+    "What the engine had to prefill, a mean per question. Shorter is better.",
+    { caption: "Uncached tokens per question", rowsAre: "Prompts built by", columns: ["Uncached tokens"] },
+    panels,
+  );
+}
+
+function uncachedRow({ arm, overall: { uncachedTokens } }: ArmSummary): ChartRow {
+  return {
+    label: armLabel(arm),
+    style: rowStyle(arm),
+    shape: uncachedTokens === null ? null : { kind: "bar", value: uncachedTokens.value },
+    note: uncachedTokens === null ? NOT_MEASURED : tokens(uncachedTokens.value),
+  };
+}
+
+function chartOf(id: string, title: string, rows: readonly ChartRow[]): Markup | null {
+  if (rows.every(({ shape }) => shape === null)) return null;
+  return rowChart({ id, title, description: rows.map(({ label, note }) => `${label}: ${note}`).join("; ") }, rows);
+}
+
+const ofArm = (records: readonly QuestionRecord[], arm: EvalArm) => records.filter((record) => record.arm === arm.id);
+
+function spreadOf(records: readonly QuestionRecord[]): [number, number, number, number, number] | null {
+  const measured = records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
+  const values = valuesOf(measured, ({ ttftMs }) => ttftMs);
+  if (values.length === 0) return null;
+  const [least = 0, lower = 0, median = 0, upper = 0, most = 0] = SPREAD.map((share) => quantile(values, share) ?? 0);
+  return [least, lower, median, upper, most];
+}
+
+const BASE = "base";
+
+/** The baseline is grey, all else in the page's one accent. */
+function rowStyle({ policy }: EvalArm): string {
+  return policy === "readme" ? BASE : "accent";
+}
+
+/** Colour and dashes by policy and budget, so that they mean the same in all panels as far as they can. */
+function policyStyles(arms: readonly EvalArm[]): ReadonlyMap<string, number> {
+  const keys = new Set(arms.filter(({ policy }) => policy !== "readme").map(policyKey));
+  return new Map([...keys].map((key, at) => [key, at % LINE_STYLES]));
+}
+
+const policyKey = ({ policy, ...budget }: EvalArm) => [policy, ...budgetLabel(budget)].join(" ");
+
+/** The style of each line of one panel: the policy's, or where that is taken (by another retention) the next that is free. */
+function panelStyles(arms: readonly EvalArm[], familiar: ReadonlyMap<string, number>): ReadonlyMap<EvalArm, string> {
+  const taken = new Set<number>();
+  return new Map(
+    arms.map((arm) => {
+      if (arm.policy === "readme") return [arm, BASE];
+      let style = familiar.get(policyKey(arm)) ?? 0;
+      for (let tries = 0; taken.has(style) && tries < LINE_STYLES; tries++) style = (style + 1) % LINE_STYLES;
+      taken.add(style);
+      return [arm, `s${style}`];
+    }),
+  );
+}
+
+function legend(styles: ReadonlyMap<EvalArm, string>): Markup {
+  return markup`<ul class="legend">${[...styles].map(
+    ([arm, style]) =>
+      markup`<li><svg class="key" viewBox="0 0 28 8" aria-hidden="true"><line class="line ${style}" x1="1" x2="27" y1="4" y2="4"/></svg>${armLabel(arm)}</li>
+`,
+  )}</ul>
+`;
+}

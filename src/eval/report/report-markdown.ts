@@ -1,0 +1,52 @@
+import { failureGroups, questionsText } from "../measures/failure-list.js";
+import { markdownTable } from "./markdown-table.js";
+import { markdownCode, markdownText } from "./markdown-text.js";
+import type { ReportContent } from "./report-content.js";
+import { runFacts } from "./report-facts.js";
+import { reportNotes } from "./report-notes.js";
+import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
+import { reportTitle } from "./report-title.js";
+
+/** Different messages of failures that are listed, each with all its questions. */
+const LISTED_MESSAGES = 50;
+
+/** `report.md`: the table to paste first, then all else. */
+export function reportMarkdown(content: ReportContent): string {
+  const { heading, about, unfinished } = reportTitle(content);
+  const groups = failureGroups(content.failures);
+  const failed = groups
+    .slice(0, LISTED_MESSAGES)
+    .flatMap(({ stage, message, count, places }) => [
+      `- ${count} in ${stage}: ${markdownCode(message)}`,
+      ...places.map(
+        ({ arm, conversation, questions }) =>
+          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
+      ),
+    ]);
+  const more = groups.length - LISTED_MESSAGES;
+  const sections = [
+    `# ${markdownText(heading)}`,
+    markdownText(about),
+    ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
+    markdownTable(wholeTable(content)),
+    "## Differences",
+    "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
+    markdownTable(comparisonTable(content)),
+    "## Cost of the prompts of 1,000 questions",
+    markdownTable(costTable(content)),
+    markdownTable(priceTable(content)),
+    ...categoryTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
+    ...(groups.length === 0
+      ? []
+      : ["## Questions that failed", [...failed, ...(more > 0 ? [`- ${more} more messages`] : [])].join("\n")]),
+    "## How to read this",
+    reportNotes(content)
+      .map((note) => `- ${markdownText(note)}`)
+      .join("\n"),
+    "## Settings and machine",
+    runFacts(content.run)
+      .map(({ name, value }) => `- ${name}: ${markdownCode(value)}`)
+      .join("\n"),
+  ];
+  return `${sections.join("\n\n")}\n`;
+}

@@ -1,0 +1,57 @@
+import { largest, smallest } from "../../core/text/extremes.js";
+import { RESAMPLES } from "../measures/bootstrap.js";
+import { percent } from "../measures/figures.js";
+import type { ReportContent } from "./report-content.js";
+import { NOT_MEASURED, type ReportTable } from "./report-table.js";
+import { wholeTable } from "./report-tables.js";
+
+const ENGINES = {
+  simulated: "No engine answered: cached tokens are those of a simulated prefix cache.",
+  embedded: "An engine inside memstem answered, on this machine.",
+  url: "An engine behind an OpenAI-compatible API answered; cached tokens are what it reported.",
+} as const;
+
+/** How to read the figures, and what they leave out. In plain words, one thing each. */
+export function reportNotes(content: ReportContent): string[] {
+  const { run, summaries, failures } = content;
+  const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);
+  const failed = failures.filter(({ isWarmUp }) => !isWarmUp).length;
+  const warmUps = summaries.reduce((sum, summary) => sum + summary.warmUps, 0);
+  const missing = columnsWithout(wholeTable(content));
+  return [
+    `Every arm had the same memories and the same questions in the same order. Between arms: ${run.engine.emptied}.`,
+    ENGINES[run.engine.kind],
+    warmUps === 0
+      ? "No question was asked to warm up: the first ones are in all figures."
+      : `Questions asked to warm the engine up (${run.warmUpQuestions} per arm, the first ones) are in no figure or chart.`,
+    failed === 0
+      ? "No question failed."
+      : `${failed} answers are missing because something failed; they are listed and are in no mean.`,
+    ...(missing.length === 0 ? [] : [`Not measured in this run: ${missing.join(", ")}. That is not zero.`]),
+    "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Prefill tokens/s are uncached tokens divided by TTFT, over all questions together. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
+    "Evidence in prompt is the share of gold evidence whose memory stands in the prompt.",
+    "F1 and BLEU-1 are those of Mem0’s evaluation: F1 of distinct words, unstemmed, gold answers taken whole; BLEU-1 on Treebank words with brevity penalty. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
+    ...(run.judge === null
+      ? []
+      : [
+          `Answers were judged by ${run.judge.model}, which is a language model and errs; its prompt and raw answers are in results.jsonl. ${
+            unread === 0
+              ? "Every verdict could be read."
+              : `${unread} verdicts could not be read and count neither way.`
+          }`,
+        ]),
+    `Intervals are 95 % percentile bootstrap intervals over questions (${RESAMPLES} resamples, seed ${run.seed}): they say how much these questions vary, not how other conversations would.`,
+    `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A provider’s own cache may hold less: it has smallest lengths, breakpoints and lifetimes of its own. Prices change.`,
+  ];
+}
+
+function columnsWithout({ columns, groups }: ReportTable): string[] {
+  const rows = groups.flatMap(({ rows }) => rows);
+  return columns.filter((_, at) => rows.every(({ cells }) => cells[at] == null));
+}
+
+function hitRange({ summaries }: ReportContent): string {
+  const ratios = summaries.flatMap(({ overall }) => (overall.hitRatio === null ? [] : [overall.hitRatio.value]));
+  if (ratios.length === 0) return NOT_MEASURED;
+  return `${percent(smallest(ratios))} to ${percent(largest(ratios))}`;
+}

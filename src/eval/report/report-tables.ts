@@ -1,0 +1,189 @@
+import { armLabel, groupArms, isSameGroup } from "../measures/arm-groups.js";
+import type { ArmSummary, QuestionsSummary } from "../measures/arm-summary.js";
+import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
+import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
+import type { Measured } from "../measures/measured.js";
+import { comparedCells } from "./compared-cells.js";
+import type { ReportContent } from "./report-content.js";
+import type { Cell, ReportTable, RowGroup } from "./report-table.js";
+
+/** A column of arms' figures. */
+interface ArmColumn {
+  readonly title: string;
+  readonly cell: (summary: QuestionsSummary) => Cell;
+}
+
+/** A mean, median or share; how many questions it is of is said where it is not of all that were answered. */
+function measured(title: string, format: Format, pick: (summary: QuestionsSummary) => Measured | null): ArmColumn {
+  return {
+    title,
+    cell: (summary) => {
+      const found = pick(summary);
+      if (found === null) return null;
+      const text = format(found.value);
+      return found.n === summary.answered ? { text } : { text, detail: `n=${found.n}` };
+    },
+  };
+}
+
+/** A share of what is always counted: where questions were answered and there is no figure, there was nothing to count. */
+function counted(title: string, pick: (summary: QuestionsSummary) => Measured | null): ArmColumn {
+  const { cell } = measured(title, percent, pick);
+  return { title, cell: (summary) => cell(summary) ?? (summary.answered === 0 ? null : { text: "none" }) };
+}
+
+const COUNTS: readonly ArmColumn[] = [
+  { title: "Answered", cell: ({ answered }) => ({ text: String(answered) }) },
+  { title: "Failed", cell: ({ failed }) => ({ text: String(failed) }) },
+];
+
+const CACHE: readonly ArmColumn[] = [
+  measured("Prompt tokens", tokens, ({ promptTokens }) => promptTokens),
+  measured("Cached", tokens, ({ cachedTokens }) => cachedTokens),
+  measured("Uncached", tokens, ({ uncachedTokens }) => uncachedTokens),
+  measured("Hit ratio", percent, ({ hitRatio }) => hitRatio),
+];
+
+const TIMES: readonly ArmColumn[] = [
+  measured("TTFT p50 ms", milliseconds, ({ ttftP50 }) => ttftP50),
+  measured("TTFT p95 ms", milliseconds, ({ ttftP95 }) => ttftP95),
+  measured("Prefill tokens/s", tokens, ({ prefillPerSecond }) => prefillPerSecond),
+  measured("Search p50 ms", milliseconds, ({ searchMs }) => searchMs),
+  measured("Compose p50 ms", milliseconds, ({ composeMs }) => composeMs),
+];
+
+const QUALITY: readonly ArmColumn[] = [
+  counted("Evidence in prompt", ({ evidenceRecall }) => evidenceRecall),
+  counted("References that resolve", ({ referencesResolved }) => referencesResolved),
+  measured("F1", score, ({ f1 }) => f1),
+  measured("BLEU-1", score, ({ bleu1 }) => bleu1),
+  measured("Judged right", percent, ({ judge }) => judge),
+];
+
+const NAMED = { rowsAre: "Prompts built by" } as const;
+
+function armTable(caption: string, columns: readonly ArmColumn[], groups: readonly RowGroup[]): ReportTable {
+  return { ...NAMED, caption, columns: columns.map(({ title }) => title), groups };
+}
+
+function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]): RowGroup[] {
+  return groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
+    title,
+    rows: arms.map(({ arm, overall }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(overall)) })),
+  }));
+}
+
+/** Everything on one line per arm: the table to paste. */
+export function wholeTable({ summaries }: ReportContent): ReportTable {
+  const columns = [...COUNTS, ...TIMES.slice(0, 2), ...CACHE, ...TIMES.slice(2), ...QUALITY];
+  return armTable("All figures", columns, armRows(summaries, columns));
+}
+
+/** The same in tables that a screen holds. */
+export function armTables({ summaries }: ReportContent): ReportTable[] {
+  const table = (caption: string, columns: readonly ArmColumn[]) =>
+    armTable(caption, columns, armRows(summaries, columns));
+  return [
+    table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE]),
+    table("Time", TIMES),
+    table("Evidence and answers", QUALITY),
+  ];
+}
+
+/** One table per category that was asked, by its number. */
+export function categoryTables({ summaries }: ReportContent): ReportTable[] {
+  const columns = [...COUNTS, TIMES[0], CACHE[2], CACHE[3], ...QUALITY].filter((column) => column !== undefined);
+  const numbers = new Set(summaries.flatMap(({ categories }) => categories.map(({ category }) => category)));
+  return [...numbers]
+    .sort((a, b) => a - b)
+    .map((number) => {
+      const groups = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
+        title,
+        rows: arms.flatMap(({ arm, categories }) =>
+          categories
+            .filter(({ category }) => category === number)
+            .map(({ summary }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(summary)) })),
+        ),
+      }));
+      return armTable(`Category ${number}`, columns, groups);
+    });
+}
+
+/** Differences from the baseline, question by question, with 95 % intervals. */
+export function comparisonTable(content: ReportContent): ReportTable {
+  return comparisonOf(content, "Question by question, against the baseline", COMPARED_MEASURES);
+}
+
+/** The same in tables that a screen holds. */
+export function comparisonTables(content: ReportContent): ReportTable[] {
+  return [
+    comparisonOf(
+      content,
+      "Tokens and time, question by question",
+      COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio),
+    ),
+    comparisonOf(
+      content,
+      "Scores, question by question",
+      COMPARED_MEASURES.filter(({ hasRatio }) => !hasRatio),
+    ),
+  ];
+}
+
+function comparisonOf(
+  { comparisons }: ReportContent,
+  caption: string,
+  measures: readonly ComparedMeasure[],
+): ReportTable {
+  const columns = measures.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
+  const groups = groupArms(comparisons, ({ arm }) => arm).map(({ title, arms }) => ({
+    title,
+    rows: arms.map(({ arm, baseline, differences }) => ({
+      title:
+        isSameGroup(arm, baseline) && baseline.policy === "readme"
+          ? armLabel(arm)
+          : `${armLabel(arm)} vs. ${baseline.id}`,
+      cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
+    })),
+  }));
+  return { ...NAMED, caption, columns: ["In both", ...columns], groups };
+}
+
+/** What a thousand questions would cost at each price. */
+export function costTable({ summaries, prices }: ReportContent): ReportTable {
+  const groups = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
+    title,
+    rows: arms.map(({ arm, overall }) => ({
+      title: armLabel(arm),
+      cells: overall.costs.map(({ prompts, answers }): Cell => {
+        if (prompts === null) return null;
+        const text = dollars(prompts.value);
+        return answers === null ? { text } : { text, detail: `+ ${dollars(answers.value)} answers` };
+      }),
+    })),
+  }));
+  const columns = prices.map(({ provider, model }) => `${provider} ${model}`);
+  return { ...NAMED, caption: "Cost of the prompts of 1,000 questions", columns, groups };
+}
+
+/** The prices themselves. */
+export function priceTable({ prices }: ReportContent): ReportTable {
+  return {
+    caption: "Prices, US dollars per million tokens",
+    rowsAre: "Model",
+    columns: ["Input", "Cached input", "Written to cache", "Output", "Looked up", "Source"],
+    groups: [
+      {
+        title: "",
+        rows: prices.map(({ provider, model, input, cachedInput, cacheWrite, output, date, source, note }) => ({
+          title: `${provider} ${model}`,
+          cells: [
+            ...[input, cachedInput, cacheWrite ?? input, output].map((usd) => ({ text: `$${usd}` })),
+            note === null ? { text: date } : { text: date, detail: note },
+            { text: source, isCode: true } as const,
+          ],
+        })),
+      },
+    ],
+  };
+}

@@ -1,0 +1,195 @@
+import type {
+  ChatMessage,
+  ConversationId,
+  Label,
+  MemoryId,
+  PolicyName,
+  RequestId,
+  RetrievedMemory,
+  TokenCounter,
+  UserId,
+} from "../../core/index.js";
+import { renderBlock } from "../../core/index.js";
+import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import { composeRequest } from "../../service/compose/compose-request.js";
+import type { Memstem } from "../../service/library/memstem.js";
+import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
+import { PromptMemories } from "../base/prompt-memories.js";
+import { countReferences } from "../base/references.js";
+import type { EvalArm } from "../base/run-record.js";
+import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
+import { readmeMessages } from "../replay/prefill-comparison.js";
+
+/** A memory that was searched in, with the ids of the dialogue turns that say what it says. */
+export interface EvaluatedMemory {
+  readonly text: string;
+  readonly evidence: readonly string[];
+}
+
+/** All memories of one conversation, numbered from 0: to composers their ids are these numbers, the same in every run. */
+export class MemoryList {
+  readonly #tokens: readonly number[];
+
+  constructor(
+    readonly memories: readonly EvaluatedMemory[],
+    countTokens: TokenCounter,
+  ) {
+    this.#tokens = memories.map(({ text }, at) =>
+      countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)),
+    );
+  }
+
+  /** Tokens of these memories' lines as memstem writes them; counted the same way whoever builds a prompt, so that arms compare. */
+  tokens(of: readonly number[]): number {
+    return of.reduce((sum, at) => sum + (this.#tokens[at] ?? 0), 0);
+  }
+
+  retrieved(of: readonly number[]): RetrievedMemory[] {
+    return of.map((at) => ({ id: String(at) as MemoryId, text: this.memories[at]?.text ?? "" }));
+  }
+
+  /** How many of these dialogue turns are evidence of one of these memories. */
+  evidenceIn(of: readonly number[], evidence: readonly string[]): number {
+    const there = new Set(of.flatMap((at) => this.memories[at]?.evidence ?? []));
+    return evidence.filter((id) => there.has(id)).length;
+  }
+}
+
+/** What is asked, with what the search found for it. */
+export interface PromptRequest {
+  /** How many were asked before; the time that composers are told goes by it. */
+  readonly turn: number;
+  readonly question: string;
+  /** What was asked and answered before, where the layout is a conversation. */
+  readonly history: readonly ChatMessage[];
+  /** Memory numbers, best first. */
+  readonly retrieved: readonly number[];
+  readonly evidence: readonly string[];
+}
+
+/** A prompt, and what can be said of it before an engine sees it. */
+export interface ArmPrompt extends EnginePrompt {
+  readonly composeMs: number;
+  /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
+  readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
+  readonly retrievedTokens: number;
+  readonly memoryTokens: number;
+  readonly evidenceInPrompt: number;
+  readonly references: number;
+  readonly referencesResolved: number;
+  /** Tells whoever built it what the engine reported, as in production. */
+  learn(answer: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">): Promise<void>;
+}
+
+/** How one arm builds the prompts of one conversation, one after the other. */
+export interface PromptBuilder {
+  build(request: PromptRequest): Promise<ArmPrompt>;
+  close(): Promise<void>;
+}
+
+/** As Mem0's README does. `mark`: a line at the head of the prompt, null for none. */
+export function readmePrompts(list: MemoryList, mark: string | null): PromptBuilder {
+  return {
+    build: async ({ question, history, retrieved, evidence }) => {
+      const memories = list.retrieved(retrieved);
+      const startedAt = performance.now();
+      const messages = readmeMessages(memories, [...history, { role: "user", content: question }]);
+      const composeMs = performance.now() - startedAt;
+      return {
+        messages: mark === null ? messages : marked(messages, mark),
+        fields: {},
+        headers: {},
+        composeMs,
+        expected: null,
+        retrievedTokens: list.tokens(retrieved),
+        memoryTokens: list.tokens(retrieved),
+        evidenceInPrompt: list.evidenceIn(retrieved, evidence),
+        references: 0,
+        referencesResolved: 0,
+        learn: async () => {},
+      };
+    },
+    close: async () => {},
+  };
+}
+
+/** What memstem's prompts are built with. */
+export interface ComposedPromptsOptions {
+  /** Opens one that knows no user yet, and goes by this clock; closed with the builder. */
+  readonly openMemstem: (now: () => number) => Memstem;
+  readonly arm: EvalArm;
+  readonly policy: PolicyName;
+  readonly family: EngineName;
+  readonly mark: string | null;
+}
+
+const USER = "evaluation" as UserId;
+const CONVERSATION = "questions" as ConversationId;
+
+/** With memstem, through its service. */
+export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
+  const { openMemstem, arm, policy, family, mark } = options;
+  let now = 0;
+  const memstem = openMemstem(() => now);
+  const standing = new PromptMemories();
+  const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
+  return {
+    build: async ({ turn, question, history, retrieved, evidence }) => {
+      now = turn * PAUSE_MS;
+      const retrievedTokens = list.tokens(retrieved);
+      const request = composeRequest({
+        userId: USER,
+        conversationId: arm.layout === "conversation" ? CONVERSATION : null,
+        messages: [...history, { role: "user", content: question }],
+        memories: list.retrieved(retrieved),
+        system,
+        policy,
+        engine: family,
+        ...(arm.retention === null ? {} : { retention: arm.retention }),
+        ...budgetOf(arm, retrievedTokens),
+      });
+      const startedAt = performance.now();
+      const answer = await memstem.compose(request);
+      const composeMs = performance.now() - startedAt;
+      const { order } = standing.take(answer.blocks, answer.plan);
+      const { expectedCachedTokens: cachedTokens, totalTokens } = answer.plan;
+      return {
+        messages: answer.messages,
+        fields: answer.engine.fields,
+        headers: answer.engine.headers,
+        composeMs,
+        expected: { cachedTokens, totalTokens },
+        retrievedTokens,
+        memoryTokens: list.tokens(order),
+        evidenceInPrompt: list.evidenceIn(order, evidence),
+        ...countReferences(answer.annotations, answer.messages),
+        learn: (reported) => report(memstem, answer.requestId, reported),
+      };
+    },
+    close: () => memstem.close(),
+  };
+}
+
+function budgetOf({ budgetRatio, budgetOf }: EvalArm, retrievedTokens: number) {
+  if (budgetRatio === null) return {};
+  if (budgetOf === "all") return { memoryBudgetRatio: budgetRatio };
+  return { memoryBudgetTokens: Math.floor(budgetRatio * retrievedTokens) };
+}
+
+async function report(
+  memstem: Memstem,
+  id: RequestId,
+  { promptTokens, cachedTokens, ttftMs }: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">,
+): Promise<void> {
+  const said = {
+    ...(promptTokens === null ? {} : { promptTokens }),
+    ...(cachedTokens === null ? {} : { cachedTokens }),
+    ...(ttftMs === null ? {} : { ttftMs }),
+  };
+  if (Object.keys(said).length > 0) await memstem.feedback(USER, null, id, said);
+}
+
+function marked([system, ...others]: readonly ChatMessage[], mark: string): ChatMessage[] {
+  if (system === undefined) return [];
+  return [{ ...system, content: `${mark}\n${String(system.content)}` }, ...others];
+}

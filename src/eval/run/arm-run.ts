@@ -1,0 +1,153 @@
+import type { ChatMessage } from "../../core/index.js";
+import type { EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
+import type { ArmCache, EngineAnswer } from "../engine/measured-engine.js";
+import type { Question } from "../locomo/locomo-data.js";
+import type { RecordedSearch } from "../locomo/recorded-searches.js";
+import type { Judge } from "../scores/judge.js";
+import { scoreAnswer } from "../scores/question-scores.js";
+import type { ArmPrompt, PromptBuilder, PromptRequest } from "./arm-prompts.js";
+
+/** A question as it is asked, with what a search found for it. */
+export interface FoundQuestion {
+  readonly question: Question;
+  /** Place among the conversation's questions in the data file. */
+  readonly at: number;
+  /** How many were asked before it. */
+  readonly turn: number;
+  readonly history: readonly ChatMessage[];
+  /** What histories hold as its answer. */
+  readonly said: ChatMessage;
+  readonly search: RecordedSearch;
+}
+
+export interface ArmRunOptions {
+  readonly arm: EvalArm;
+  readonly conversation: string;
+  readonly prompts: PromptBuilder;
+  readonly cache: ArmCache;
+  /** Whether the engine counts tokens as memstem does; what memstem expects is else scaled to the engine's count of the prompt. */
+  readonly countsAlike: boolean;
+  readonly judge: Judge | null;
+}
+
+/** One arm in one conversation: builds its prompts, asks its engine, and says what came of it. */
+export class ArmRun {
+  readonly #options: ArmRunOptions;
+
+  constructor(options: ArmRunOptions) {
+    this.#options = options;
+  }
+
+  get arm(): EvalArm {
+    return this.#options.arm;
+  }
+
+  /** Rejects with the signal's reason where it aborts; whatever else goes wrong is recorded. */
+  async ask(found: FoundQuestion, isWarmUp: boolean, signal: AbortSignal): Promise<QuestionRecord> {
+    const { arm, conversation, cache } = this.#options;
+    const { question, search } = found;
+    const asked = { arm: arm.id, conversation, question: found.at, category: question.category, isWarmUp };
+    const failure = (stage: "search" | "compose" | "engine", error: unknown): QuestionRecord => {
+      signal.throwIfAborted();
+      const message = error instanceof Error ? error.message : String(error);
+      return { ...asked, outcome: "failed", stage, message };
+    };
+    if (search.retrieved === null) return failure("search", search.message);
+    let prompt: ArmPrompt;
+    try {
+      prompt = await this.#build(found, search.retrieved);
+    } catch (error) {
+      return failure("compose", error);
+    }
+    let answer: EngineAnswer;
+    try {
+      answer = await cache.ask(prompt, this.#goesOn(found), signal);
+      await prompt.learn(answer);
+    } catch (error) {
+      return failure("engine", error);
+    }
+    return {
+      ...asked,
+      outcome: "answered",
+      promptTokens: answer.promptTokens,
+      cachedTokens: answer.cachedTokens,
+      expectedCachedTokens: expectedOf(prompt, answer, this.#options.countsAlike),
+      answerTokens: answer.answerTokens,
+      searchMs: search.searchMs,
+      composeMs: prompt.composeMs,
+      ttftMs: answer.ttftMs,
+      retrievedTokens: prompt.retrievedTokens,
+      memoryTokens: prompt.memoryTokens,
+      evidence: question.evidence.length,
+      evidenceInPrompt: prompt.evidenceInPrompt,
+      references: prompt.references,
+      referencesResolved: prompt.referencesResolved,
+      answer: answer.answer,
+      gold: question.answer,
+      ...scoresOf(answer.answer, question),
+      judge: await this.#judged(answer.answer, question, signal),
+    };
+  }
+
+  /** Takes a question that was asked before the run was stopped: everything but the engine goes through it again. */
+  async repeat(found: FoundQuestion, recorded: QuestionRecord): Promise<void> {
+    if (found.search.retrieved === null) return;
+    const isAnswered = recorded.outcome === "answered";
+    let prompt: ArmPrompt;
+    try {
+      prompt = await this.#build(found, found.search.retrieved);
+    } catch (error) {
+      if (!isAnswered && recorded.stage === "compose") return;
+      throw error;
+    }
+    if (!isAnswered) return;
+    this.#options.cache.repeat(prompt, this.#goesOn(found));
+    await prompt.learn(recorded);
+  }
+
+  close(): Promise<void> {
+    return this.#options.prompts.close();
+  }
+
+  #build({ turn, question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
+    const request: PromptRequest = {
+      turn,
+      question: question.question,
+      history: this.arm.layout === "conversation" ? history : [],
+      retrieved,
+      evidence: question.evidence,
+    };
+    return this.#options.prompts.build(request);
+  }
+
+  #goesOn({ said }: FoundQuestion): ChatMessage | null {
+    return this.arm.layout === "conversation" ? said : null;
+  }
+
+  /** A judge that fails is no reason to lose what was measured: what it failed with is kept in the place of its answer. */
+  async #judged(
+    answer: string | null,
+    { question, answer: gold }: Question,
+    signal: AbortSignal,
+  ): Promise<Judgement | null> {
+    const { judge } = this.#options;
+    if (judge === null || answer === null || gold === null) return null;
+    try {
+      return await judge.judge({ question, gold, answer }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const raw = `failed: ${error instanceof Error ? error.message : String(error)}`;
+      return { isCorrect: null, prompt: "", raw };
+    }
+  }
+}
+
+function scoresOf(answer: string | null, { answer: gold, category }: Question) {
+  return answer === null ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
+}
+
+function expectedOf({ expected }: ArmPrompt, { promptTokens }: EngineAnswer, countsAlike: boolean): number | null {
+  if (expected === null || promptTokens === null) return null;
+  if (countsAlike || expected.totalTokens === 0) return expected.cachedTokens;
+  return Math.round((expected.cachedTokens / expected.totalTokens) * promptTokens);
+}

@@ -1,0 +1,102 @@
+import { setImmediate } from "node:timers/promises";
+import type { ChatMessage, PolicyName, TokenCounter } from "../../core/index.js";
+import type { Memstem } from "../../service/library/memstem.js";
+import { EvaluationError } from "../base/evaluation-error.js";
+import { NO_ANSWER } from "../base/instruction.js";
+import type { EvalArm, QuestionRecord } from "../base/run-record.js";
+import type { MeasuredEngine } from "../engine/measured-engine.js";
+import type { KeptMemories } from "../locomo/conversation-memories.js";
+import type { EvaluatedConversation } from "../locomo/evaluated-conversation.js";
+import type { RecordedSearches } from "../locomo/recorded-searches.js";
+import type { Judge } from "../scores/judge.js";
+import { composedPrompts, MemoryList, readmePrompts } from "./arm-prompts.js";
+import { ArmRun, type FoundQuestion } from "./arm-run.js";
+
+/** What all conversations of a run share. */
+export interface RunParts {
+  readonly arms: readonly EvalArm[];
+  readonly engine: MeasuredEngine;
+  readonly judge: Judge | null;
+  readonly countTokens: TokenCounter;
+  /** Opens a service that knows nobody, on a database of its own. */
+  readonly openMemstem: (now: () => number) => Memstem;
+}
+
+/** One conversation of a run. */
+export interface ConversationRun {
+  readonly conversation: EvaluatedConversation;
+  readonly memories: KeptMemories;
+  readonly searches: RecordedSearches;
+  /** Of its first questions so many are warm-up. */
+  readonly warmUpQuestions: number;
+  /** What was recorded of it before, by {@link recordKey}. */
+  readonly recorded: ReadonlyMap<string, QuestionRecord>;
+  readonly onRecord: (record: QuestionRecord) => void;
+}
+
+/** One question of one arm. */
+export function recordKey(arm: string, conversation: string, question: number): string {
+  return JSON.stringify([arm, conversation, question]);
+}
+
+/**
+ * Asks every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
+ * a memstem of its own that knows nobody. What was recorded before is not asked again, but composed again, so that every arm goes on
+ * from where it was. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
+ * signal's reason.
+ */
+export async function runConversation(parts: RunParts, run: ConversationRun, signal: AbortSignal): Promise<void> {
+  const { conversation, recorded, onRecord } = run;
+  const list = new MemoryList(run.memories, parts.countTokens);
+  const lanes: Lane[] = [];
+  try {
+    for (const arm of parts.arms) lanes.push(await openLane(parts, conversation.id, list, arm));
+    const history: ChatMessage[] = [];
+    for (const [turn, { at, question }] of conversation.asked.entries()) {
+      const said: ChatMessage = { role: "assistant", content: question.answer ?? NO_ANSWER };
+      for (let n = 0; n < lanes.length; n++) {
+        const lane = lanes[(turn + n) % lanes.length];
+        if (lane === undefined) continue;
+        const search = run.searches.find(conversation.id, at, lane.run.arm.k);
+        if (search === undefined)
+          throw new EvaluationError(`question ${at} of ${conversation.id} was never searched for`);
+        const found: FoundQuestion = { question, at, turn, history: [...history], said, search };
+        const known = recorded.get(recordKey(lane.run.arm.id, conversation.id, at));
+        if (known !== undefined) {
+          await lane.run.repeat(found, known);
+          lane.goesOn = true;
+          continue;
+        }
+        // A simulated engine waits for nothing, and without a pause no signal and no progress would ever be seen.
+        await setImmediate();
+        signal.throwIfAborted();
+        // A real engine's cache did not outlive the process that filled it, or may not have.
+        const isCold = lane.goesOn && parts.engine.kind !== "simulated";
+        lane.goesOn = false;
+        onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
+      }
+      history.push({ role: "user", content: question.question }, said);
+    }
+  } finally {
+    for (const lane of lanes) await lane.run.close();
+  }
+}
+
+interface Lane {
+  readonly run: ArmRun;
+  /** Whether what it asks next goes on from questions that were asked before the run was stopped. */
+  goesOn: boolean;
+}
+
+async function openLane(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<Lane> {
+  const { engine, judge, openMemstem } = parts;
+  const cache = await engine.open(arm, conversation);
+  const { mark } = cache;
+  const { family } = engine;
+  const prompts =
+    arm.policy === "readme"
+      ? readmePrompts(list, mark)
+      : composedPrompts(list, { openMemstem, arm, policy: arm.policy satisfies PolicyName, family, mark });
+  const countsAlike = engine.kind === "simulated";
+  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judge }), goesOn: false };
+}

@@ -1,0 +1,83 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { EvaluationError } from "../base/evaluation-error.js";
+import { type RunRecord, runRecord } from "../base/run-record.js";
+import { writeWhole } from "../base/write-whole.js";
+
+const NAME = "run.json";
+
+/** Reads `run.json` alone: of a run that was stopped there may be nothing else. */
+function readBegun(directory: string): RunRecord {
+  const path = join(directory, NAME);
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new EvaluationError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const read = runRecord.safeParse(json);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new EvaluationError(`${path}: ${issue?.path.join(".") || "the file"}: ${issue?.message ?? "is not valid"}`);
+}
+
+export function writeRun(directory: string, run: RunRecord): void {
+  writeWhole(join(directory, NAME), `${JSON.stringify(run, null, 2)}\n`);
+}
+
+/**
+ * Begins a run, or goes on with the one that the directory holds; makes the directory where there is none. Throws {@link EvaluationError}
+ * where the directory holds something and is not to be gone on with, or was run with other settings.
+ */
+export function beginRun(directory: string, wanted: RunRecord, resume: boolean): RunRecord {
+  const isEmpty = !existsSync(directory) || readdirSync(directory).length === 0;
+  if (!isEmpty && !resume) {
+    throw new EvaluationError(
+      `--out ${directory}: is not empty; give another directory, or --resume to go on with the run in it`,
+    );
+  }
+  mkdirSync(directory, { recursive: true });
+  if (isEmpty) {
+    writeRun(directory, wanted);
+    return wanted;
+  }
+  const begun = readBegun(directory);
+  const differences = differencesOf(begun, wanted);
+  if (differences.length > 0) {
+    throw new EvaluationError(
+      `--resume: ${directory} was begun with other settings, so its figures and new ones could not be compared: ${differences.join("; ")}`,
+    );
+  }
+  return begun;
+}
+
+/** What says nothing of how a run is made: when it was, and what only shows while it runs. */
+const PASSING: ReadonlySet<string> = new Set([
+  "startedAt",
+  "finishedAt",
+  "data.file",
+  "settings.salt",
+  "settings.resumedAt",
+]);
+
+/** Which settings of two runs differ, and how. */
+function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
+  // How many memories extraction makes shows only when it is done.
+  const ids = (run: RunRecord) => run.conversations.map(({ id, questions }) => `${id} (${questions} questions)`);
+  const before = leaves({ ...begun, conversations: ids(begun), arms: begun.arms.map(({ id }) => id) });
+  const now = leaves({ ...wanted, conversations: ids(wanted), arms: wanted.arms.map(({ id }) => id) });
+  return [...new Set([...before.keys(), ...now.keys()])]
+    .filter((name) => !PASSING.has(name) && before.get(name) !== now.get(name))
+    .map((name) => `${name} was ${before.get(name) ?? "absent"} and is now ${now.get(name) ?? "absent"}`);
+}
+
+/** Every value in an object by its path, as JSON; lists as a whole. */
+function leaves(value: unknown, path = ""): Map<string, string> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return new Map([[path, JSON.stringify(value)]]);
+  const found = new Map<string, string>();
+  for (const [name, inner] of Object.entries(value)) {
+    for (const [at, text] of leaves(inner, path === "" ? name : `${path}.${name}`)) found.set(at, text);
+  }
+  return found;
+}

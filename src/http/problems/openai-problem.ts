@@ -1,0 +1,63 @@
+import type { Context } from "hono";
+import { z } from "zod";
+import { UpstreamError } from "../../service/fields/errors.js";
+import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
+
+/** Where OpenAI's clients send their requests. */
+const OPENAI_PATHS = "/v1/";
+
+/** What OpenAI's clients read of an error. */
+const openAiError = z.object({
+  message: z.string(),
+  type: z.string(),
+  param: z.string().nullable(),
+  code: z.string().nullable(),
+});
+
+/** A problem in both shapes: RFC 9457's, and OpenAI's in `error`. */
+export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).meta({
+  id: "OpenAIProblem",
+  description:
+    "A problem (RFC 9457) that OpenAI's clients can read too. The header `x-memstem-error-origin` says whose it is.",
+});
+
+/** Whether a path is one of those that OpenAI's clients know. */
+export function isOpenAiPath(path: string): boolean {
+  return path.startsWith(OPENAI_PATHS);
+}
+
+/** Sends a problem in the shape that the path's clients read. `error`: what it was made of. */
+export function answerProblem(
+  c: Context,
+  value: Problem,
+  { error, headers = {} }: { readonly error?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+): Response {
+  const all = { ...problemHeaders(error), ...headers };
+  if (!isOpenAiPath(c.req.path)) return problemResponse(value, all);
+  const origin = error instanceof UpstreamError ? "upstream" : "memstem";
+  const body = { ...value, ...openAiErrorOf(value, error) };
+  return problemResponse(body, { ...all, "x-memstem-error-origin": origin });
+}
+
+/** OpenAI's own words for what its clients tell apart. */
+const OPENAI_KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
+  401: { type: "invalid_request_error", code: "invalid_api_key" },
+  429: { type: "requests", code: "rate_limit_exceeded" },
+};
+
+/** A problem as OpenAI's clients read it. */
+export function openAiErrorOf(value: Problem, error?: unknown): { readonly error: z.output<typeof openAiError> } {
+  const upstream = error instanceof UpstreamError;
+  const { type, code } = OPENAI_KINDS[value.status] ?? {
+    type: value.status < 500 ? "invalid_request_error" : "server_error",
+    code: null,
+  };
+  return {
+    error: {
+      message: value.detail ?? value.title,
+      type: upstream ? "upstream_error" : type,
+      param: value.errors?.[0]?.field ?? null,
+      code: upstream ? `upstream_${error.failure.kind}` : code,
+    },
+  };
+}

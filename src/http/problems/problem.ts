@@ -1,0 +1,148 @@
+import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { z } from "zod";
+import {
+  AbandonedRequestError,
+  BusyUserError,
+  DeletedMeanwhileError,
+  type FieldIssue,
+  InvalidRequestError,
+  MemorySourceError,
+  NotFoundError,
+  StoreUnavailableError,
+  UpstreamError,
+} from "../../service/fields/errors.js";
+import { BodyShareError, SlowBodyError } from "../guards/body-pace.js";
+
+/** RFC 9457, with the fields that are wrong. */
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().optional(),
+    errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: "Problem", description: "A problem (RFC 9457). `errors` names each field that is wrong." });
+
+/** A problem as it goes over the wire. */
+export type Problem = z.infer<typeof problemSchema>;
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: "Malformed request",
+  401: "No valid API key",
+  403: "Not allowed",
+  404: "Not found",
+  405: "Method not allowed",
+  408: "Request too slow",
+  409: "Deleted meanwhile",
+  413: "Request too large",
+  415: "Unsupported media type",
+  421: "Misdirected request",
+  422: "Invalid request",
+  429: "Too many requests",
+  499: "Client closed the request",
+  500: "Internal error",
+  501: "Not supported",
+  502: "The memory source failed",
+  503: "Not available",
+  504: "The memory source did not answer in time",
+  507: "No room",
+};
+
+/** Builds a problem. `type` is `about:blank`: the status says what kind it is. */
+export function problem(status: number, detail?: string, errors?: readonly FieldIssue[]): Problem {
+  return {
+    type: "about:blank",
+    title: TITLES[status] ?? "Error",
+    status,
+    ...(detail === undefined ? {} : { detail }),
+    ...(errors === undefined ? {} : { errors: errors.map(({ field, message }) => ({ field, message })) }),
+  };
+}
+
+/** Sends a problem. */
+export function problemResponse(value: Problem, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(JSON.stringify(value), {
+    status: value.status,
+    headers: { "content-type": "application/problem+json", ...headers },
+  });
+}
+
+/** The problem for whatever a handler threw. What is nobody's mistake but ours says nothing about itself. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof InvalidRequestError) return problem(422, error.message, error.issues);
+  if (error instanceof NotFoundError) {
+    return problem(404, error.message, [{ field: error.field, message: error.message }]);
+  }
+  if (error instanceof DeletedMeanwhileError) return problem(409, error.message);
+  if (error instanceof BusyUserError) return problem(429, `${error.message}: MEMSTEM_MAX_WAITING_PER_USER`);
+  if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
+  if (error instanceof UpstreamError) return upstreamProblem(error);
+  if (error instanceof StoreUnavailableError) return storeProblem(error);
+  if (error instanceof SlowBodyError) return problem(408, `${error.message}: ${error.setting}`);
+  if (error instanceof BodyShareError) return problem(429, error.message);
+  // Nobody reads this one; the log and the metrics do not take it for a fault of ours.
+  if (error instanceof AbandonedRequestError) return problem(499, error.message);
+  // The only 400 of the framework here is the validator's, for a body that it cannot parse.
+  if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
+  return problem(500, "the request could not be served; the log says why");
+}
+
+/** For a body that is no JSON. */
+export function notJson(): Problem {
+  return problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]);
+}
+
+function sourceStatus({ failure }: MemorySourceError): number {
+  switch (failure.kind) {
+    case "unsupported":
+      return 501;
+    case "timeout":
+      return 504;
+    case "aborted":
+      return 503;
+    default:
+      return 502;
+  }
+}
+
+/** Whether a problem's cause is ours to look into: the log says it. */
+export function isFault(error: unknown, { status }: Problem): boolean {
+  return status === 500 || (error instanceof StoreUnavailableError && error.fault !== "busy");
+}
+
+/** The headers that belong to a problem. */
+export function problemHeaders(error: unknown): Readonly<Record<string, string>> {
+  return error instanceof StoreUnavailableError ? { "retry-after": String(RETRY_AFTER_S[error.fault]) } : {};
+}
+
+/** Seconds after which it may go better: a lock is short, and the rest takes somebody's hand. */
+const RETRY_AFTER_S: Readonly<Record<StoreUnavailableError["fault"], number>> = {
+  busy: 1,
+  full: 30,
+  "read-only": 30,
+  failing: 30,
+  damaged: 300,
+};
+
+function storeProblem({ fault, message }: StoreUnavailableError): Problem {
+  return problem(fault === "full" ? 507 : 503, message);
+}
+
+function upstreamProblem({ failure, message }: UpstreamError): Problem {
+  switch (failure.kind) {
+    case "timeout":
+    case "stalled":
+      return { ...problem(504, message), title: "The upstream engine did not answer in time" };
+    case "aborted":
+      return problem(503, message);
+    default:
+      return { ...problem(502, message), title: "The upstream engine failed" };
+  }
+}
+
+/** For routes that do not exist. */
+export function notFound(context: Context): Problem {
+  return problem(404, `no such route: ${context.req.method} ${context.req.path}`);
+}

@@ -1,0 +1,204 @@
+import {
+  DEFAULT_DEPTH,
+  type Depth,
+  type DepthChoice,
+  type DepthOutcome,
+  type DepthProbe,
+  type DepthSettings,
+  entropyBounds,
+  probeDepths,
+  type Warning,
+} from "../../core/index.js";
+import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
+import type { Upstream } from "../../engines/upstream/upstream.js";
+import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
+import { linkedSignal } from "../fields/linked-signal.js";
+import { modelName } from "../fields/model-name.js";
+import { inCallSpan } from "../fields/spans.js";
+import { LogprobSupport } from "../learning/logprob-support.js";
+
+/** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
+export type DepthWish = boolean | Partial<DepthSettings> | null;
+
+/** A client's request, as far as tries of it depend on it. */
+export interface ProbedRequest {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly query: string;
+  readonly headers: readonly HeaderPair[];
+}
+
+export interface AdaptiveDepthParts {
+  readonly upstream: Pick<Upstream, "send">;
+  readonly readUsage: EngineAdapter["readUsage"];
+  /** Null: only where a request asks for it. */
+  readonly configured: DepthSettings | null;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+/** Bytes of a try's answer that are read. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+/** Statuses by which engines refuse a field of a request, OpenAI's API this one for some models among them. */
+const REFUSED = new Set([400, 403, 422, 501]);
+/** Statuses that say nothing of log probabilities: the prompt itself will have them, too. */
+const UNRELATED = new Set([401, 402, 403, 404, 429]);
+
+/** What a try came to. */
+type Said =
+  | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
+  /** `why`: it was the last try for a while, and this is the reason. */
+  | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
+  | { readonly kind: "unavailable"; readonly why: string | null }
+  | { readonly kind: "failed"; readonly why: string | null };
+
+/** What chooses how many memories a request's prompt gets. */
+export interface DepthChooser {
+  /** Milliseconds that its tries may take, all together. */
+  readonly timeLimitMs: number;
+  /** @param signal nobody waits for the prompt any more */
+  choose(signal: AbortSignal): ChooseDepth;
+}
+
+/**
+ * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
+ * first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the one before, so that it is a
+ * prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
+ */
+export class AdaptiveDepth {
+  readonly #support: LogprobSupport;
+
+  constructor(private readonly parts: AdaptiveDepthParts) {
+    this.#support = new LogprobSupport(parts.clock);
+  }
+
+  /** What chooses for a request; undefined where it is to have all that is found. */
+  chooserFor(request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
+    const { configured } = this.parts;
+    if (wish === false || (wish === null && configured === null)) return undefined;
+    const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
+    const choose = (signal: AbortSignal) => (prompt: UncomposedPrompt) =>
+      this.#choose(request, prompt, settings, signal);
+    return { timeLimitMs: settings.timeLimitMs, choose };
+  }
+
+  async #choose(
+    request: ProbedRequest,
+    prompt: UncomposedPrompt,
+    settings: DepthSettings,
+    signal: AbortSignal,
+  ): Promise<ChosenDepth> {
+    const whole = await prompt.draft(null);
+    const { body } = request;
+    const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
+      const { probes = [], after = null, warnings = [] } = more;
+      return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
+    };
+    const depths = probeDepths(whole.blocks, whole.due, settings);
+    if (depths.length === 0) return all("few");
+    if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
+    if (fixesStart(body)) return all("fixed_start");
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), settings.timeLimitMs);
+    const either = linkedSignal(limit.signal, signal);
+    const probes: DepthProbe[] = [];
+    let after: Depth["after"] = null;
+    try {
+      for (const blocks of depths) {
+        if (this.#support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
+        const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
+        const said = await this.#try(request, draft, blocks, either.signal, signal);
+        if (said.kind !== "entropy") {
+          if (said.kind === "unclear") {
+            probes.push(said.probe);
+            after = draft.ordering;
+          }
+          return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
+        }
+        probes.push(said.probe);
+        after = draft.ordering;
+        if (said.nats <= settings.entropyNats) {
+          return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
+        }
+      }
+      return all("unsure", { probes, after });
+    } finally {
+      clearTimeout(timer);
+      either.release();
+    }
+  }
+
+  /** Sends a prompt for its answer's first token. Never rejects. */
+  async #try(
+    request: ProbedRequest,
+    draft: DraftedPrompt,
+    blocks: number,
+    signal: AbortSignal,
+    client: AbortSignal,
+  ): Promise<Said> {
+    const model = modelName(request.body["model"]);
+    const top = this.#support.topFor(model);
+    if (top === null) return { kind: "unavailable", why: null };
+    const failed = (): Said => {
+      const isLast = !client.aborted && this.#support.strike(model);
+      return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
+    };
+    try {
+      const { status, text } = await this.#send(request, draft, top, signal);
+      if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
+        if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
+        return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
+      }
+      if (UNRELATED.has(status)) return { kind: "failed", why: null };
+      if (status >= 300) return failed();
+      return this.#read(model, blocks, JSON.parse(text));
+    } catch {
+      return failed();
+    }
+  }
+
+  #read(model: string, blocks: number, answer: unknown): Said {
+    const first = readFirstToken(answer);
+    if (first === null) {
+      this.#support.off(model);
+      return { kind: "unavailable", why: "the engine's answers hold no log probabilities" };
+    }
+    const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
+    const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
+    const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
+    if (bounds === null) {
+      const isLast = this.#support.strike(model);
+      return { kind: "unclear", probe, why: isLast ? "the first token says nothing of this model's answers" : null };
+    }
+    this.#support.gave(model);
+    return { kind: "entropy", probe, nats: bounds.most };
+  }
+
+  #send(
+    { body: own, query, headers }: ProbedRequest,
+    draft: DraftedPrompt,
+    top: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
+    const sent = withAdded(forAnotherRequest(headers), draft.headers);
+    const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
+    return inCallSpan("memstem.depth_probe", {}, async (span) => {
+      const answer = await this.parts.upstream.send(call, signal);
+      span.setAttribute("http.response.status_code", answer.status);
+      const held: Uint8Array[] = [];
+      let length = 0;
+      for await (const bytes of answer.body) {
+        held.push(bytes);
+        length += bytes.length;
+        if (length > MAX_ANSWER_BYTES) throw new RangeError("a try's answer is too long");
+      }
+      return { status: answer.status, text: Buffer.concat(held).toString("utf8") };
+    });
+  }
+}
+
+function unavailable(why: string): Warning {
+  return { code: "depth_unavailable", message: `${why}; all memories are sent at once` };
+}

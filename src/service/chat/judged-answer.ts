@@ -1,0 +1,36 @@
+import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
+import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
+import { peekAtError } from "./first-event.js";
+import { hold } from "./held-body.js";
+
+/** Bytes of an error that are held to be read. */
+const MAX_ERROR_BYTES = 256 * 1024;
+/** The status that an error inside a stream is read with, which has none of its own. */
+const IN_STREAM = 400;
+
+/** An engine's answer, looked at for a refusal of its prompt. */
+export interface JudgedAnswer {
+  readonly refusal: PromptRefusal | null;
+  /** Its body can still be read … */
+  readonly answer: UpstreamAnswer;
+  /** … or has to be ended, where this is not null. */
+  readonly end: (() => Promise<void>) | null;
+}
+
+/** Whether an engine refuses a prompt as it is. Rejects with `UpstreamError` where the answer breaks off. */
+export async function judgeAnswer(answer: UpstreamAnswer): Promise<JudgedAnswer> {
+  if (answer.status < 300 && isEventStream(answer)) {
+    const { error, body, end } = await peekAtError(answer.body);
+    const refusal = error === null ? null : readPromptRefusal(IN_STREAM, error);
+    return { refusal, answer: { ...answer, body }, end };
+  }
+  if (!mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
+  const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
+  const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
+  return { refusal, answer: { ...answer, body }, end: null };
+}
+
+export function isEventStream({ headers }: UpstreamAnswer): boolean {
+  const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
+  return /^text\/event-stream\b/i.test(type);
+}

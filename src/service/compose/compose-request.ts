@@ -1,0 +1,159 @@
+import { z } from "zod";
+import {
+  type AgentId,
+  type AnnotationSettings,
+  type ChatMessage,
+  type ConversationId,
+  DEFAULT_ANNOTATIONS,
+  type PolicyName,
+  type RequestId,
+  type RetentionName,
+  type RetrievedMemory,
+  type ToolMemories,
+  type UserId,
+} from "../../core/index.js";
+import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import { InvalidRequestError } from "../fields/errors.js";
+import * as field from "../fields/fields.js";
+import { readOptions } from "../fields/read-options.js";
+
+/** One compose, checked. */
+export interface ComposeRequest {
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  /** Null: the `single` layout. */
+  readonly conversationId: ConversationId | null;
+  /** Null: memstem names the request. */
+  readonly requestId: RequestId | null;
+  /** What to search for; null: the last user message. */
+  readonly query: string | null;
+  /** Instructions, plain history, and the question last. */
+  readonly messages: readonly ChatMessage[];
+  /** Best first; null: search the configured source. */
+  readonly memories: readonly RetrievedMemory[] | null;
+  readonly topK: number;
+  readonly memoryBudgetTokens: number | null;
+  readonly memoryBudgetRatio: number | null;
+  /** Null: the configured one. */
+  readonly policy: PolicyName | null;
+  /** Null: the configured one. */
+  readonly retention: RetentionName | null;
+  readonly annotations: AnnotationSettings;
+  /** The engine family that the prompt goes to; null: the configured one. */
+  readonly engine: EngineName | null;
+  /** Cache marks that the request to the engine has outside its messages, on tools say. Default 0. */
+  readonly marksElsewhere?: number;
+  /** Where memories stand behind a tool's result; null: as the engine family takes them, and the conversation had them. */
+  readonly toolMemories?: ToolMemories | null;
+  /** Tokens that the prompt may have, by our own count; null: as many as it has. */
+  readonly maxPromptTokens?: number | null;
+  /** Whether the answer should hold the prompt as one text too. */
+  readonly prompt: boolean;
+}
+
+/** Memories asked for where a request does not say; Mem0's own default. */
+export const DEFAULT_TOP_K = 20;
+
+const annotations = z.union(
+  [
+    field.annotationSwitch,
+    z.strictObject({
+      order: field.annotationSwitch.optional(),
+      location: field.annotationSwitch.optional(),
+      topN: field.annotationTopN.optional(),
+      wording: field.wording.optional(),
+    }),
+  ],
+  field.ANNOTATIONS_WANTED,
+);
+
+const composeOptions = z.strictObject({
+  userId: field.userId,
+  agentId: field.agentId.nullish(),
+  conversationId: field.conversationId.nullish(),
+  requestId: field.newRequestId.nullish(),
+  query: field.query.nullish(),
+  messages: field.messages.nullish(),
+  memories: field.memories.optional(),
+  system: field.system.nullish(),
+  topK: field.topK.nullish(),
+  memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
+  memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
+  policy: field.policy.nullish(),
+  retention: field.retention.nullish(),
+  annotations: annotations.nullish(),
+  engine: field.engine.nullish(),
+  toolMemories: field.toolMemories.nullish(),
+  prompt: z.boolean().nullish(),
+});
+
+/** What the library's `compose` takes: the same fields as `POST /compose`, in camelCase. `null` counts as absent. */
+export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = Omit<
+  z.input<typeof composeOptions>,
+  "messages" | "memories"
+> & {
+  readonly messages?: readonly M[] | null | undefined;
+  /** Mem0's answer as it is, in any of its shapes; absent: the configured source is searched. */
+  readonly memories?: unknown;
+};
+/** What the message types of OpenAI's client, the AI SDK and others have in common; checked when it arrives. */
+export interface MessageLike {
+  readonly role: string;
+  readonly content?: unknown;
+}
+/** The fields after each was checked by itself. */
+export type ComposeFields = z.output<typeof composeOptions>;
+
+/** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
+export function readComposeOptions(options: unknown): ComposeRequest {
+  return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
+}
+
+/** `memories: null` is absent like every other null; `undefined` inside a union with `unknown` would else reach Mem0's reader. */
+export function withoutAbsentMemories(options: unknown): unknown {
+  if (typeof options !== "object" || options === null || !("memories" in options)) return options;
+  if (options.memories !== null && options.memories !== undefined) return options;
+  const { memories: _absent, ...rest } = options;
+  return rest;
+}
+
+/** Puts checked fields together. Throws {@link InvalidRequestError} where they do not make a request. */
+export function composeRequest(fields: ComposeFields): ComposeRequest {
+  const { query = null, messages = null } = fields;
+  const asked = messages ?? (query === null ? null : [{ role: "user", content: query }]);
+  if (asked === null) {
+    throw new InvalidRequestError([{ field: "query", message: "give a query, or messages that end with a question" }]);
+  }
+  const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
+  return {
+    userId: fields.userId,
+    agentId: fields.agentId ?? null,
+    conversationId: fields.conversationId ?? null,
+    requestId: fields.requestId ?? null,
+    query,
+    messages: [...instructions, ...asked],
+    memories: fields.memories ?? null,
+    topK: fields.topK ?? DEFAULT_TOP_K,
+    memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
+    memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
+    policy: fields.policy ?? null,
+    retention: fields.retention ?? null,
+    annotations: annotationSettings(fields.annotations ?? true),
+    engine: fields.engine ?? null,
+    toolMemories: fields.toolMemories ?? null,
+    prompt: fields.prompt ?? false,
+  };
+}
+
+function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {
+  if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted, location: wanted };
+  return {
+    order: wanted.order ?? DEFAULT_ANNOTATIONS.order,
+    location: wanted.location ?? DEFAULT_ANNOTATIONS.location,
+    topN: wanted.topN ?? DEFAULT_ANNOTATIONS.topN,
+    wording: {
+      order: wanted.wording?.order ?? DEFAULT_ANNOTATIONS.wording.order,
+      location: wanted.wording?.location ?? DEFAULT_ANNOTATIONS.wording.location,
+    },
+  };
+}

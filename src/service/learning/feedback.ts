@@ -1,0 +1,58 @@
+import {
+  hadOnlyHead,
+  NOTHING_CORRECTED,
+  type RequestId,
+  type ResidencyModel,
+  type Scope,
+  type TurnId,
+  takeReport,
+} from "../../core/index.js";
+import type { Observation, Store } from "../../store/api/store.js";
+import { NotFoundError } from "../fields/errors.js";
+import type { Feedback } from "../records/answers.js";
+import type { WorkingScope } from "../scopes/working-scopes.js";
+
+/**
+ * Keeps what an engine reported of a request beside what it reported before, and corrects the scope's index by it: the first time that it
+ * says how much was cached, so that a report that is sent again changes nothing. Throws {@link NotFoundError}.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function reportIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  { id, observation }: { readonly id: RequestId; readonly observation: Observation },
+  residency: ResidencyModel,
+  now: number,
+): Feedback {
+  const { state } = working;
+  const served = store.findServed(scope, id);
+  if (served === null) throw new NotFoundError("request_id", "no such request of this user");
+  const { plan, evicted, observed } = served;
+  const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
+  let corrected = NOTHING_CORRECTED;
+  if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
+    // What a late report is about may have left by now; that does not bring it back.
+    residency.expire(state.index, now);
+    const report = { cachedTokens, promptTokens };
+    const isExact = residency.limits?.kind === "slots";
+    const again = hadOnlyHead(served, report) && hadOnlyHeadBefore(store, scope, served.turn);
+    corrected = takeReport(state.index, served, report, now, { again, isExact });
+  }
+  const report = { id, observed: { ...observed, ...observation } };
+  working.version = store.commitReport(scope, working.version, state.drain(), report);
+  return {
+    requestId: id,
+    expectedCachedTokens: plan.expectedCachedTokens,
+    observedCachedTokens: cachedTokens,
+    difference: cachedTokens === null ? null : cachedTokens - plan.expectedCachedTokens,
+    corrected,
+  };
+}
+
+function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): boolean {
+  const before = store.findReportedBefore(scope, turn);
+  const { cachedTokens, promptTokens = null } = before?.observed ?? {};
+  return before !== null && cachedTokens !== undefined && hadOnlyHead(before, { cachedTokens, promptTokens });
+}

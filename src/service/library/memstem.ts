@@ -1,0 +1,378 @@
+import {
+  type AgentId,
+  DEFAULT_SCOPE_BOUNDS,
+  type Digest,
+  groupBy,
+  KEEPS_ALL,
+  type MemoryId,
+  planBatch,
+  type RequestId,
+  type RetrievedMemory,
+  type TimeLaw,
+  type TokenCounter,
+  type UserId,
+} from "../../core/index.js";
+import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { NewMemory } from "../../memory/memory-source.js";
+import type { Observation } from "../../store/api/store.js";
+import type { Planning } from "../batch/batch-planning.js";
+import type { WorkerMemory } from "../batch/batch-routing.js";
+import { MemoryAdditions } from "../chat/adding-memories.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeRequest } from "../compose/compose-request.js";
+import { plainPrompt } from "../compose/engine-prompt.js";
+import type { WaitingLookup } from "../compose/memory-lookup.js";
+import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
+import { withdrawIn } from "../compose/withdrawing.js";
+import { NotFoundError } from "../fields/errors.js";
+import { DEFAULT_TENANT, type Tenant } from "../fields/tenant.js";
+import { EngineLaw } from "../learning/engine-law.js";
+import { evictIn } from "../learning/evicting.js";
+import { reportIn } from "../learning/feedback.js";
+import type { Eviction, Feedback, Forgetting, IndexDescription } from "../records/answers.js";
+import { type ExplainedRequest, explainIn } from "../records/explain.js";
+import type { UserExport } from "../records/exporting.js";
+import type { MemoryEvent } from "../records/memory-events.js";
+import { finishingDeletions } from "../records/source-deletions.js";
+import { UserRecords } from "../records/user-records.js";
+import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { StoredTurns } from "../scopes/stored-turns.js";
+import { UserQueues } from "../scopes/user-queues.js";
+import { UserTurns } from "../scopes/user-turns.js";
+import { whileBusy } from "../scopes/while-busy.js";
+import { WorkingScopes } from "../scopes/working-scopes.js";
+import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
+
+/** Live requests listed with an index; older ones are left out. */
+const MAX_LISTED_REQUESTS = 10_000;
+
+/** Requests of one user that may wait for each other where nothing else is configured. */
+const MAX_WAITING_PER_USER = 256;
+
+/** What all tenants of a service have in common. */
+interface SharedWork {
+  readonly scopes: WorkingScopes;
+  readonly queues: UserQueues;
+  readonly closing: AbortController;
+  /** One for each tenant that was asked for; tenants are the operator's to make, so they are few. */
+  readonly tenants: Map<string, Memstem>;
+  observer: MemstemObserver | null;
+}
+
+/** How much a service has to do with. */
+export interface Load {
+  /** In memory, and the bytes they take, estimated. */
+  readonly scopes: number;
+  readonly bytes: number;
+  /** Nodes of their context indexes. */
+  readonly nodes: number;
+  /** Users with something to be done, and how much that is. */
+  readonly busyUsers: number;
+  readonly jobs: number;
+}
+
+/** What can be had without being a tenant. */
+export type MemstemOfAll = Pick<
+  Memstem,
+  "dropUnused" | "finishDeletions" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+>;
+
+/**
+ * What one tenant's users have and ask for. What one user asks for is done in the order it came; users do not wait for each other.
+ * Everything that was answered is in the store.
+ */
+export class Memstem {
+  readonly #shared: SharedWork;
+  readonly #scopes: WorkingScopes;
+  readonly #queues: UserQueues;
+  readonly #turns: UserTurns;
+  readonly #records: UserRecords;
+  readonly #law: EngineLaw;
+  readonly #stored: StoredTurns;
+  readonly #composer: PromptComposer;
+  readonly #additions: MemoryAdditions;
+
+  private readonly parts: MemstemParts;
+
+  /** @param shared another tenant's, to be one service with it */
+  constructor(
+    given: MemstemParts,
+    private readonly tenant: Tenant = DEFAULT_TENANT,
+    shared?: SharedWork,
+  ) {
+    // Another tenant's is this already.
+    const source =
+      given.source === null || shared !== undefined ? given.source : finishingDeletions(given.source, given.store);
+    const parts = { ...given, source };
+    this.parts = parts;
+    const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { markers } = parts;
+    this.#shared = shared ?? {
+      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, markers),
+      queues: new UserQueues(),
+      closing: new AbortController(),
+      tenants: new Map([[tenant.name, this]]),
+      observer: null,
+    };
+    this.#scopes = this.#shared.scopes;
+    this.#queues = this.#shared.queues;
+    const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
+    this.#turns = new UserTurns(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
+    this.#records = new UserRecords(parts, this.#turns, this.#scopes);
+    // What one tenant reports of its times must not change how another's prompts are planned.
+    const { engine, engineFamily } = parts.defaults;
+    const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
+    this.#law = new EngineLaw(store, measured, engine);
+    this.#stored = new StoredTurns(this.#turns, this.#scopes, store);
+    this.#additions = new MemoryAdditions(source, store, this.#turns);
+    this.#composer = new PromptComposer({
+      parts,
+      tenant,
+      scopes: this.#scopes,
+      turns: this.#turns,
+      stored: this.#stored,
+      law: this.#law,
+      observer: () => this.#shared.observer,
+    });
+  }
+
+  /** The same service for another tenant: what it does is that tenant's alone. */
+  forTenant(tenant: Tenant): Memstem {
+    const { tenants } = this.#shared;
+    const known = tenants.get(tenant.name);
+    if (known?.tenant.cacheSecret === tenant.cacheSecret) return known;
+    const memstem = new Memstem(this.parts, tenant, this.#shared);
+    tenants.set(tenant.name, memstem);
+    return memstem;
+  }
+
+  /** From now on tells this observer of what all tenants do, and no other. */
+  observe(observer: MemstemObserver): void {
+    this.#shared.observer = observer;
+  }
+
+  /** Name of the configured memory source; null for none. */
+  get sourceName(): string | null {
+    return this.parts.source?.name ?? null;
+  }
+
+  /** See {@link PromptComposer.compose}. */
+  compose(request: ComposeRequest, signal?: AbortSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
+    return this.#composer.compose(request, signal, hooks);
+  }
+
+  /** See {@link PromptComposer.lookUp}. */
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
+    return this.#composer.lookUp(request, signal);
+  }
+
+  /** See {@link PromptComposer.composeFound}. */
+  composeFound(
+    request: ComposeRequest,
+    lookup: WaitingLookup,
+    order: readonly Digest[],
+    signal?: AbortSignal,
+  ): Promise<ComposeAnswer> {
+    return this.#composer.composeFound(request, lookup, order, signal);
+  }
+
+  /**
+   * Fields for an engine's request whose messages are not composed: what keeps this tenant's cache apart from others' (vLLM's `cache_salt`).
+   * Reads nothing. `engine` null: the configured one.
+   */
+  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+    const { engines, defaults, newRequestId } = this.parts;
+    const prompt = plainPrompt(newRequestId(), this.#turns.scopeOf(userId, agentId), this.tenant.cacheSecret);
+    return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
+  }
+
+  /** How much it has to do with now. */
+  get load(): Load {
+    const { size: scopes, weight: bytes, nodes } = this.#scopes;
+    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+  }
+
+  /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
+  get timeLaw(): TimeLaw | null {
+    return this.#law.law;
+  }
+
+  get countTokens(): TokenCounter {
+    return this.parts.countTokens;
+  }
+
+  get planning(): Planning {
+    return this.parts.planning ?? (async (requests) => planBatch(requests));
+  }
+
+  /** Which workers of batches processed what, by scope. */
+  readonly workers: WorkerMemory = {
+    processedBy: (scope, worker) =>
+      this.#scopes.use(this.#turns.scopeOf(scope.userId, scope.agentId), ({ state }) =>
+        [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
+      ),
+    remember: (of, worker, texts) => {
+      const scope = this.#turns.scopeOf(of.userId, of.agentId);
+      return whileBusy(() =>
+        this.#scopes.use(scope, (working) => {
+          // A user that was forgotten since is not to come back.
+          if (working.version === null) return;
+          working.state.rememberWorker(worker, texts);
+          working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
+        }),
+      );
+    },
+  };
+
+  /** See {@link MemoryAdditions.watch}. */
+  watchDeletions(userId: UserId): DeletionWatch {
+    return this.#additions.watch(userId);
+  }
+
+  /** See {@link MemoryAdditions.add}. */
+  addMemories(
+    userId: UserId,
+    agentId: AgentId | null,
+    memories: readonly NewMemory[],
+    signal?: AbortSignal,
+  ): Promise<readonly RetrievedMemory[]> {
+    return this.#additions.add(userId, agentId, memories, signal);
+  }
+
+  /** See {@link MemoryAdditions.keepExchange}. */
+  keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean> {
+    return this.#additions.keepExchange(userId, agentId, exchange, watch);
+  }
+
+  /**
+   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
+   * requests knows no users, so by default all the tenant's of that name.
+   */
+  async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const { residency = KEEPS_ALL } = this.parts;
+    const named = this.parts.store
+      .findLiveRequests(this.tenant.name, [...new Set(ids)])
+      .filter(({ scope }) => of === undefined || scope.userId === of);
+    const evicted = new Set<RequestId>();
+    // Side by side: one that waits for its user's search does not hold up the others.
+    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
+      this.#turns.run(userId, async () => {
+        for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
+          const names = ofScope.map(({ requestId }) => requestId);
+          const scope = this.#turns.scopeOf(userId, agentId);
+          const gone = await whileBusy(() =>
+            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
+          );
+          for (const name of gone) evicted.add(name);
+        }
+      }),
+    );
+    await Promise.all(ofUsers);
+    return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
+  }
+
+  /**
+   * The engine refused a request's prompt as it is: it counts as never composed, and its id is free. A request that is not known is none to
+   * be taken back.
+   */
+  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
+    const { store, residency = KEEPS_ALL } = this.parts;
+    const scope = this.#turns.scopeOf(userId, agentId);
+    return this.#turns.run(userId, () =>
+      whileBusy(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
+    );
+  }
+
+  /**
+   * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
+   * Rejects with {@link NotFoundError}.
+   */
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
+    const scope = this.#turns.scopeOf(userId, agentId);
+    const { store, now, residency = KEEPS_ALL } = this.parts;
+    return this.#stored.run(userId, async () => {
+      const before = store.findServed(scope, id);
+      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
+      const feedback = await whileBusy(() =>
+        this.#stored.committed(
+          this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
+        ),
+      );
+      const isFirst = before.observed?.ttftMs === undefined;
+      this.#shared.observer?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
+      if (isFirst) {
+        await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
+      }
+      return feedback;
+    });
+  }
+
+  /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
+    const scope = this.#turns.scopeOf(userId, agentId);
+    const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
+    // A scope that was never stored is not worth loading.
+    if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
+    return this.#scopes.use(scope, (working) =>
+      explainIn(working, store, scope, id, { engine: defaults.engine, residency, countTokens }),
+    );
+  }
+
+  /** Describes a user's context index; an empty one for a user that was never seen. */
+  describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
+    const scope = this.#turns.scopeOf(userId, agentId);
+    return this.#scopes.use(scope, ({ state }) => {
+      const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
+      const nodes = state.index.entries(limit).map((entry) => ({
+        ...entry,
+        requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),
+      }));
+      const counts = { ...this.parts.store.counts(scope), blocks: state.register.size, nodes: state.index.size };
+      return { userId, agentId, counts, nodes };
+    });
+  }
+
+  /** See {@link UserRecords.forgetMemory}. */
+  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    return this.#records.forgetMemory(userId, memoryId);
+  }
+
+  /** See {@link UserRecords.forgetUser}. */
+  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    return this.#records.forgetUser(userId);
+  }
+
+  /** See {@link UserRecords.finishDeletions}. */
+  finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
+    return this.#records.finishDeletions(onFault, signal);
+  }
+
+  /** See {@link UserRecords.exportUser}. */
+  exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
+    return this.#records.exportUser(userId, signal);
+  }
+
+  /** See {@link UserRecords.takeMemoryEvent}. */
+  takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
+    return this.#records.takeMemoryEvent(event, signal);
+  }
+
+  /** See {@link UserRecords.dropUnused}. */
+  dropUnused(before: number, signal: AbortSignal): Promise<number> {
+    return this.#records.dropUnused(before, signal);
+  }
+
+  /** Throws where the store does not answer. */
+  ping(): void {
+    this.parts.store.ping();
+  }
+
+  /** Finishes what was accepted; what still waits for the source after `graceMs` goes on without it. Then closes source and store. */
+  async close(graceMs = 5_000): Promise<void> {
+    const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
+    await this.#queues.idle();
+    clearTimeout(cut);
+    await this.parts.source?.close();
+    this.parts.store.close();
+  }
+}

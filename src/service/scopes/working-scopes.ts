@@ -1,0 +1,149 @@
+import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
+import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../../store/api/store.js";
+import { isSameCount } from "./deletions-meanwhile.js";
+
+/** A scope in memory, with the stored version that it is. */
+export interface WorkingScope {
+  readonly state: ScopeState;
+  version: StoredVersion | null;
+}
+
+interface Entry extends WorkingScope {
+  readonly scope: Scope;
+  /** Deletions when it was loaded: a memory that was forgotten since is no row of a scope that is not stored. */
+  readonly deletions: DeletionCounts;
+  weight: number;
+}
+
+const MAX_ATTEMPTS = 5;
+
+/**
+ * The scopes that are in memory: loaded when first asked for, kept while hot, dropped least recently used first once they weigh more
+ * than `maxBytes` together (one scope by itself may weigh more; it is bounded by its own bounds).
+ */
+export class WorkingScopes {
+  readonly #entries = new Map<string, Entry>();
+  #weight = 0;
+
+  constructor(
+    private readonly store: Store,
+    private readonly countTokens: TokenCounter,
+    private readonly maxBytes: number,
+    private readonly scopeBounds: ScopeBounds,
+    private readonly markers: readonly string[] = [],
+  ) {}
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Bytes, estimated. */
+  get weight(): number {
+    return this.#weight;
+  }
+
+  /** Nodes of all their context indexes. */
+  get nodes(): number {
+    let sum = 0;
+    for (const { state } of this.#entries.values()) sum += state.index.size;
+    return sum;
+  }
+
+  /**
+   * Lets `work` change a scope and commit it; `work` sets the new version. What another process changed is loaded before: `work` never sees
+   * an older state than is stored. If it throws, memory may hold what the database does not, so the scope is dropped and loads again; if
+   * another process was faster, `work` is repeated on the reloaded scope.
+   */
+  use<T>(scope: Scope, work: (working: WorkingScope) => T): T {
+    for (let attempt = 1; ; attempt++) {
+      const entry = this.#get(scope);
+      try {
+        const result = work(entry);
+        this.#settle(entry);
+        return result;
+      } catch (error) {
+        this.#dropAfter(error, scope, attempt);
+      }
+    }
+  }
+
+  /** The same for work in steps, in its user's turn: nobody else works on the scope meanwhile. */
+  async useInSteps<T>(scope: Scope, work: (working: WorkingScope) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const entry = this.#get(scope);
+      try {
+        const result = await work(entry);
+        // Others may have taken its place in memory, or all were dropped.
+        if (this.#entries.get(keyOf(scope)) === entry) this.#settle(entry);
+        return result;
+      } catch (error) {
+        this.#dropAfter(error, scope, attempt);
+      }
+    }
+  }
+
+  drop(scope: Scope): void {
+    this.#remove(keyOf(scope));
+  }
+
+  clear(): void {
+    this.#entries.clear();
+    this.#weight = 0;
+  }
+
+  dropUser(tenant: string, userId: UserId): void {
+    for (const [key, { scope }] of this.#entries) {
+      if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);
+    }
+  }
+
+  #dropAfter(error: unknown, scope: Scope, attempt: number): void {
+    this.drop(scope);
+    if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
+  }
+
+  #get(scope: Scope): Entry {
+    const key = keyOf(scope);
+    const known = this.#entries.get(key);
+    // Before the scope is read: what happens in between is seen the next time.
+    const deletions = this.store.deletionsOf(scope.tenant, scope.userId);
+    if (known !== undefined) {
+      if (isSameCount(known.deletions, deletions) && isSameVersion(known.version, this.store.versionOf(scope))) {
+        this.#entries.delete(key);
+        this.#entries.set(key, known);
+        return known;
+      }
+      this.#remove(key);
+    }
+    const loaded = this.store.loadScope(scope);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
+    const entry: Entry = { scope, state, version: loaded.version, deletions, weight: 0 };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #settle(entry: Entry): void {
+    const { weight } = entry.state;
+    this.#weight += weight - entry.weight;
+    entry.weight = weight;
+    for (const [key, candidate] of this.#entries) {
+      if (this.#weight <= this.maxBytes) return;
+      if (candidate !== entry) this.#remove(key);
+    }
+  }
+
+  #remove(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#weight -= entry.weight;
+  }
+}
+
+function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
+  return a?.scopeId === b?.scopeId && a?.commits === b?.commits;
+}
+
+function keyOf(scope: Scope): string {
+  return JSON.stringify([scope.tenant, scope.userId, scope.agentId]);
+}

@@ -1,0 +1,77 @@
+import { eq } from "drizzle-orm";
+import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
+import { type OpenDatabase, openToRead, type SchemaProgress } from "../database/open-database.js";
+import { users } from "../database/schema.js";
+import { readScope } from "../records/rows.js";
+import { SqliteStore } from "../sqlite/sqlite-store.js";
+import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
+import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
+
+/** What a check found. Names users, never text. */
+export interface DatabaseCheck {
+  readonly schema: SchemaProgress;
+  /** Scopes that were looked into: none where the schema is older than ours, until a service has brought it up to date. */
+  readonly scopes: number;
+  readonly requests: number;
+  /** What is wrong, a line each; empty: nothing. */
+  readonly findings: readonly string[];
+}
+
+/** The bounds are the service's to keep. */
+const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
+
+/**
+ * Checks a database file: SQLite's own structure, the references between rows, and that every scope loads and holds to what the service
+ * relies on. Only reads, each scope at one moment, so that a service may go on meanwhile. Throws `DatabaseOpenError` where the file cannot
+ * be opened as one of ours.
+ */
+export function checkDatabase(file: string): DatabaseCheck {
+  const database = openToRead(file);
+  const { sqlite, orm, schema } = database;
+  let scopes = 0;
+  let requests = 0;
+  try {
+    const findings = structureProblems(sqlite);
+    if (schema.applied < schema.known) return { schema, scopes, requests, findings };
+    collect(findings, "users", () => {
+      const store = new SqliteStore(database);
+      for (const { scopeId } of orm.select({ scopeId: users.scopeId }).from(users).orderBy(users.scopeId).all()) {
+        if (findings.length >= MOST_FINDINGS) break;
+        const user = orm.select().from(users).where(eq(users.scopeId, scopeId)).get();
+        // Forgotten since the list was made.
+        if (user === undefined) continue;
+        const scope = readScope(user);
+        // A transaction that met a damaged page ends with its error.
+        collect(findings, nameOf(scope), () => {
+          const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();
+          scopes++;
+          requests += found.requests;
+          return found.problems;
+        });
+      }
+      return [];
+    });
+    return { schema, scopes, requests, findings };
+  } finally {
+    sqlite.close();
+  }
+}
+
+function checkScope(
+  database: OpenDatabase,
+  store: SqliteStore,
+  scope: Scope,
+  scopeId: number,
+): { readonly requests: number; readonly problems: readonly string[] } {
+  const { scope: stored } = store.loadScope(scope);
+  const state = new ScopeState(stored, () => 0, NO_BOUNDS);
+  state.index.check();
+  state.clusters.check();
+  const turns = checkTurns(database, scopeId, stored.counters, state.register);
+  const asked = checkRequests(database.orm, scopeId, scope, store, stored.nodes);
+  return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
+}
+
+function nameOf({ tenant, userId, agentId }: Scope): string {
+  return `user ${[tenant, userId, ...(agentId === null ? [] : [agentId])].map((name) => JSON.stringify(name)).join(" ")}`;
+}

@@ -1,0 +1,76 @@
+import { and, eq } from "drizzle-orm";
+import { type Label, labelsIn, withoutLabels } from "../../core/index.js";
+import type { ForgetRecord, StoredAnswer } from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { blocks, messages, requests, turns, users } from "../database/schema.js";
+import type { Statements } from "../database/statements.js";
+import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "../records/rows.js";
+import type { ForgottenPieces } from "./forgotten-pieces.js";
+import { eraseQuotes } from "./quotes.js";
+
+/**
+ * Takes a forgotten memory out of everything that earlier composes left in a scope: its labels out of the injections, so that replay
+ * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text. What was
+ * erased is added to `pieces`. Forgetting is rare, so it reads the scope's turns and messages once through. Runs inside the caller's
+ * transaction.
+ */
+export function eraseFromTurns(
+  { orm, sqlite, digests }: OpenDatabase,
+  statements: Statements,
+  scopeId: number,
+  record: ForgetRecord,
+  pieces: ForgottenPieces,
+): void {
+  const { gone, sectionsOf } = record;
+  for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).all()) {
+    const requested = readLabels(row.requested);
+    const injection = readInjection(row.injection);
+    if (![...labelsIn(injection), ...requested].some((label) => gone.has(label))) continue;
+    const kept = withoutLabels(injection, gone);
+    // What is replayed from now on may come back to us too.
+    for (const section of sectionsOf({ injection: kept, retention: row.retention }))
+      statements.keepSection.run({ scopeId, digest: digests.seal(section) });
+    orm
+      .update(turns)
+      .set({
+        injection: writeInjection(kept),
+        requested: JSON.stringify(requested.filter((label) => !gone.has(label))),
+      })
+      .where(and(eq(turns.scopeId, scopeId), eq(turns.id, row.id)))
+      .run();
+  }
+  eraseQuotes(sqlite, scopeId, record.quotes, pieces);
+  for (const row of orm.select().from(requests).where(eq(requests.scopeId, scopeId)).all()) {
+    const kept = writeAnswer(withoutMemory(readAnswer(row.answer), record.memoryId, gone));
+    if (kept === row.answer) continue;
+    orm
+      .update(requests)
+      .set({ answer: kept })
+      .where(and(eq(requests.scopeId, scopeId), eq(requests.requestId, row.requestId)))
+      .run();
+  }
+}
+
+/** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */
+export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: string, pieces: ForgottenPieces): void {
+  const scopes = orm
+    .select({ scopeId: users.scopeId })
+    .from(users)
+    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .all();
+  for (const { scopeId } of scopes) {
+    const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
+    for (const { text } of texts) pieces.add(text);
+    const said = orm.select({ json: messages.body }).from(messages).where(eq(messages.scopeId, scopeId)).all();
+    for (const { json } of said) if (json !== null && !pieces.isFull) pieces.addJson(JSON.parse(json));
+  }
+}
+
+function withoutMemory(answer: StoredAnswer, memoryId: string, gone: ReadonlySet<Label>): StoredAnswer {
+  return {
+    ...answer,
+    memories: answer.memories
+      .filter((memory) => memory.memoryId !== memoryId && !gone.has(memory.label))
+      .map((memory) => ({ ...memory, replaces: memory.replaces.filter((label) => !gone.has(label)) })),
+  };
+}

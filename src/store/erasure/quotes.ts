@@ -1,0 +1,111 @@
+import type Database from "better-sqlite3";
+import { and, eq } from "drizzle-orm";
+import { type ChatMessage, messageText, QuoteSearch } from "../../core/index.js";
+import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { blocks, memoryVersions, users } from "../database/schema.js";
+import type { ForgottenPieces } from "./forgotten-pieces.js";
+
+/** Characters that are looked through before others have their turn: some ten milliseconds. */
+const CHARACTERS_AT_ONCE = 500_000;
+
+/** Characters of a text after which others have their turn before it is looked for. */
+const LONG_TEXT = 1_000;
+
+interface Said {
+  readonly id: number;
+  readonly digest: string;
+}
+
+/** See {@link Store.findQuotes}. */
+export async function findQuotes(
+  { orm, sqlite }: OpenDatabase,
+  tenant: string,
+  userId: string,
+  memoryId: string,
+  texts: readonly string[],
+  pause: () => Promise<void>,
+): Promise<FoundQuotes> {
+  const held = orm
+    .select({ scopeId: users.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
+    .from(users)
+    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, users.scopeId))
+    .leftJoin(blocks, and(eq(blocks.scopeId, users.scopeId), eq(blocks.label, memoryVersions.label)))
+    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .all();
+  const all = new Set(texts);
+  const ofOthers = new Map<number, Set<string>>();
+  for (const { scopeId, text, holder } of held) {
+    const others = ofOthers.get(scopeId) ?? new Set();
+    ofOthers.set(scopeId, others);
+    if (text === null) continue;
+    if (holder === memoryId) all.add(text);
+    else others.add(text);
+  }
+  const scopes = new Map<number, ScopeQuotes>();
+  for (const [scopeId, others] of ofOthers) {
+    const search = new QuoteSearch();
+    for (const text of all) {
+      if (others.has(text)) continue;
+      search.add(text);
+      if (text.length > LONG_TEXT) await pause();
+    }
+    const quotes = { search, looked: new Map<number, string>(), quoting: new Set<number>() };
+    scopes.set(scopeId, quotes);
+    const left = saidIn(sqlite, scopeId);
+    while (!search.isEmpty && left.length > 0) {
+      lookAt(sqlite, quotes, left);
+      await pause();
+    }
+  }
+  return { texts: [...all], scopes };
+}
+
+/**
+ * Erases the bodies of a scope's messages that quote what is forgotten: those that were found, and those that came since. Their digests stay:
+ * a conversation goes on from them. What was erased is added to `pieces`. Runs inside the caller's transaction.
+ */
+export function eraseQuotes(
+  sqlite: Database.Database,
+  scopeId: number,
+  { texts, scopes }: FoundQuotes,
+  pieces: ForgottenPieces,
+): void {
+  const quotes = scopes.get(scopeId) ?? { search: new QuoteSearch(texts), looked: new Map(), quoting: new Set() };
+  if (quotes.search.isEmpty) return;
+  const said = saidIn(sqlite, scopeId);
+  const since = said.filter(({ id, digest }) => quotes.looked.get(id) !== digest);
+  while (since.length > 0) lookAt(sqlite, quotes, since);
+  const body = sqlite.prepare<[number], string | null>("select body from messages where id = ?").pluck();
+  const erase = sqlite.prepare("update messages set body = null where id = ?");
+  for (const { id } of said) {
+    if (!quotes.quoting.has(id)) continue;
+    pieces.add(body.get(id) ?? "");
+    erase.run(id);
+  }
+}
+
+function saidIn(sqlite: Database.Database, scopeId: number): Said[] {
+  const said = "select id, digest from messages where scope_id = ? and body is not null";
+  return sqlite.prepare<[number], Said>(said).all(scopeId);
+}
+
+/** Looks at some of the messages, and takes them off the list. */
+function lookAt(sqlite: Database.Database, quotes: ScopeQuotes, left: Said[]): void {
+  const read = sqlite.prepare<[number], string | null>("select body from messages where id = ?").pluck();
+  for (let looked = 0; looked < CHARACTERS_AT_ONCE; ) {
+    const next = left.pop();
+    if (next === undefined) return;
+    const body = read.get(next.id) ?? "";
+    looked += body.length;
+    quotes.looked.set(next.id, next.digest);
+    if (body !== "" && isQuoting(quotes.search, body)) quotes.quoting.add(next.id);
+  }
+}
+
+function isQuoting(search: QuoteSearch, body: string): boolean {
+  if (search.isIn(body)) return true;
+  // One text in several parts is one text to its reader.
+  const { content } = JSON.parse(body) as ChatMessage;
+  return Array.isArray(content) && content.length > 1 && search.isIn(messageText({ role: "", content }));
+}

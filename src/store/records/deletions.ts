@@ -1,0 +1,85 @@
+import type Database from "better-sqlite3";
+import { digestOf, type MemoryId, type Scope, type UserId } from "../../core/index.js";
+import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+
+type User = Pick<Scope, "tenant" | "userId">;
+type SourceKey = [tenant: string, userId: string];
+
+const NONE: DeletionCounts = { users: 0, memories: 0 };
+/** In place of a memory's id: everything of the user. */
+const EVERYTHING = "";
+
+/** What is stored of deletions: how many there were, and what of them the memory source has still to do. */
+export class Deletions {
+  readonly #counts: Database.Statement<[number], DeletionCounts>;
+  readonly #add: Database.Statement<[{ bucket: number; users: number; memories: number }]>;
+  readonly #pending: Database.Statement<SourceKey, string>;
+  readonly #owe: Database.Statement<[...SourceKey, string]>;
+  readonly #done: Database.Statement<[...SourceKey, string]>;
+  readonly #owing: Database.Statement<[], { tenant: string; userId: UserId }>;
+
+  /** The user that was asked for last: several times with every compose. */
+  #last: { readonly name: string; readonly bucket: number } | null = null;
+
+  constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
+    const { sqlite } = database;
+    this.#counts = sqlite.prepare("select users, memories from deletions where bucket = ?");
+    this.#add = sqlite.prepare(
+      `insert into deletions (bucket, users, memories) values (@bucket, @users, @memories)
+       on conflict do update set users = users + excluded.users, memories = memories + excluded.memories`,
+    );
+    const ofUser = "tenant = ? and user_id = ?";
+    this.#pending = sqlite
+      .prepare<SourceKey, string>(`select memory_id from source_deletions where ${ofUser} order by memory_id`)
+      .pluck();
+    this.#owe = sqlite.prepare(
+      "insert into source_deletions (tenant, user_id, memory_id) values (?, ?, ?) on conflict do nothing",
+    );
+    this.#done = sqlite.prepare(`delete from source_deletions where ${ofUser} and memory_id = ?`);
+    this.#owing = sqlite.prepare('select distinct tenant, user_id as "userId" from source_deletions');
+  }
+
+  /** See `Store.deletionsOf`. */
+  countsOf(user: User): DeletionCounts {
+    return this.#counts.get(this.#bucketOf(user)) ?? NONE;
+  }
+
+  /** Counts the deletion of a user, or of one memory; inside its transaction. */
+  count(user: User, memoryId: MemoryId | null, isInSource: boolean): void {
+    const [users, memories] = memoryId === null ? [1, 0] : [0, 1];
+    this.#add.run({ bucket: this.#bucketOf(user), users, memories });
+    if (isInSource) this.#owe.run(user.tenant, user.userId, memoryId ?? EVERYTHING);
+  }
+
+  /** See `Store.pendingInSource`. */
+  pendingOf({ tenant, userId }: User): PendingSourceDeletions | null {
+    const names = this.#pending.all(tenant, userId);
+    if (names.length === 0) return null;
+    const memoryIds = names.filter((name) => name !== EVERYTHING) as MemoryId[];
+    return { everything: memoryIds.length < names.length, memoryIds };
+  }
+
+  /** See `Store.deletedFromSource`. */
+  done({ tenant, userId }: User, memoryId: MemoryId | null): void {
+    this.#done.run(tenant, userId, memoryId ?? EVERYTHING);
+  }
+
+  /** See `Store.usersPendingInSource`. */
+  usersPending(): User[] {
+    return this.#owing.all();
+  }
+
+  /**
+   * 16 bits of a keyed hash: users share a bucket so rarely that it costs nobody anything, and often enough that a bucket names nobody. The
+   * key is the database's own, so that no tenant can choose a user that shares another's.
+   */
+  #bucketOf({ tenant, userId }: User): number {
+    const name = JSON.stringify([tenant, userId]);
+    if (this.#last?.name !== name) {
+      const sealed = this.database.digests.seal(digestOf(name));
+      this.#last = { name, bucket: Buffer.from(sealed, "base64url").readUInt16BE(0) };
+    }
+    return this.#last.bucket;
+  }
+}

@@ -1,0 +1,181 @@
+import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
+import type { ConversationId, NodeId, Scope, TurnId } from "../../core/index.js";
+import { append } from "../../core/text/extremes.js";
+import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
+import { inPieces } from "../database/in-pieces.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { conversations, heads, messages, requests, sections, turns, users } from "../database/schema.js";
+import { readInjection, readLabels, readScope } from "./rows.js";
+import { idsOf } from "./stored-messages.js";
+
+/** Rows that are read at once. */
+const AT_ONCE = 500;
+
+/**
+ * Scopes that have turns from before a time, in milliseconds. `turns` grows at its end, so the oldest stand first and need no index: the
+ * reading ends at the first that is younger. `after` is where the last call came to.
+ */
+export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesFound {
+  const rowid = sql<number>`${turns}.rowid`;
+  const rows = orm
+    .select({ rowid, scopeId: turns.scopeId, at: turns.createdAt })
+    .from(turns)
+    .where(gt(rowid, after))
+    .orderBy(asc(rowid))
+    .limit(AT_ONCE)
+    .all();
+  const old = rows.findIndex(({ at }) => at >= before);
+  const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
+  // Old turns of a conversation that goes on stay: whoever has only those is not asked for again and again.
+  const endedTalk = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${users.scopeId}
+    and ${conversations.lastTurnAt} < ${before})`;
+  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${users.scopeId}
+    and ${turns.conversationId} is null and ${turns.createdAt} < ${before})`;
+  const scopes: Scope[] = orm
+    .select()
+    .from(users)
+    .where(and(inArray(users.scopeId, found), or(endedTalk, oldPrompt)))
+    .all()
+    .map(readScope);
+  const isEnd = old >= 0 || rows.length < AT_ONCE;
+  return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
+}
+
+/** See {@link Store.scanTurns}. */
+export function scanTurns(
+  { orm, digests }: OpenDatabase,
+  scopeId: number,
+  before: number,
+  after: number,
+  most: number,
+): ScannedTurns {
+  const rows = withLastUse(orm)
+    .where(and(eq(turns.scopeId, scopeId), gt(turns.id, after)))
+    .orderBy(asc(turns.id))
+    .limit(most)
+    .all();
+  const isOld = ({ lastUse }: (typeof rows)[number]) => lastUse < before;
+  return {
+    expired: rows.filter(isOld).map((row) => readNaming(row, digests)),
+    remaining: rows.filter((row) => !isOld(row)).map((row) => readNaming(row, digests)),
+    next: rows.length < most ? null : ((rows.at(-1)?.id ?? null) as TurnId | null),
+  };
+}
+
+/** See {@link Store.findExpired}. */
+export function readExpired(
+  { orm, digests }: OpenDatabase,
+  scopeId: number,
+  before: number,
+  among: readonly TurnId[],
+): ExpiredTurns {
+  const expired: NamingTurn[] = [];
+  const live: { leaf: NodeId; turn: TurnId }[] = [];
+  inPieces(among, (ids) => {
+    const rows = withLastUse(orm)
+      .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
+      .all()
+      .filter(({ lastUse }) => lastUse < before);
+    append(
+      expired,
+      rows.map((row) => readNaming(row, digests)),
+    );
+    const ofTurns = inArray(
+      requests.turn,
+      rows.map(({ id }) => id),
+    );
+    const served = orm
+      .select({ leaf: requests.leaf, turn: requests.turn })
+      .from(requests)
+      .where(and(eq(requests.scopeId, scopeId), ofTurns, eq(requests.evicted, false)))
+      .all();
+    append(
+      live,
+      served.map(({ leaf, turn }) => ({ leaf: leaf as NodeId, turn: turn as TurnId })),
+    );
+  });
+  return { expired, live };
+}
+
+/** A turn with what it names; null where there is none. */
+export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: TurnId): NamingTurn | null {
+  const row = withLastUse(orm)
+    .where(and(eq(turns.scopeId, scopeId), eq(turns.id, id)))
+    .get();
+  return row === undefined ? null : readNaming(row, digests);
+}
+
+/** Turns with what their instructions list, and when somebody used them last: a conversation is used as a whole. */
+function withLastUse(orm: OpenDatabase["orm"]) {
+  const { id, conversationId, injection, retention, requested, given, head } = turns;
+  return orm
+    .select({
+      ...{ id, conversationId, injection, retention, requested, given, head },
+      instructions: heads.messages,
+      lastUse: sql<number>`coalesce(${conversations.lastTurnAt}, ${turns.createdAt})`,
+    })
+    .from(turns)
+    .leftJoin(heads, and(eq(heads.scopeId, turns.scopeId), eq(heads.digest, turns.head)))
+    .leftJoin(conversations, and(eq(conversations.scopeId, turns.scopeId), eq(conversations.id, turns.conversationId)))
+    .$dynamic();
+}
+
+function readNaming(
+  row: ReturnType<ReturnType<typeof withLastUse>["all"]>[number],
+  digests: OpenDatabase["digests"],
+): NamingTurn {
+  return {
+    id: row.id as TurnId,
+    conversationId: row.conversationId as ConversationId | null,
+    injection: readInjection(row.injection),
+    retention: row.retention,
+    requested: readLabels(row.requested),
+    head: digests.open(row.head),
+    messages: [...idsOf(row.given), ...idsOf(row.instructions ?? "[]")] as MessageId[],
+  };
+}
+
+/** Deletes what expired. Runs inside the caller's transaction. */
+export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, record: ExpiryRecord): void {
+  const { expired } = record.turns;
+  inPieces(expired, (piece) => {
+    const ids = piece.map(({ id }) => id);
+    orm
+      .delete(requests)
+      .where(and(eq(requests.scopeId, scopeId), inArray(requests.turn, ids)))
+      .run();
+    orm
+      .delete(turns)
+      .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
+      .run();
+  });
+  const talks = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
+  inPieces([...talks], (ids) => {
+    const isEmpty = sql`not exists (select 1 from ${turns} where ${turns.scopeId} = ${conversations.scopeId}
+      and ${turns.conversationId} = ${conversations.id})`;
+    orm
+      .delete(conversations)
+      .where(and(eq(conversations.scopeId, scopeId), inArray(conversations.id, ids), isEmpty))
+      .run();
+  });
+  inPieces(record.heads, (piece) => {
+    const sealed = piece.map((digest) => digests.seal(digest));
+    orm
+      .delete(heads)
+      .where(and(eq(heads.scopeId, scopeId), inArray(heads.digest, sealed)))
+      .run();
+  });
+  inPieces(record.sections, (piece) => {
+    const sealed = piece.map((digest) => digests.seal(digest));
+    orm
+      .delete(sections)
+      .where(and(eq(sections.scopeId, scopeId), inArray(sections.digest, sealed)))
+      .run();
+  });
+  inPieces(record.messages, (ids) => {
+    orm
+      .delete(messages)
+      .where(and(eq(messages.scopeId, scopeId), inArray(messages.id, ids)))
+      .run();
+  });
+}

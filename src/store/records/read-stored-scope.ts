@@ -1,0 +1,32 @@
+import type { Label, MemoryId, Scope } from "../../core/index.js";
+import { EMPTY_SCOPE } from "../../core/index.js";
+import type { LoadedScope } from "../api/store.js";
+import type { DigestSeal } from "../database/digest-seal.js";
+import type { Statements } from "../database/statements.js";
+import { readBlock, readNode, readOrderingRows } from "./rows.js";
+import { keyOf } from "./write-changes.js";
+
+/** Reads a scope whole: its blocks and its indexes. To be called in a transaction, as it takes several statements. */
+export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
+  const user = statements.user.get(keyOf(scope));
+  const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
+  if (user === undefined) {
+    return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
+  }
+  const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = user;
+  const versions = statements.versions.all({ scopeId }).map((row) => ({
+    memoryId: row.memoryId as MemoryId,
+    label: row.label as Label,
+    current: row.current,
+  }));
+  return {
+    scope: {
+      counters: { nextLabel, nextNode, nextTurn, requests },
+      bankedTokens,
+      register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
+      nodes: statements.nodes.all({ scopeId }).map((row) => readNode(row, digests)),
+      ...readOrderingRows(statements.orderingRows.all({ scopeId })),
+    },
+    version: { scopeId, commits: version },
+  };
+}

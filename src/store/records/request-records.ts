@@ -1,0 +1,145 @@
+import type Database from "better-sqlite3";
+import { and, desc, eq, inArray } from "drizzle-orm";
+import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
+import type { AnsweredRequest, PromptHistory, ServedRequest } from "../api/store.js";
+import type { SealedDigest } from "../database/digest-seal.js";
+import { inPieces } from "../database/in-pieces.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { requests, users } from "../database/schema.js";
+import type { Statements } from "../database/statements.js";
+import { readPromptHistory } from "./prompt-history.js";
+import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
+import type { StoredMessages } from "./stored-messages.js";
+
+/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+const REQUESTS_LOOKED_AT = 32;
+
+const LAST_REQUESTS =
+  "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
+
+/** The newest first: what is asked about was served a short while ago, if it is held at all. */
+const SERVED_SINCE = `select count(*) from (select 1 from requests
+  where scope_id = @scopeId and turn > @turn and leaf = @leaf and not evicted order by turn desc limit @most)`;
+
+interface ServedSince {
+  readonly scopeId: number;
+  readonly leaf: NodeId;
+  readonly turn: TurnId;
+  readonly most: number;
+}
+
+/** What is stored of requests that were answered. A scope that is null was never stored: it has none. */
+export class RequestRecords {
+  /** With every compose, and only as far as it is looked at: past the query builder. */
+  readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
+  readonly #servedSince: Database.Statement<[ServedSince], number>;
+
+  constructor(
+    private readonly database: OpenDatabase,
+    private readonly statements: Statements,
+    private readonly messages: StoredMessages,
+  ) {
+    this.#servedSince = database.sqlite.prepare<[ServedSince], number>(SERVED_SINCE).pluck();
+    this.#lastRequests = database.sqlite.prepare(LAST_REQUESTS);
+  }
+
+  /** See `Store.findRequest`. */
+  answered(scopeId: number | null, id: RequestId): AnsweredRequest | null {
+    const row = scopeId === null ? undefined : this.statements.request.get({ scopeId, requestId: id });
+    if (scopeId === null || row === undefined) return null;
+    const { digests } = this.database;
+    const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
+    let head: SealedDigest | undefined;
+    for (let next: number | null = row.turn; next !== null; ) {
+      const stored = this.statements.turn.get({ scopeId, id: next });
+      const given = stored === undefined ? null : this.messages.wholeOf(stored.given);
+      if (stored === undefined || given === null) return null;
+      turns.push({ turn: readTurn(stored, this.messages.saidIn(stored.given), digests), given });
+      head ??= stored.head;
+      next = stored.parent;
+    }
+    const listed = this.statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    const instructions = listed === null ? null : this.messages.wholeOf(listed);
+    if (instructions === null) return null;
+    return {
+      body: digests.open(row.body),
+      answer: readAnswer(row.answer),
+      head: instructions,
+      turns: turns.reverse(),
+    };
+  }
+
+  /** See `Store.findLiveRequests`. */
+  live(tenant: string, ids: readonly RequestId[]) {
+    const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
+    inPieces(ids, (piece) => {
+      const rows = this.database.orm
+        .select()
+        .from(requests)
+        .innerJoin(users, eq(requests.scopeId, users.scopeId))
+        .where(and(inArray(requests.requestId, piece), eq(requests.evicted, false), eq(users.tenant, tenant)))
+        .all();
+      for (const row of rows) {
+        found.push({
+          scope: readScope(row.users),
+          requestId: row.requests.requestId as RequestId,
+          leaf: row.requests.leaf as NodeId,
+          turn: row.requests.turn as TurnId,
+        });
+      }
+    });
+    return found;
+  }
+
+  /** See `Store.liveRequests`. */
+  newestLive(scopeId: number | null, limit: number) {
+    return this.database.orm
+      .select({ requestId: requests.requestId, leaf: requests.leaf })
+      .from(requests)
+      .where(and(eq(requests.scopeId, scopeId ?? -1), eq(requests.evicted, false)))
+      .orderBy(desc(requests.turn))
+      .limit(limit)
+      .all()
+      .map((row) => ({ requestId: row.requestId as RequestId, leaf: row.leaf as NodeId }));
+  }
+
+  /** See `Store.countServedSince`. */
+  servedSince(scopeId: number | null, leaf: NodeId, turn: TurnId, most: number): number {
+    return scopeId === null ? 0 : (this.#servedSince.get({ scopeId, leaf, turn, most }) ?? 0);
+  }
+
+  /** See `Store.findServed`. */
+  served(scopeId: number | null, id: RequestId): ServedRequest | null {
+    const row = scopeId === null ? undefined : this.statements.request.get({ scopeId, requestId: id });
+    return row === undefined ? null : readServed(row);
+  }
+
+  /** See `Store.findReportedBefore`. */
+  reportedBefore(scopeId: number | null, turn: TurnId): ServedRequest | null {
+    if (scopeId === null) return null;
+    for (const row of this.statements.requestsBefore.all({ scopeId, turn, limit: REQUESTS_LOOKED_AT })) {
+      if (row.observed === null) continue;
+      const served = readServed(row);
+      if (served.observed?.cachedTokens !== undefined) return served;
+    }
+    return null;
+  }
+
+  /** See `Store.underWaySince`. */
+  underWaySince(scopeId: number | null, since: number): number | null {
+    if (scopeId === null) return null;
+    let earliest: number | null = null;
+    let looked = 0;
+    for (const { createdAt, isOpen } of this.#lastRequests.iterate(scopeId)) {
+      if (createdAt <= since) break;
+      if (++looked === REQUESTS_LOOKED_AT) return since;
+      if (isOpen === 1) earliest = createdAt;
+    }
+    return earliest;
+  }
+
+  /** See `Store.findPromptHistory`. */
+  promptHistory(scopeId: number | null, id: RequestId): PromptHistory | null {
+    return scopeId === null ? null : readPromptHistory(this.database, this.statements, this.messages, scopeId, id);
+  }
+}

@@ -1,0 +1,254 @@
+import { z } from "zod";
+import {
+  type Access,
+  type AgentId,
+  type Annotation,
+  BY_LIST,
+  BY_SHAPES,
+  type ClusterNode,
+  type ConversationId,
+  digestOf,
+  type IndexNode,
+  type InjectedBlock,
+  type Injection,
+  type Label,
+  type MemoryId,
+  type NodeId,
+  type PlacedMemory,
+  type Placement,
+  type Plan,
+  type Scope,
+  type StoredBlock,
+  type StoredScope,
+  type Turn,
+  type TurnId,
+  type UserId,
+  type Warning,
+  type WorkerRow,
+} from "../../core/index.js";
+import type { Observation, ServedRequest, StoredAnswer } from "../api/store.js";
+import type { DigestSeal } from "../database/digest-seal.js";
+import type { blocks, indexNodes, orderingRows, requests, turns, users } from "../database/schema.js";
+import type { MessageList } from "./stored-messages.js";
+
+/*
+ * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
+ * clearly on a damaged file. Injections and answers are written as short arrays: at k = 100 they are most of what a compose writes.
+ */
+
+const jsonArray = z.array(z.unknown());
+const labels = z.array(z.int());
+const ESCAPED_BY_SHAPES = 2;
+const packedInjection = z.object({
+  /**
+   * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
+   * that are escaped in its text.
+   */
+  b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().nullish(), z.array(z.string()).optional()])])),
+  a: jsonArray,
+  /** What stands between labels, where all of it was sent before that became nothing. */
+  s: z.string().optional(),
+  /** How the texts are escaped: 2 by shapes; absent where they were sent before, by the list. */
+  e: z.literal(ESCAPED_BY_SHAPES).optional(),
+});
+const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
+const packedAnswer = z.object({
+  m: z.array(packedMemory),
+  plan: z.looseObject({}),
+  warnings: jsonArray,
+  grounds: z.object({ settledAt: z.number(), headTokens: z.number() }).optional(),
+});
+
+/** What plans say that were stored before there was a choice of retention. */
+const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
+
+/** Placements by their number in stored answers; only ever appended to. */
+const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
+
+export function writeInjection({ blocks, annotations }: Injection): string {
+  const packed = blocks.map(({ label, replaces, between, escaping }) => {
+    const markers = escaping?.markers ?? [];
+    if (markers.length > 0) return [label, replaces, between ?? null, markers];
+    if (replaces.length === 0) return label;
+    return between === undefined ? [label, replaces] : [label, replaces, between];
+  });
+  // What a turn injected was escaped in one way.
+  const isListed = blocks.some(({ escaping }) => escaping?.by === "list");
+  return JSON.stringify({ b: packed, a: annotations, ...(isListed ? {} : { e: ESCAPED_BY_SHAPES }) });
+}
+
+export function readInjection(json: string): Injection {
+  const { b, a, s, e } = packedInjection.parse(JSON.parse(json));
+  const before = s === undefined ? {} : { between: s };
+  const blocks = b.map((block): InjectedBlock => {
+    const [label, replaces, between, markers] = typeof block === "number" ? [block, []] : block;
+    const apart = between == null ? before : { between };
+    const escaping = e === undefined ? BY_LIST : markers === undefined ? undefined : { ...BY_SHAPES, markers };
+    return {
+      label: label as Label,
+      replaces: replaces as Label[],
+      ...(replaces.length === 0 ? {} : apart),
+      ...(escaping === undefined ? {} : { escaping }),
+    };
+  });
+  return { blocks, annotations: a.map((annotation) => ({ ...before, ...(annotation as Annotation) })) };
+}
+
+export function writeAnswer({ memories, plan, warnings, grounds }: StoredAnswer): string {
+  const packed = memories.map(({ label, memoryId, placement, rank, replaces }) => [
+    label,
+    memoryId,
+    PLACEMENTS.indexOf(placement),
+    rank,
+    ...(replaces.length === 0 ? [] : [replaces]),
+  ]);
+  return JSON.stringify({ m: packed, plan, warnings, ...(grounds === null ? {} : { grounds }) });
+}
+
+export function readAnswer(json: string): StoredAnswer {
+  const { m, plan, warnings, grounds = null } = packedAnswer.parse(JSON.parse(json));
+  const memories = m.map(([label, memoryId, placement, rank, replaces = []]): PlacedMemory => {
+    const placed = PLACEMENTS[placement];
+    if (placed === undefined) throw new Error(`stored answer with an unknown placement ${placement}`);
+    return {
+      label: label as Label,
+      memoryId: memoryId as MemoryId,
+      placement: placed,
+      rank,
+      replaces: replaces as Label[],
+    };
+  });
+  return {
+    memories,
+    plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan,
+    warnings: warnings as Warning[],
+    grounds,
+  };
+}
+
+const observation = z.object({
+  promptTokens: z.int().optional(),
+  cachedTokens: z.int().optional(),
+  ttftMs: z.number().optional(),
+});
+
+export function readServed(row: typeof requests.$inferSelect): ServedRequest {
+  const { plan, grounds } = readAnswer(row.answer);
+  return {
+    leaf: row.leaf as NodeId,
+    turn: row.turn as TurnId,
+    at: row.createdAt,
+    plan,
+    grounds,
+    evicted: row.evicted,
+    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
+  };
+}
+
+export function readLabels(json: string): readonly Label[] {
+  return jsonArray.parse(JSON.parse(json)) as Label[];
+}
+
+export function readScope(row: typeof users.$inferSelect): Scope {
+  return {
+    tenant: row.tenant,
+    userId: row.userId as UserId,
+    agentId: row.agentId === "" ? null : (row.agentId as AgentId),
+  };
+}
+
+export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
+  return {
+    label: row.label as Label,
+    text: row.text,
+    textDigest: digestOf(row.text),
+    tokens: row.tokens,
+    supersededBy: row.supersededBy as Label | null,
+  };
+}
+
+export function readNode(row: typeof indexNodes.$inferSelect, digests: DigestSeal): IndexNode {
+  return {
+    id: row.id as NodeId,
+    parent: row.parent as NodeId | null,
+    anchor: row.anchor === null ? null : digests.open(row.anchor),
+    run: readLabels(row.run),
+    position: row.position,
+    nextPosition: row.nextPosition,
+    uses: row.uses,
+    live: row.live,
+    lastUsed: row.lastUsed,
+    usedAt: row.usedAt,
+    tokens: row.tokens,
+  };
+}
+
+const access = z.object({ labels, promoted: z.int() });
+const worker = z.object({ name: z.string(), labels });
+const clusterNode = z.object({
+  parent: z.int().nullable(),
+  blocks: labels,
+  position: z.int(),
+  nextPosition: z.int(),
+  distance: z.number(),
+  uses: z.int(),
+  lastUsed: z.int(),
+  tickets: labels,
+});
+
+export function readOrderingRows(
+  rows: readonly (typeof orderingRows.$inferSelect)[],
+): Pick<StoredScope, "recent" | "clusters" | "accesses" | "workers"> {
+  const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
+  return {
+    workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
+    recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
+    clusters: of("cluster").map(
+      ({ id, row }) => ({ id, ...clusterNode.parse(JSON.parse(row)) }) as unknown as ClusterNode,
+    ),
+    accesses: of("access").map(({ id, row }) => ({ turn: id, ...access.parse(JSON.parse(row)) }) as unknown as Access),
+  };
+}
+
+/** A turn's row, as its statement takes it, less whose it is and when it was. */
+export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
+  return {
+    id: turn.id,
+    conversationId: turn.conversationId,
+    parent: turn.parent,
+    given,
+    placement: turn.placement,
+    injection: writeInjection(turn.injection),
+    retention: turn.retention,
+    freshStart: turn.freshStart,
+    requested: JSON.stringify(turn.requested),
+    head: digests.seal(turn.head),
+    prompt: digests.seal(turn.prompt),
+    anchor: digests.seal(turn.anchor),
+    promptTokens: turn.promptTokens,
+  };
+}
+
+/** @param said what the messages are that it lists */
+export function readTurn(
+  row: typeof turns.$inferSelect,
+  said: Pick<Turn, "given" | "meant">,
+  digests: DigestSeal,
+): Turn {
+  return {
+    id: row.id as TurnId,
+    conversationId: row.conversationId as ConversationId | null,
+    parent: row.parent as TurnId | null,
+    given: said.given,
+    meant: said.meant,
+    placement: row.placement,
+    injection: readInjection(row.injection),
+    retention: row.retention,
+    freshStart: row.freshStart,
+    requested: readLabels(row.requested),
+    head: digests.open(row.head),
+    prompt: digests.open(row.prompt),
+    anchor: digests.open(row.anchor),
+    promptTokens: row.promptTokens,
+  };
+}

@@ -1,0 +1,113 @@
+import type Database from "better-sqlite3";
+import { type ChatMessage, type Digest, meaningDigest, messageDigest, type Turn } from "../../core/index.js";
+import type { SealedDigest } from "../database/digest-seal.js";
+import type { OpenDatabase } from "../database/open-database.js";
+
+/** Messages by digest: what they are, and what they mean. */
+type SaidDigests = Pick<Turn, "given" | "meant">;
+
+/** JSON array of ids in `messages`, as `turns` and `heads` hold it. */
+export type MessageList = string;
+
+// A body that was erased counts as this one: what is said again is kept again.
+const FIND = `select id, body is null as erased from messages
+  where scope_id = @scopeId and digest = @digest and (body is null or body = @body) order by erased limit 1`;
+const ADD = "insert into messages (scope_id, digest, meant, body) values (@scopeId, @digest, @meant, @body)";
+const RESTORE = "update messages set body = @body where id = @id and body is null";
+const LISTED = (columns: string) =>
+  `select ${columns} from json_each(?) listed cross join messages on messages.id = listed.value order by listed.key`;
+const HEAD = `select messages as list, exists
+  (select 1 from json_each(heads.messages) listed join messages on messages.id = listed.value where body is null) as erased
+  from heads where scope_id = @scopeId and digest = @digest`;
+const KEEP_HEAD = `insert into heads (scope_id, digest, messages) values (@scopeId, @digest, @messages)
+  on conflict do update set messages = excluded.messages`;
+
+/** The ids that a list holds. */
+export function idsOf(list: MessageList): readonly number[] {
+  return JSON.parse(list) as number[];
+}
+
+/**
+ * What the application said: each message of a scope once, with lists of ids where prompts refer to it. There are no counts of references:
+ * a window that slides over a hundred messages would write a hundred rows with every turn. Whoever drops turns says which messages went
+ * out of use with them.
+ */
+export class StoredMessages {
+  readonly #find: Database.Statement<[object], { readonly id: number; readonly erased: 0 | 1 }>;
+  readonly #add: Database.Statement<[object]>;
+  readonly #restore: Database.Statement<[object]>;
+  readonly #bodies: Database.Statement<[MessageList], string | null>;
+  readonly #digests: Database.Statement<
+    [MessageList],
+    { readonly digest: SealedDigest; readonly meant: SealedDigest | null }
+  >;
+  readonly #head: Database.Statement<[object], { readonly list: MessageList | null; readonly erased: 0 | 1 }>;
+  readonly #keepHead: Database.Statement<[object]>;
+
+  constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
+    const { sqlite } = database;
+    this.#find = sqlite.prepare(FIND);
+    this.#add = sqlite.prepare(ADD);
+    this.#restore = sqlite.prepare(RESTORE);
+    this.#bodies = sqlite.prepare<[MessageList], string | null>(LISTED("body")).pluck();
+    this.#digests = sqlite.prepare(LISTED("digest, meant"));
+    this.#head = sqlite.prepare(HEAD);
+    this.#keepHead = sqlite.prepare(KEEP_HEAD);
+  }
+
+  /** Keeps messages that are not there yet. Inside the caller's transaction. */
+  keep(scopeId: number, messages: readonly ChatMessage[], { given, meant }: SaidDigests): MessageList {
+    if (messages.length !== given.length) throw new Error("as many digests as messages");
+    const { digests } = this.database;
+    const ids = messages.map((message, at) => {
+      const digest = digests.seal(given[at] as Digest);
+      const body = JSON.stringify(message);
+      const known = this.#find.get({ scopeId, digest, body });
+      if (known === undefined) {
+        const isMeant = meant[at] === given[at];
+        const row = { scopeId, digest, meant: isMeant ? null : digests.seal(meant[at] as Digest), body };
+        return Number(this.#add.run(row).lastInsertRowid);
+      }
+      if (known.erased === 1) this.#restore.run({ id: known.id, body });
+      return known.id;
+    });
+    return JSON.stringify(ids);
+  }
+
+  /** Keeps the instructions at the head of a prompt, where they are not there whole. */
+  keepHead(scopeId: number, digest: SealedDigest, messages: readonly ChatMessage[]): void {
+    const known = this.#head.get({ scopeId, digest });
+    if (known === undefined || known.list === null) {
+      const given = messages.map(messageDigest);
+      const meant = messages.map((message, at) => meaningDigest(message, given[at] as Digest));
+      const list = this.keep(scopeId, messages, { given, meant });
+      this.#keepHead.run({ scopeId, digest, messages: list });
+    } else if (known.erased === 1) {
+      for (const [at, id] of idsOf(known.list).entries()) this.#restore.run({ id, body: JSON.stringify(messages[at]) });
+    }
+  }
+
+  /** Listed messages, by digest. */
+  saidIn(list: MessageList): SaidDigests {
+    const { digests } = this.database;
+    const given: Digest[] = [];
+    const meant: Digest[] = [];
+    for (const row of this.#digests.all(list)) {
+      const digest = digests.open(row.digest);
+      given.push(digest);
+      meant.push(row.meant === null ? digest : digests.open(row.meant));
+    }
+    return { given, meant };
+  }
+
+  /** Listed messages; null for each that was erased. */
+  bodiesOf(list: MessageList): readonly (ChatMessage | null)[] {
+    return this.#bodies.all(list).map((body) => (body === null ? null : (JSON.parse(body) as ChatMessage)));
+  }
+
+  /** Listed messages; null where one of them was erased. */
+  wholeOf(list: MessageList): readonly ChatMessage[] | null {
+    const messages = this.bodiesOf(list);
+    return messages.includes(null) ? null : (messages as readonly ChatMessage[]);
+  }
+}

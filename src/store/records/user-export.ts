@@ -1,0 +1,141 @@
+import { and, asc, eq, getTableColumns, getTableName, is, type SQL, sql } from "drizzle-orm";
+import { getTableConfig, type SQLiteColumn, type SQLiteTable, SQLiteTable as Table } from "drizzle-orm/sqlite-core";
+import type { ExportedRow, ExportedScope, ExportedUser } from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import * as schema from "../database/schema.js";
+import { readAnswer, readInjection } from "./rows.js";
+import { StoredMessages } from "./stored-messages.js";
+
+/** Rows that are read in one go; between two of those others have their turn. */
+const ROWS_AT_ONCE = 200;
+
+/** Columns that hold JSON of our own: field names come out in snake_case. */
+const OWN_JSON: readonly SQLiteColumn[] = [
+  schema.indexNodes.run,
+  schema.orderingRows.row,
+  schema.turns.requested,
+  schema.requests.observed,
+];
+/** Columns that list what the caller's application said: comes out as it was said, null for what was erased. */
+const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
+/** Digests stay here: whoever guesses a short text could tell by them that it is right. */
+const DIGESTS: readonly SQLiteColumn[] = [
+  schema.heads.digest,
+  schema.indexNodes.anchor,
+  schema.requests.body,
+  schema.turns.head,
+  schema.turns.prompt,
+  schema.turns.anchor,
+];
+/** Tables of which nothing is left without their digests, or that come out where they are listed. */
+const NOT_EXPORTED: readonly SQLiteTable[] = [schema.users, schema.sections, schema.messages];
+
+/** A table whose rows belong to a scope. */
+interface ScopedTable {
+  readonly name: string;
+  readonly table: SQLiteTable;
+  readonly scopeId: SQLiteColumn;
+  /** What rows of one scope are told apart by, and come in the order of. */
+  readonly key: readonly SQLiteColumn[];
+  readonly columns: readonly (readonly [key: string, column: SQLiteColumn])[];
+}
+
+/** Every table of the schema that belongs to a scope, less those, so that none can be left out. */
+const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((table): ScopedTable[] => {
+  if (!is(table, Table) || NOT_EXPORTED.includes(table)) return [];
+  const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
+  const scopeId = columns.find(([, { name }]) => name === "scope_id")?.[1];
+  if (scopeId === undefined) return [];
+  const own = columns.filter(([, { name }]) => name !== "scope_id");
+  return [{ name: getTableName(table), table, scopeId, key: keyOf(table), columns: own }];
+});
+
+function keyOf(table: SQLiteTable): readonly SQLiteColumn[] {
+  // As they were served, and as their index is.
+  if (table === schema.requests) return [schema.requests.turn, schema.requests.requestId];
+  return getTableConfig(table).primaryKeys.flatMap(({ columns }) => columns.filter(({ name }) => name !== "scope_id"));
+}
+
+/**
+ * Reads everything that is kept of a user: of every scope every row of every table, JSON taken apart, under the names of the schema. Gives
+ * nothing of the process's other users: a scope's number, which counts theirs, is left out. Reads in pieces: `pause` is awaited between
+ * two. What another process writes meanwhile may be in it or not.
+ */
+export async function readUserExport(
+  database: OpenDatabase,
+  tenant: string,
+  userId: string,
+  pause: () => Promise<void>,
+): Promise<ExportedUser> {
+  const { users, forgottenMemories } = schema;
+  const { orm } = database;
+  const messages = new StoredMessages(database);
+  const scopes: ExportedScope[] = [];
+  const own = orm
+    .select()
+    .from(users)
+    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .orderBy(asc(users.scopeId))
+    .all();
+  for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
+    const tables: Record<string, readonly ExportedRow[]> = {};
+    for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, messages, table, scopeId, pause);
+    scopes.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
+  }
+  const forgotten = orm
+    .select({ id: forgottenMemories.memoryId })
+    .from(forgottenMemories)
+    .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
+    .orderBy(asc(forgottenMemories.memoryId))
+    .all();
+  return { scopes, forgottenMemories: forgotten.map(({ id }) => id) };
+}
+
+async function readRows(
+  orm: OpenDatabase["orm"],
+  messages: StoredMessages,
+  { table, scopeId: column, key, columns }: ScopedTable,
+  scopeId: number,
+  pause: () => Promise<void>,
+): Promise<readonly ExportedRow[]> {
+  const rows: ExportedRow[] = [];
+  const exported = columns.filter(([, at]) => !DIGESTS.includes(at));
+  const names = key.map((keyColumn) => sql`${keyColumn}`);
+  const keyFields = key.map((keyColumn) => columns.find(([, at]) => at === keyColumn)?.[0] ?? "");
+  for (let isBehind: SQL | undefined; ; ) {
+    const piece: Record<string, unknown>[] = orm
+      .select(Object.fromEntries(columns))
+      .from(table)
+      .where(and(eq(column, scopeId), isBehind))
+      .orderBy(...key.map((keyColumn) => asc(keyColumn)))
+      .limit(ROWS_AT_ONCE)
+      .all();
+    for (const row of piece)
+      rows.push(Object.fromEntries(exported.map(([field, at]) => [at.name, exportedValue(messages, at, row[field])])));
+    const last = piece.at(-1);
+    if (piece.length < ROWS_AT_ONCE || last === undefined) return rows;
+    const values = keyFields.map((field) => sql`${last[field]}`);
+    isBehind = sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
+    await pause();
+  }
+}
+
+function exportedValue(messages: StoredMessages, column: SQLiteColumn, value: unknown): unknown {
+  if (value === null || typeof value !== "string") return value;
+  if (column === schema.turns.injection) return snakeCased(readInjection(value));
+  if (column === schema.requests.answer) return snakeCased(readAnswer(value));
+  if (OWN_JSON.includes(column)) return snakeCased(JSON.parse(value));
+  return SAID.includes(column) ? messages.bodiesOf(value) : value;
+}
+
+/** The same with every field's name as `snake_case`. */
+function snakeCased(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeCased);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeCased(inner),
+    ]),
+  );
+}

@@ -1,0 +1,56 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { ScopeChanges, TurnId } from "../../core/index.js";
+import type { MessageId } from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { conversations, turns } from "../database/schema.js";
+import { deleteExpired, namingTurn } from "./expiry.js";
+
+/** Of some messages (a JSON array of ids) those that other turns, or the instructions of others, list. */
+const STILL_LISTED = `select distinct listed.value from (
+    select given as list from turns where scope_id = @scopeId and id <> @turn
+    union all
+    select messages from heads where scope_id = @scopeId and digest <> @freedHead and messages is not null
+  ) lists, json_each(lists.list) listed
+  where listed.value in (select value from json_each(@messages))`;
+
+/**
+ * Deletes a turn with its request, unless another goes on from it. Instructions and messages go that no other turn has. Runs inside the
+ * caller's transaction. Reads the lists of all the scope's turns: engines refuse prompts rarely.
+ */
+export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: TurnId, changes: ScopeChanges): void {
+  const { orm, sqlite, digests } = database;
+  const withdrawn = namingTurn(database, scopeId, turn);
+  if (withdrawn === null) return;
+  const ofScope = eq(turns.scopeId, scopeId);
+  const { conversationId } = withdrawn;
+  if (conversationId !== null) {
+    const next = and(ofScope, eq(turns.conversationId, conversationId), eq(turns.parent, turn));
+    if (orm.select({ id: turns.id }).from(turns).where(next).get() !== undefined) return;
+    orm
+      .update(conversations)
+      .set({ turns: sql`${conversations.turns} - 1` })
+      .where(and(eq(conversations.scopeId, scopeId), eq(conversations.id, conversationId)))
+      .run();
+  }
+  const head = digests.seal(withdrawn.head);
+  const withHead = orm
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(ofScope, eq(turns.head, head)))
+    .limit(2)
+    .all();
+  const isHeadFreed = withHead.length < 2;
+  const still = new Set(
+    sqlite
+      .prepare<[object], MessageId>(STILL_LISTED)
+      .pluck()
+      .all({ scopeId, turn, freedHead: isHeadFreed ? head : "", messages: JSON.stringify(withdrawn.messages) }),
+  );
+  deleteExpired(database, scopeId, {
+    changes,
+    turns: { expired: [withdrawn], live: [] },
+    heads: isHeadFreed ? [withdrawn.head] : [],
+    sections: [],
+    messages: withdrawn.messages.filter((id) => !still.has(id)),
+  });
+}

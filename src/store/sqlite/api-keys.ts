@@ -1,0 +1,90 @@
+import { asc, eq, sql } from "drizzle-orm";
+import type { OpenDatabase } from "../database/open-database.js";
+import { apiKeys as keys, tenants } from "../database/schema.js";
+
+/** An API key as it is kept: not the key itself. Times in milliseconds since the epoch. */
+export interface StoredApiKey {
+  readonly id: string;
+  readonly tenant: string;
+  /** SHA-256 of the secret, base64url. */
+  readonly secretDigest: string;
+  /** For people; null for none. */
+  readonly label: string | null;
+  readonly createdAt: number;
+  /** Null while it holds. */
+  readonly revokedAt: number | null;
+}
+
+/** A key with what its tenant's cache salts are made of. */
+export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revokedAt"> & {
+  readonly cacheSecret: string;
+};
+
+/** The API keys of a database. Every call reads the file, so what another process changed holds at once. */
+export class StoredApiKeys {
+  /** Both asked with every request, so prepared once. */
+  readonly #find;
+  readonly #any;
+
+  constructor(private readonly database: OpenDatabase) {
+    const { orm, sqlite } = database;
+    this.#find = orm
+      .select({
+        tenant: keys.tenant,
+        secretDigest: keys.secretDigest,
+        revokedAt: keys.revokedAt,
+        cacheSecret: tenants.cacheSecret,
+      })
+      .from(keys)
+      .innerJoin(tenants, eq(keys.tenant, tenants.tenant))
+      .where(eq(keys.id, sql.placeholder("id")))
+      .prepare();
+    this.#any = sqlite.prepare<[], 0 | 1>("select exists (select 1 from api_keys)").pluck();
+  }
+
+  /** A key by its id, revoked or not; null where there is none. */
+  find(id: string): FoundApiKey | null {
+    return this.#find.get({ id }) ?? null;
+  }
+
+  /** Whether there ever was a key. */
+  any(): boolean {
+    return this.#any.get() === 1;
+  }
+
+  /** Whether a key holds now. */
+  anyValid(): boolean {
+    return this.list().some(({ revokedAt }) => revokedAt === null);
+  }
+
+  /** Oldest first. */
+  list(): StoredApiKey[] {
+    return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
+  }
+
+  /** Keeps a key. `newCacheSecret`: the tenant's from now on, where this is its first key. Throws where the id is taken. */
+  add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
+    const { tenant, createdAt } = key;
+    this.database.orm.transaction(
+      (transaction) => {
+        transaction
+          .insert(tenants)
+          .values({ tenant, cacheSecret: newCacheSecret, createdAt })
+          .onConflictDoNothing()
+          .run();
+        transaction.insert(keys).values(key).run();
+      },
+      { behavior: "immediate" },
+    );
+  }
+
+  /** From now on the key lets nobody in. False where there is none of this id, or it was revoked before. */
+  revoke(id: string, at: number): boolean {
+    const { changes } = this.database.orm
+      .update(keys)
+      .set({ revokedAt: at })
+      .where(sql`${keys.id} = ${id} and ${keys.revokedAt} is null`)
+      .run();
+    return changes > 0;
+  }
+}

@@ -1,0 +1,126 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BATCH_PLANNERS, planBatch } from "../../../src/core/batch/batch-plan.js";
+import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-request.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import { label } from "../context-index/served-sequences.js";
+import { anyBatch, anyPlainBatch } from "./batches.js";
+
+const sorted = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);
+
+/** Tokens of a plan that stood at the beginning of an earlier prompt of the same key; the cache holds the last so many prompts. */
+function cachedTokens(plan: readonly PlannedRequest[], batch: readonly BatchRequest[], held: number): number {
+  const tokensOf = (request: BatchRequest | undefined, block: Label) =>
+    request?.blocks.find((each) => each.label === block)?.tokens ?? 0;
+  return plan.reduce((sum, { request, order, rank }) => {
+    const hits = plan.slice(Math.max(0, rank - held), rank).map((earlier) => {
+      if (batch[earlier.request]?.key !== batch[request]?.key) return 0;
+      const differs = order.findIndex((block, at) => earlier.order[at] !== block);
+      const shared = differs < 0 ? order : order.slice(0, differs);
+      return shared.reduce((tokens, block) => tokens + tokensOf(batch[request], block), 0);
+    });
+    return sum + Math.max(0, ...hits);
+  }, 0);
+}
+
+function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
+  return sets.map((set) => ({ key: "ana", blocks: set.map((block) => ({ label: label(block), tokens: 10 })) }));
+}
+
+describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
+  it("executes every request once, each with exactly its own blocks", () => {
+    const complete = fc.property(anyBatch, (batch) => {
+      const plan = planBatch(batch, planner);
+      expect(plan.map(({ rank }) => rank)).toEqual([...batch.keys()]);
+      expect(plan.map(({ request }) => request).sort((a, b) => a - b)).toEqual([...batch.keys()]);
+      for (const { request, order } of plan) {
+        expect(sorted(order)).toEqual(sorted(batch[request]?.blocks.map((block) => block.label) ?? []));
+      }
+    });
+    fc.assert(complete, { numRuns: 300 });
+  });
+
+  it("is the same every time, and of one key's blocks whatever the others' are", () => {
+    const independent = fc.property(anyPlainBatch, (batch) => {
+      const plan = planBatch(batch, planner);
+      expect(planBatch(structuredClone(batch), planner)).toEqual(plan);
+      for (const key of ["ana", "ben"]) {
+        const own = [...batch.keys()].filter((at) => batch[at]?.key === key);
+        const alone = planBatch(
+          own.map((at) => batch[at] as BatchRequest),
+          planner,
+        );
+        for (const { request, order } of alone) {
+          expect(plan.find((each) => each.request === own[request])?.order).toEqual(order);
+        }
+      }
+    });
+    fc.assert(independent, { numRuns: 200 });
+  });
+
+  it("gives requests of different keys no beginning of a search path in common", () => {
+    const apart = fc.property(anyPlainBatch, (batch) => {
+      const keysAt = new Map<number, Set<string>>();
+      for (const { request, searchPath } of planBatch(batch, planner)) {
+        const [first] = searchPath;
+        if (first === undefined) continue;
+        keysAt.set(first, (keysAt.get(first) ?? new Set()).add(batch[request]?.key ?? ""));
+      }
+      for (const keys of keysAt.values()) expect(keys.size).toBe(1);
+    });
+    fc.assert(apart, { numRuns: 200 });
+  });
+
+  it("puts what requests have in common first, and runs those that begin alike back to back", () => {
+    const plan = planBatch(batchOf([1, 2, 3], [7, 8], [4, 3, 2], [8, 9, 7]), planner);
+    const orders = new Map(plan.map(({ request, order }) => [request, order]));
+    expect(orders.get(2)?.slice(0, 2)).toEqual(orders.get(0)?.slice(0, 2));
+    expect(orders.get(3)?.slice(0, 2)).toEqual(orders.get(1)?.slice(0, 2));
+    expect(plan.map(({ request }) => request % 2)).toEqual([0, 0, 1, 1]);
+  });
+
+  it("names requests for the same blocks alike, and leaves those without blocks be", () => {
+    const plan = planBatch(batchOf([2, 1], [], [1, 2], [1, 2]), planner);
+    const [first, ...others] = plan.filter(({ request }) => request !== 1);
+    for (const { order } of others) expect(order).toEqual(first?.order);
+    expect(plan.find(({ request }) => request === 1)).toMatchObject({ order: [], searchPath: [] });
+    expect(planBatch([], planner)).toEqual([]);
+  });
+
+  it("refuses a request that lists a block twice", () => {
+    expect(() => planBatch(batchOf([1, 1]), planner)).toThrow("twice");
+  });
+});
+
+describe("shared prefixes", () => {
+  it("reuse with room for all they share between two prompts what an endless cache would, in the order planned", () => {
+    // Depth first: what a prompt shares with any earlier one, it shares with the one just before.
+    const neighbours = fc.property(anyPlainBatch, (batch) => {
+      const plan = planBatch(batch);
+      expect(cachedTokens(plan, batch, 1)).toBe(cachedTokens(plan, batch, batch.length));
+    });
+    fc.assert(neighbours, { numRuns: 300 });
+  });
+
+  it("find the best tree of three requests", () => {
+    const three = fc.tuple(anySet(), anySet(), anySet());
+    const best = fc.property(three, (sets) => {
+      const batch = batchOf(...sets);
+      const common = (...of: readonly (readonly number[])[]) =>
+        10 * (of[0]?.filter((block) => of.every((set) => set.includes(block))).length ?? 0);
+      const [a, b, c] = sets;
+      const most = common(a, b, c) + Math.max(common(a, b), common(a, c), common(b, c));
+      expect(cachedTokens(planBatch(batch), batch, 3)).toBe(most);
+    });
+    fc.assert(best, { numRuns: 200 });
+  });
+
+  it("keep what is most relevant to the earliest of those that share it first", () => {
+    const [first] = planBatch(batchOf([5, 1, 3, 9], [9, 3, 5, 2]));
+    expect(first?.order).toEqual([5, 3, 9, 1]);
+  });
+
+  function anySet() {
+    return fc.uniqueArray(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 7 });
+  }
+});

@@ -1,0 +1,56 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Urgency } from "../../../src/core/batch/batch-schedule.js";
+import { underUrgency } from "../../../src/core/batch/batch-schedule.js";
+import { anyBatch } from "./batches.js";
+
+const sequenced = anyBatch.chain((batch) =>
+  fc.tuple(
+    fc.constant<readonly Urgency[]>(batch),
+    fc.shuffledSubarray([...batch.keys()], { minLength: batch.length, maxLength: batch.length }),
+  ),
+);
+
+describe("a sequence under priorities, deadlines and conversations", () => {
+  it("stays as it is without any", () => {
+    expect(underUrgency([2, 0, 1], [{}, {}, {}])).toEqual([2, 0, 1]);
+  });
+
+  it("executes higher priorities first, then earlier deadlines, then what has none; in a class as it was", () => {
+    const requests = [{ deadline: 9 }, { priority: 1 }, {}, { deadline: 3 }, { priority: 1, deadline: 50 }, {}];
+    expect(underUrgency([5, 4, 3, 2, 1, 0], requests)).toEqual([4, 1, 3, 0, 5, 2]);
+  });
+
+  it("makes a turn wait for the earlier one, and executes it right behind", () => {
+    const requests = [{ conversation: "a" }, {}, { conversation: "a" }, { conversation: "a" }, {}];
+    expect(underUrgency([3, 2, 4, 0, 1], requests)).toEqual([4, 0, 2, 3, 1]);
+  });
+
+  it("takes an earlier turn for as urgent as the one that waits for it", () => {
+    const requests = [{ conversation: "a", priority: -1 }, { priority: 1 }, { conversation: "a", priority: 2 }, {}];
+    expect(underUrgency([3, 2, 1, 0], requests)).toEqual([0, 2, 1, 3]);
+  });
+
+  it("executes each once, conversations in order, and nothing before what is more urgent", () => {
+    const kept = fc.property(sequenced, ([requests, sequence]) => {
+      const executed = underUrgency(sequence, requests);
+      expect([...executed].sort((a, b) => a - b)).toEqual([...requests.keys()]);
+      const rank = new Map(executed.map((request, at) => [request, at]));
+      const rankOf = (request: number) => rank.get(request) ?? -1;
+      for (const [a, first] of requests.entries()) {
+        for (const [b, second] of requests.entries()) {
+          if (a < b && first.conversation !== undefined && first.conversation === second.conversation) {
+            expect(rankOf(a)).toBeLessThan(rankOf(b));
+          }
+          const isMoreUrgent =
+            (first.priority ?? 0) > (second.priority ?? 0) ||
+            ((first.priority ?? 0) === (second.priority ?? 0) &&
+              (first.deadline ?? Number.POSITIVE_INFINITY) < (second.deadline ?? Number.POSITIVE_INFINITY));
+          // One that a later turn waits for may be drawn forward by it.
+          if (isMoreUrgent && second.conversation === undefined) expect(rankOf(a)).toBeLessThan(rankOf(b));
+        }
+      }
+    });
+    fc.assert(kept, { numRuns: 300 });
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { Chat, memory, UserScope, user } from "../compose/scope-fixture.js";
+import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+
+const rome = memory("home", "Lives in Rome.");
+const oslo = memory("home", "Lives in Oslo.");
+const lima = memory("home", "Lives in Lima.");
+const tea = memory("drink", "Likes tea.");
+
+/** Asks once for each list of memories; gives the compositions. */
+function asked(...requests: (typeof rome)[][]) {
+  const chat = new Chat(new UserScope());
+  return requests.map((requested, n) => {
+    const composition = chat.ask(`Question ${n}`, requested);
+    expectPromises(composition, requested);
+    chat.answer(`Answer ${n}`);
+    return composition;
+  });
+}
+
+describe("a memory whose text changed", () => {
+  it('"a memory whose text changed under the same id is sent with its new text; the stale text is not served again"', () => {
+    const scope = new UserScope();
+    scope.compose([user("?")], [rome, tea]);
+    const { messages } = scope.compose([user("?")], [oslo, tea]);
+    expect(textsIn(messages).toSorted()).toEqual([tea.text, oslo.text].toSorted());
+  });
+
+  it("gets a label of its own, and says which one in this conversation it replaces", () => {
+    const [, second] = asked([rome, tea], [oslo, tea]);
+    expect(second?.messages.at(-1)?.content).toBe(
+      "<memories>\n[3] (replaces [1]) Lives in Oslo.\nAlso relevant, given earlier: [2].\n</memories>\n\nQuestion 1",
+    );
+    expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
+  });
+
+  it("replaces nothing where the old text is not in the prompt", () => {
+    const scope = new UserScope();
+    new Chat(scope, "one").ask("?", [rome]);
+    const { messages, memories } = new Chat(scope, "two").ask("?", [oslo]);
+    expect(messages.at(-1)?.content).toBe("<memories>\n[2] Lives in Oslo.\n</memories>\n\n?");
+    expect(memories[0]?.replaces).toEqual([]);
+  });
+
+  it("replaces all its earlier texts that stand in the prompt", () => {
+    const [, , third] = asked([rome], [oslo], [lima]);
+    expect(third?.memories[0]).toMatchObject({ label: 3, replaces: [1, 2] });
+  });
+
+  it("is current again, without being sent again, when it goes back to a text given earlier", () => {
+    const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
+    expect(third?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Also relevant, given earlier: [1]."]);
+    expect(third?.memories).toEqual([
+      { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
+    ]);
+    expect(fourth?.annotations).toEqual(["Also relevant, given earlier: [1]."]);
+  });
+
+  it("can go back and forth", () => {
+    const compositions = asked([rome], [oslo], [rome], [oslo], [lima], [rome]);
+    expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
+      undefined,
+      undefined,
+      "Current again: [1] (replaces [2]).",
+      "Current again: [2] (replaces [1]).",
+      undefined,
+      "Current again: [1] (replaces [2][3]).",
+    ]);
+  });
+
+  it("says that it is current again even when references are switched off", () => {
+    const chat = new Chat(new UserScope());
+    for (const requested of [[rome], [oslo]]) {
+      chat.ask("?", requested);
+      chat.answer("!");
+    }
+    const { annotations } = chat.ask("?", [rome], { annotations: { order: false, location: false } });
+    expect(annotations).toEqual(["Current again: [1] (replaces [2])."]);
+  });
+
+  it("says so too where its new text stands in the prompt already, as another memory's", () => {
+    const town = memory("town", oslo.text);
+    const [, second, third] = asked([rome, town], [oslo, town], [oslo, town]);
+    expect(second?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Also relevant, given earlier: [2]."]);
+    expect(third?.annotations).toEqual(["Also relevant, given earlier: [2]."]);
+  });
+
+  it("is current again where the text that had taken its place stays, as another memory's", () => {
+    const town = memory("town", oslo.text);
+    const [, , third, fourth] = asked([rome], [oslo, town], [rome, town], [rome]);
+    expect(third?.annotations[0]).toBe("Current again: [1].");
+    expect(fourth?.annotations).toEqual(["Also relevant, given earlier: [1]."]);
+  });
+
+  it("replaces nothing while another memory still has the old text", () => {
+    const [, second] = asked([rome, memory("office", rome.text)], [oslo]);
+    expect(second?.memories[0]).toMatchObject({ label: 2, replaces: [] });
+  });
+});

@@ -1,0 +1,192 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../../src/core/compose/depth.js";
+import type { Draft } from "../../../src/core/compose/draft.js";
+import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
+import { blockBounds } from "../../../src/core/index.js";
+import { carryOver } from "../../../src/core/ordering/carry-over.js";
+import { POLICY_NAMES } from "../../../src/core/ordering/ordering.js";
+import { messageText } from "../../../src/core/text/message.js";
+import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { assistant, type ComposeOptions, memories, memory, toolExchange, UserScope, user } from "./scope-fixture.js";
+
+const anySettings = fc.record({
+  firstBlocks: fc.integer({ min: 1, max: 30 }),
+  growth: fc.double({ min: 1.01, max: 10, noNaN: true }),
+  entropyNats: fc.constant(1),
+  maxProbes: fc.integer({ min: 1, max: 8 }),
+  timeLimitMs: fc.constant(1_000),
+});
+
+describe("the depths to try", () => {
+  it("grow by the factor, and stop before all", () => {
+    expect(probeDepths(100, 0, DEFAULT_DEPTH)).toEqual([5, 10, 20, 40]);
+    expect(probeDepths(20, 0, DEFAULT_DEPTH)).toEqual([5, 10]);
+    expect(probeDepths(20, 7, DEFAULT_DEPTH)).toEqual([7, 14]);
+    expect(probeDepths(5, 0, DEFAULT_DEPTH)).toEqual([]);
+  });
+
+  it("are few, rise, begin with what is due, and never hold all", () => {
+    fc.assert(
+      fc.property(fc.nat(120), fc.nat(10), anySettings, (blocks, due, settings) => {
+        const depths = probeDepths(blocks, due, settings);
+        expect(depths.length).toBeLessThanOrEqual(settings.maxProbes);
+        for (const [at, depth] of depths.entries()) {
+          expect(depth).toBeGreaterThan(depths[at - 1] ?? 0);
+          expect(depth).toBeLessThan(blocks);
+        }
+        const first = Math.max(due, settings.firstBlocks);
+        expect(depths[0]).toBe(first < blocks ? first : undefined);
+      }),
+    );
+  });
+});
+
+function depthOf(blocks: number, after: Draft | null = null): Depth {
+  return { blocks, after: after?.ordering ?? null, choice: { outcome: "sure", probes: [] } };
+}
+
+/** Everything of a prompt up to where its last section's blocks end. */
+function upToBlocks({ prompt }: Pick<Draft, "prompt">): string {
+  const last = prompt.messages.at(-1);
+  const text = last === undefined ? "" : messageText(last);
+  return JSON.stringify(prompt.messages.slice(0, -1)) + text.slice(0, blockBounds(text).at(-1) ?? 0);
+}
+
+const anyTurn = fc.record({
+  retrieved: fc.uniqueArray(
+    fc.record({ id: fc.nat(14).map((n) => `m${n}`), version: fc.nat(2), shares: fc.boolean() }),
+    { selector: ({ id }) => id, maxLength: 12 },
+  ),
+  first: fc.integer({ min: 1, max: 4 }),
+  /** After how many tries the engine is sure. */
+  sureAfter: fc.nat(4),
+  endsWithTool: fc.boolean(),
+});
+
+describe("prompts of one request at growing depths", () => {
+  it("each extend the one before, with any policy and retention, in conversations and alone; and what is composed is what was tried", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...POLICY_NAMES),
+        fc.constantFrom(...RETENTION_NAMES),
+        fc.option(fc.constant("c"), { nil: undefined }),
+        fc.option(fc.integer({ min: 1, max: 300 }), { nil: undefined }),
+        fc.option(fc.double({ min: 1, max: 4, noNaN: true }), { nil: undefined }),
+        fc.array(anyTurn, { minLength: 1, maxLength: 6 }),
+        (policy, retention, conversation, memoryBudgetTokens, memoryBudgetRatio, turns) => {
+          const scope = new UserScope();
+          const history = [user("Hello"), assistant("Hi!")];
+          for (const [at, { retrieved, first, sureAfter, endsWithTool }] of turns.entries()) {
+            const asked = retrieved.map(({ id, version, shares }) =>
+              memory(id, shares ? `Shared ${version}.` : `The ${id} is in version ${version}.`),
+            );
+            const asking = endsWithTool ? [user(`Q${at}`), ...toolExchange(`T${at}`)] : [user(`Q${at}`)];
+            const messages = conversation === undefined ? asking : [...history, ...asking];
+            const options: ComposeOptions = {
+              policy: ORDERING_POLICIES[policy],
+              retention,
+              ...(conversation === undefined ? {} : { conversation }),
+              ...(memoryBudgetTokens === undefined ? {} : { memoryBudgetTokens }),
+              ...(memoryBudgetRatio === undefined ? {} : { memoryBudgetRatio }),
+            };
+            const whole = scope.draft(messages, asked, options);
+            const settings = { ...DEFAULT_DEPTH, firstBlocks: first };
+            let tried: Draft | null = null;
+            let blocks = whole.fresh.length;
+            for (const [n, depth] of probeDepths(whole.fresh.length, whole.due, settings).entries()) {
+              const next: Draft = scope.draft(messages, asked, { ...options, depth: depthOf(depth, tried) });
+              const given = next.request.retrieved.length;
+              expect(given).toBe(depth);
+              if (tried !== null) expect(upToBlocks(next).startsWith(upToBlocks(tried))).toBe(true);
+              tried = next;
+              if (n === sureAfter) {
+                blocks = depth;
+                break;
+              }
+            }
+            const composed = scope.compose(messages, asked, { ...options, depth: depthOf(blocks, tried) });
+            if (tried !== null && blocks === tried.request.retrieved.length) {
+              expect(composed.messages).toEqual(tried.prompt.messages);
+            } else if (tried !== null) {
+              const last = composed.messages.at(-1);
+              const text = last === undefined ? "" : messageText(last);
+              expect((JSON.stringify(composed.messages.slice(0, -1)) + text).startsWith(upToBlocks(tried))).toBe(true);
+            }
+            const held = composed.warnings.find(({ code }) => code === "memory_held_back")?.memoryIds ?? [];
+            const carried = composed.memories.filter(({ placement }) => placement === "carried_over");
+            if (carried.length === 0) {
+              expectPromises(
+                composed,
+                asked.filter(({ id }) => !held.includes(id)),
+              );
+            }
+            expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
+            expect(composed.plan.depth?.retrieved).toBe(whole.fresh.length);
+            expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.fresh.length));
+            history.push(...asking, assistant(`A${at}`));
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe("a prompt with a depth", () => {
+  it("gives the most relevant memories, says which are held back, and keeps only what it gave", () => {
+    const scope = new UserScope();
+    const composition = scope.compose([user("Q")], memories("a", "b", "c", "d"), {
+      conversation: "c",
+      depth: depthOf(2),
+    });
+    expect(textsIn(composition.messages)).toEqual(["The user's a is known.", "The user's b is known."]);
+    expect(composition.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b"]);
+    expect(composition.warnings).toMatchObject([{ code: "memory_held_back", memoryIds: ["c", "d"] }]);
+    expect(composition.plan.depth).toEqual({ retrieved: 4, given: 2, outcome: "sure", probes: [] });
+    expect(composition.turn.requested).toEqual([1, 2]);
+    expect(composition.turn.injection.blocks.map(({ label }) => label)).toEqual([1, 2]);
+    expect(composition.annotations).toEqual([]);
+  });
+
+  it("always gives what takes the place of a text that stands in the prompt", () => {
+    const scope = new UserScope();
+    const first = scope.compose([user("Q")], [memory("a", "Lives in Oslo.")], { conversation: "c" });
+    expect(first.memories).toHaveLength(1);
+    const asked = [...memories("b", "c", "d"), memory("a", "Lives in Rome.")];
+    const messages = [user("Q"), assistant("A"), user("R")];
+    expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ due: 1 });
+    const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
+    expect(next.messages.at(-1)?.content).toContain("[5] (replaces [1]) Lives in Rome.");
+    expect(next.memories.map(({ memoryId }) => memoryId)).toEqual(["b", "a"]);
+  });
+
+  it("is ordered afresh where what was tried carries more than is left in the memory bank by now", () => {
+    const scope = new UserScope();
+    const ask = [user("Q")];
+    const shared = { policy: carryOver, memoryBudgetRatio: 1 };
+    scope.compose(ask, memories("a", "b", "c", "d", "e"), { ...shared, memoryBudgetRatio: 1.3 });
+    const asked = memories("a", "c", "d", "e");
+    const tried = scope.draft(ask, asked, { ...shared, depth: depthOf(2) });
+    expect(tried.ordering.carried.size).toBeGreaterThan(0);
+    const next = { ...shared, depth: depthOf(4, tried) };
+    expect(scope.draft(ask, asked, next).ordering.carried.size).toBe(1);
+    // Another request of the scope, by another process.
+    scope.compose(ask, memories("a", "c"), shared);
+    const composed = scope.compose(ask, asked, next);
+    expect(composed.memories.map(({ placement }) => placement)).not.toContain("carried_over");
+    expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
+  });
+
+  it("follows what was served behind the first step before", () => {
+    const scope = new UserScope();
+    const anchored = [user("Q")];
+    const step = (...ids: readonly string[]) => memories(...ids);
+    scope.compose(anchored, step("a", "b"));
+    scope.compose(anchored, step("a", "b", "e", "c"));
+    const two = scope.draft(anchored, step("a", "b", "c", "d", "e"), { depth: depthOf(2) });
+    const five = scope.draft(anchored, step("a", "b", "c", "d", "e"), { depth: depthOf(5, two) });
+    expect(textsIn(five.prompt.messages).map((text) => text.at(-11))).toEqual(["a", "b", "e", "c", "d"]);
+  });
+});

@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { expectPromises } from "../prompt/prompt-promises.js";
+import { Chat, memories, memory, toolExchange, UserScope } from "./scope-fixture.js";
+
+describe("a memory that was forgotten", () => {
+  it("is in no later prompt, neither as a text nor as a reference", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b", "c"));
+    chat.answer("1");
+    chat.ask("Two?", memories("d", "a"));
+    chat.answer("2");
+    chat.scope.forget("a");
+    const third = chat.ask("Three?", memories("b", "e"));
+    expect(JSON.stringify(third.messages)).not.toContain("user's a is known");
+    expectPromises(third, memories("b", "e"));
+  });
+
+  it("makes the prompt unstable from where it stood, and stable again from the next turn on", () => {
+    const chat = new Chat(new UserScope());
+    for (const [n, name] of ["a", "b", "c"].entries()) {
+      chat.ask(`Question ${n}`, memories(name));
+      chat.answer(`Answer ${n}`);
+    }
+    chat.scope.forget("b");
+    const next = chat.ask("Question 3", memories("a", "d"));
+    expect(next.plan.stableMessages).toBe(3);
+    chat.answer("Answer 3");
+    const after = chat.ask("Question 4", memories("d"));
+    expect(after.messages.slice(0, next.messages.length)).toEqual(next.messages);
+    expect(after.plan.stableMessages).toBe(next.messages.length);
+    expect(after.plan.expectedCachedTokens).toBe(next.plan.totalTokens);
+  });
+
+  it("makes the prompt unstable where it stood after a tool's result", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("Look.", []);
+    chat.send(toolExchange("42"), memories("a", "b"));
+    chat.answer("It is 42.");
+    chat.scope.forget("a");
+    const next = chat.ask("Sure?", memories("b"));
+    expect(next.plan.stableMessages).toBe(4);
+    expect(next.plan.expectedCachedTokens).toBeLessThan(30);
+    expectPromises(next, memories("b"));
+  });
+
+  it("is not sent when it is asked for, and the request says so", () => {
+    const scope = new UserScope();
+    scope.forget("a");
+    const { messages, memories: placed, warnings } = new Chat(scope).ask("?", memories("a", "b"));
+    expect(JSON.stringify(messages)).not.toContain("user's a");
+    expect(placed.map(({ memoryId }) => memoryId)).toEqual(["b"]);
+    expect(warnings).toMatchObject([{ code: "memory_forgotten", memoryIds: ["a"] }]);
+  });
+
+  it("leaves its text where another memory has it too", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", [memory("a", "Likes tea."), memory("b", "Likes tea.")]);
+    chat.answer("1");
+    chat.scope.forget("a");
+    const second = chat.ask("Two?", [memory("b", "Likes tea.")]);
+    expect(second.memories).toMatchObject([{ label: 1, memoryId: "b", placement: "earlier_turn" }]);
+    expectPromises(second, [memory("b", "Likes tea.")]);
+  });
+
+  it("leaves nothing to order by, and its label to nobody", () => {
+    const scope = new UserScope();
+    new Chat(scope, "one").ask("?", memories("a", "b"));
+    scope.forget("a");
+    const { memories: placed } = new Chat(scope, "two").ask("?", memories("c", "b"));
+    expect(placed.map(({ memoryId, label, placement }) => [memoryId, label, placement])).toEqual([
+      ["c", 3, "new"],
+      ["b", 2, "new"],
+    ]);
+  });
+
+  it("breaks no promise of any conversation, whatever is forgotten when", () => {
+    const anyStep = fc.record({
+      chat: fc.nat(1),
+      forget: fc.option(fc.nat(6), { freq: 3 }),
+      memories: fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 5 }),
+    });
+    const life = fc.property(fc.array(anyStep, { maxLength: 12 }), (steps) => {
+      const scope = new UserScope();
+      const chats = [new Chat(scope, "one"), new Chat(scope, "two")];
+      const forgotten = new Set<string>();
+      for (const [n, step] of steps.entries()) {
+        if (step.forget !== null) {
+          scope.forget(`m${step.forget}`);
+          forgotten.add(`m${step.forget}`);
+        }
+        const requested = step.memories.map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`));
+        const composition = chats[step.chat]?.ask(`Question ${n}`, requested);
+        if (composition === undefined) continue;
+        expectPromises(
+          composition,
+          requested.filter(({ id }) => !forgotten.has(id)),
+        );
+        chats[step.chat]?.answer(`Answer ${n}`);
+      }
+    });
+    fc.assert(life, { numRuns: 250 });
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { SECTION_OPENING } from "../../../src/core/prompt/rendering.js";
+import { TOKENS_PER_MESSAGE } from "../../../src/core/text/token-counter.js";
+import { Chat, countTokens, memories, UserScope } from "./scope-fixture.js";
+
+const INSTRUCTIONS = "You are helpful.";
+const headTokens = countTokens(INSTRUCTIONS) + TOKENS_PER_MESSAGE;
+const tokensOf = (name: string, label: number) => countTokens(`[${label}] The user's ${name} is known.\n`);
+
+describe("a plan", () => {
+  it("expects nothing cached on a cold start, and adds up the whole prompt", () => {
+    const { plan } = new Chat(new UserScope()).ask("One?", memories("a", "b"));
+    const section = countTokens("<memories>\n") + countTokens("</memories>\n\n") + tokensOf("a", 1) + tokensOf("b", 2);
+    const total = headTokens + section + countTokens("One?") + TOKENS_PER_MESSAGE;
+    expect(plan).toEqual({
+      layout: "conversation",
+      policy: "prefix-exact",
+      expectedCachedTokens: 0,
+      uncachedTokens: total,
+      totalTokens: total,
+      searchPath: [],
+      orderChanged: false,
+      stableMessages: 0,
+      retention: "keep",
+      freshStart: false,
+    });
+  });
+
+  it("expects all of the turn before cached, and nothing of what follows it", () => {
+    const chat = new Chat(new UserScope());
+    const first = chat.ask("One?", memories("a", "b"));
+    chat.answer("1");
+    const second = chat.ask("Two?", memories("c"));
+    expect(second.plan.expectedCachedTokens).toBe(first.plan.totalTokens);
+  });
+
+  it("expects the head and the blocks cached that another conversation was served behind it", () => {
+    const scope = new UserScope();
+    new Chat(scope, "one").ask("One?", memories("a", "b"));
+    const { plan } = new Chat(scope, "two").ask("Two?", memories("c", "a"));
+    expect(plan.expectedCachedTokens).toBe(headTokens + countTokens(SECTION_OPENING) + tokensOf("a", 1));
+    expect(plan).toMatchObject({ searchPath: [0], orderChanged: true });
+    const bare = new Chat(scope, "three").ask("Three?", memories("d"));
+    expect(bare.plan.expectedCachedTokens).toBe(headTokens);
+  });
+
+  it("expects no more than what was not evicted", () => {
+    const chat = new Chat(new UserScope());
+    const turns = ["a", "b", "c"].map((name, n) => {
+      const composition = chat.ask(`Question ${n}`, memories(name));
+      chat.answer(`Answer ${n}`);
+      return composition;
+    });
+    const expectedNext = () => {
+      const next = chat.again();
+      chat.scope.evict(next.leaf);
+      return next.plan.expectedCachedTokens;
+    };
+    chat.history.push({ role: "user", content: "Question 3" });
+    for (const turn of turns.toReversed()) {
+      expect(expectedNext()).toBe(turn.plan.totalTokens);
+      chat.scope.evict(turn.leaf);
+    }
+    expect(expectedNext()).toBe(0);
+  });
+
+  it("does not take another conversation's prompt behind the same instructions for one that was evicted", () => {
+    const scope = new UserScope();
+    const [one, two] = [new Chat(scope, "one"), new Chat(scope, "two")];
+    const evicted = one.ask("One?", memories("a", "b"));
+    two.ask("Two?", memories("c", "d"));
+    scope.evict(evicted.leaf);
+    one.answer("1");
+    const next = one.ask("And?", memories("a"));
+    expect(next.plan.stableMessages).toBe(evicted.messages.length);
+    expect(next.plan.expectedCachedTokens).toBeLessThanOrEqual(headTokens);
+  });
+});

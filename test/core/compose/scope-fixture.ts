@@ -1,0 +1,218 @@
+import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import { type Composition, compose } from "../../../src/core/compose/compose.js";
+import type { Depth } from "../../../src/core/compose/depth.js";
+import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";
+import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
+import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
+import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
+import { Conversation } from "../../../src/core/conversation/conversation.js";
+import type { RetentionName } from "../../../src/core/conversation/retention.js";
+import type { ToolMemories, Turn } from "../../../src/core/conversation/turn.js";
+import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
+import type { OrderingPolicy } from "../../../src/core/ordering/ordering.js";
+import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
+import { withoutLabels } from "../../../src/core/prompt/injection.js";
+import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
+import type { TokenCounter } from "../../../src/core/text/token-counter.js";
+import { StoredRows } from "./stored-rows.js";
+
+/** A tokenizer simple enough to follow by hand. */
+export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
+
+/** A memory as a search returns it. */
+export function memory(id: string, text = `The user's ${id} is known.`): RetrievedMemory {
+  return { id: id as MemoryId, text };
+}
+
+/** Several memories with texts of their own, in relevance order. */
+export function memories(...ids: readonly string[]): RetrievedMemory[] {
+  return ids.map((id) => memory(id));
+}
+
+export function user(content: string): ChatMessage {
+  return { role: "user", content };
+}
+
+export function assistant(content: string): ChatMessage {
+  return { role: "assistant", content };
+}
+
+export function system(content: string): ChatMessage {
+  return { role: "system", content };
+}
+
+/** An assistant's tool call and the tool's result. */
+export function toolExchange(result: string): ChatMessage[] {
+  const call = { id: "call_1", type: "function", function: { name: "look_up", arguments: "{}" } };
+  return [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", content: result, tool_call_id: "call_1" },
+  ];
+}
+
+/** How one request differs from the usual. */
+export interface ComposeOptions {
+  readonly conversation?: string;
+  readonly annotations?: Partial<AnnotationSettings>;
+  readonly policy?: OrderingPolicy;
+  readonly memoryBudgetTokens?: number;
+  readonly memoryBudgetRatio?: number;
+  readonly retention?: RetentionName;
+  readonly engine?: EngineModel;
+  readonly depth?: Depth;
+  readonly toolMemories?: ToolMemories;
+  readonly maxPromptTokens?: number;
+}
+
+/** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
+export class UserScope {
+  #state: ScopeState;
+  readonly #turns = new Map<ConversationId, Turn[]>();
+  readonly #sections = new Set<Digest>();
+  readonly #rows = new StoredRows();
+  readonly #composedAt = new Map<TurnId, number>();
+  /** What time it is, in milliseconds; the test's to move on. */
+  now = 0;
+
+  constructor(
+    stored: StoredScope = EMPTY_SCOPE,
+    private readonly residency: ResidencyModel = KEEPS_ALL,
+  ) {
+    this.#state = new ScopeState(stored, countTokens);
+  }
+
+  get state(): ScopeState {
+    return this.#state;
+  }
+
+  /** Composes as a service does; without a conversation it is the `single` layout. */
+  compose(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[],
+    options: ComposeOptions = {},
+  ): Composition {
+    const stored = this.#turnsOf((options.conversation ?? null) as ConversationId | null);
+    const composition = compose(this.#state, this.#input(messages, retrieved, options));
+    for (const { turn } of composition.restated) stored.push(structuredClone(turn));
+    stored.push(structuredClone(composition.turn));
+    this.#composedAt.set(composition.turn.id, this.now);
+    for (const section of composition.sections) this.#sections.add(section);
+    this.#rows.apply(this.#state.drain());
+    return composition;
+  }
+
+  /** The prompt that would be composed, with nothing served. */
+  draft(messages: readonly ChatMessage[], retrieved: readonly RetrievedMemory[], options: ComposeOptions = {}): Draft {
+    return draftPrompt(this.#state, this.#input(messages, retrieved, options));
+  }
+
+  #input(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[],
+    options: ComposeOptions,
+  ): ComposeInput {
+    const id = (options.conversation ?? null) as ConversationId | null;
+    const stored = this.#turnsOf(id);
+    return {
+      conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
+      messages,
+      memories: retrieved,
+      policy: options.policy ?? prefixExact,
+      residency: this.residency,
+      now: this.now,
+      memoryBudgetTokens: options.memoryBudgetTokens ?? null,
+      memoryBudgetRatio: options.memoryBudgetRatio ?? null,
+      annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
+      retention: options.retention ?? "keep",
+      engine: options.engine ?? ENGINE_MODELS.gpu,
+      depth: options.depth,
+      toolMemories: options.toolMemories,
+      maxPromptTokens: options.maxPromptTokens,
+      countTokens,
+      isOurs: (section) => this.#sections.has(section),
+    };
+  }
+
+  /** Forgets a memory everywhere, as a service does: register, index, and the stored turns of every conversation. */
+  forget(id: string): void {
+    const gone = this.#state.register.forget(id as MemoryId);
+    this.#state.forget(gone);
+    for (const turns of this.#turns.values()) {
+      for (const [at, turn] of turns.entries()) {
+        const requested = turn.requested.filter((label) => !gone.has(label));
+        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone), requested };
+      }
+    }
+    this.#state.unloadConversations();
+    this.#rows.apply(this.#state.drain());
+  }
+
+  /** The engine evicted the request that ended at this node. */
+  evict(node: NodeId): void {
+    this.#state.index.evict(node);
+    this.#rows.apply(this.#state.drain());
+  }
+
+  /** The engine reported what it had cached of a request. */
+  report(
+    { leaf, turn, plan }: Composition,
+    cachedTokens: number,
+    promptTokens: CacheReport["promptTokens"] = null,
+  ): Correction {
+    const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
+    const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
+    this.#rows.apply(this.#state.drain());
+    return correction;
+  }
+
+  /** Drops the working state and loads it from what was stored, as after a crash. */
+  restart(): void {
+    this.#state = new ScopeState(this.#rows.load(), countTokens);
+  }
+
+  #turnsOf(id: ConversationId | null): Turn[] {
+    if (id === null) return [];
+    const turns = this.#turns.get(id) ?? [];
+    this.#turns.set(id, turns);
+    return turns;
+  }
+}
+
+/** A client that keeps the plain history of one conversation. */
+export class Chat {
+  readonly history: ChatMessage[];
+
+  constructor(
+    readonly scope: UserScope,
+    readonly id = "chat",
+    instructions: string | null = "You are helpful.",
+  ) {
+    this.history = instructions === null ? [] : [system(instructions)];
+  }
+
+  /** Asks the next question; the answer is {@link answer}'s to add. */
+  ask(question: string, retrieved: readonly RetrievedMemory[] = [], options: ComposeOptions = {}): Composition {
+    return this.send([user(question)], retrieved, options);
+  }
+
+  /** Adds messages to the history and has the prompt composed. */
+  send(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[] = [],
+    options: ComposeOptions = {},
+  ): Composition {
+    this.history.push(...messages);
+    return this.again(retrieved, options);
+  }
+
+  /** Has the prompt composed for the history as it stands: a regenerated answer, or one to an edited history. */
+  again(retrieved: readonly RetrievedMemory[] = [], options: ComposeOptions = {}): Composition {
+    return this.scope.compose(this.history, retrieved, { conversation: this.id, ...options });
+  }
+
+  answer(text: string): void {
+    this.history.push(assistant(text));
+  }
+}

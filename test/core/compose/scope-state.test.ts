@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
+import { Conversation } from "../../../src/core/conversation/conversation.js";
+import type { ConversationId } from "../../../src/core/text/ids.js";
+import { HERE, labels } from "../context-index/served-sequences.js";
+import { countTokens, memory } from "./scope-fixture.js";
+
+/** A scope that keeps two conversations loaded, and which ones were loaded so far. */
+function smallScope() {
+  const scope = new ScopeState(EMPTY_SCOPE, countTokens, { maxIndexNodes: 10, maxLoadedConversations: 2 });
+  const loaded: string[] = [];
+  const open = (name: string) =>
+    scope.conversation(name as ConversationId, () => {
+      loaded.push(name);
+      return new Conversation([]);
+    });
+  return { scope, loaded, open };
+}
+
+describe("a scope's state", () => {
+  it('"unbounded maps: every in-memory structure has a stated bound": lets go of the conversation used longest ago', () => {
+    const { loaded, open } = smallScope();
+    const one = open("one");
+    open("two");
+    expect(open("one")).toBe(one);
+    open("three");
+    expect(open("one")).toBe(one);
+    open("two");
+    expect(loaded).toEqual(["one", "two", "three", "two"]);
+  });
+
+  it("loads conversations again once they were unloaded", () => {
+    const { scope, loaded, open } = smallScope();
+    open("one");
+    scope.unloadConversations();
+    open("one");
+    expect(loaded).toEqual(["one", "one"]);
+  });
+
+  it("passes the bound on to its index", () => {
+    const { scope } = smallScope();
+    for (let n = 1; n <= 50; n++) scope.index.insert(HERE, labels(n), n);
+    expect(scope.index.size).toBeLessThanOrEqual(10);
+  });
+
+  it("starts from nothing, and hands over counters that only grow", () => {
+    const { scope } = smallScope();
+    expect(scope.drain().counters).toEqual(FIRST_COUNTERS);
+    expect([scope.newTurnId(), scope.newTurnId(), scope.tick()]).toEqual([1, 2, 1]);
+    scope.register.resolve([memory("a")]);
+    scope.index.insert(HERE, labels(1), 1);
+    expect(scope.drain().counters).toEqual({ nextLabel: 2, nextNode: 3, nextTurn: 3, requests: 1 });
+  });
+
+  it("weighs more the more it holds", () => {
+    const { scope } = smallScope();
+    const empty = scope.weight;
+    scope.register.resolve([memory("a", "x".repeat(10_000))]);
+    expect(scope.weight).toBeGreaterThan(empty + 20_000);
+    const before = scope.weight;
+    scope.index.insert(HERE, labels(1), 1);
+    expect(scope.weight).toBeGreaterThan(before);
+  });
+});

@@ -1,0 +1,270 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Composition } from "../../../src/core/compose/compose.js";
+import { reachOf } from "../../../src/core/context-index/cache-report.js";
+import { KEEPS_ALL, residencyModel } from "../../../src/core/context-index/residency.js";
+import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
+import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
+import { anySequence } from "./served-sequences.js";
+
+/** A memory of some 250 tokens, so that one block is more than any engine's step. */
+const big = (name: string) => memory(name, `${name} ${"x".repeat(1_000)}`);
+const bigs = (...names: readonly string[]) => names.map(big);
+
+const INSTRUCTIONS = system("Be kind. ".repeat(150));
+
+const MINUTE = 60_000;
+/** A time after which a cache lets go, for the tests of age. */
+const TTL = 60 * MINUTE;
+
+/** Composes one prompt with memories of these names, a minute after what was before. */
+function ask(scope: UserScope, ...names: readonly string[]): Composition {
+  scope.now += MINUTE;
+  return scope.compose([INSTRUCTIONS, user("?")], bigs(...names));
+}
+
+/** What is expected to be cached of a prompt with memories of these names, without leaving a trace of having asked. */
+function expected(scope: UserScope, ...names: readonly string[]): number {
+  const { plan, leaf } = ask(scope, ...names);
+  scope.evict(leaf);
+  return plan.expectedCachedTokens;
+}
+
+/** Tokens of a prompt up to the end of its first `count` blocks, as a repeated prompt expects them. */
+function upTo(composition: Composition, count: number): number {
+  const scope = new UserScope();
+  const names = composition.memories.map(({ memoryId }) => memoryId);
+  ask(scope, ...names.slice(0, count));
+  return ask(scope, ...names).plan.expectedCachedTokens;
+}
+
+describe("a report of a full hit", () => {
+  it("removes nothing", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b", "c");
+    ask(scope, "a", "d");
+    const again = ask(scope, "a", "b", "c");
+    expect(scope.report(again, again.plan.expectedCachedTokens)).toEqual({ tokensRemoved: 0 });
+    expect(expected(scope, "a", "d")).toBe(upTo(again, 2));
+    scope.state.index.check();
+  });
+
+  it("of more than was expected removes nothing either", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b");
+    const again = ask(scope, "a", "c");
+    expect(scope.report(again, again.plan.totalTokens)).toEqual({ tokensRemoved: 0 });
+    expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
+  });
+
+  it("makes what it hit young, for a model that lets go by age", () => {
+    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
+    const first = ask(scope, "a");
+    scope.now += TTL - MINUTE;
+    scope.report(first, 0);
+    scope.now += TTL - 2 * MINUTE;
+    expect(expected(scope, "a")).toBeGreaterThan(0);
+  });
+});
+
+describe("a report of a miss in the blocks", () => {
+  it("removes what stood behind the missed part, and keeps the hit beginning and the request's own blocks", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b", "c");
+    ask(scope, "a", "b", "d");
+    ask(scope, "a", "e");
+    const again = ask(scope, "a", "b", "c");
+    expect(again.plan.expectedCachedTokens).toBe(upTo(again, 3));
+    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
+    scope.state.index.check();
+    expect(expected(scope, "a", "b", "c")).toBe(upTo(again, 3));
+    // "d" stood behind the missed "b"; "e" behind the hit "a", but it was used after "d", which had gone by then.
+    expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 2));
+    expect(expected(scope, "a", "e")).toBe(upTo(again, 2));
+  });
+
+  it("removes, too, what was used longer ago than what was missed, wherever it stood", () => {
+    const scope = new UserScope();
+    const other = () => scope.compose([system("Other instructions. ".repeat(50)), user("?")], bigs("z"));
+    other();
+    ask(scope, "a", "b", "d");
+    const again = ask(scope, "a", "b", "c");
+    scope.report(again, upTo(again, 1));
+    expect(other().plan.expectedCachedTokens).toBe(0);
+  });
+
+  it("names nothing where nothing else stood behind it", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b");
+    const again = ask(scope, "a", "b");
+    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
+    expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
+  });
+});
+
+describe("a report of a miss at the head", () => {
+  it("leaves only what the request itself was served, whatever the instructions of the others were", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b");
+    const chat = new Chat(scope, "chat", "Be brief.");
+    chat.ask("One?", bigs("c"));
+    chat.answer("1");
+    const again = ask(scope, "a");
+    expect(scope.report(again, 0).tokensRemoved).toBeGreaterThan(0);
+    scope.state.index.check();
+    expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
+    expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
+  });
+
+  it("of a conversation's later turn ends what its earlier turns' branches expect, not what it goes on with", () => {
+    const scope = new UserScope();
+    const chat = new Chat(scope, "chat");
+    for (const n of [1, 2, 3]) {
+      chat.ask(`Question ${n}`, bigs(`m${n}`));
+      chat.answer(`Answer ${n}`);
+    }
+    const branch = new Chat(scope, "chat");
+    branch.history.push(...chat.history.slice(1, 3), user("Another second question"));
+    const other = branch.again(bigs("other"));
+    expect(other.plan.expectedCachedTokens).toBeGreaterThan(500 / 4);
+    scope.now += MINUTE;
+    const fourth = chat.ask("Question 4", bigs("m4"));
+    scope.report(fourth, 0);
+    scope.state.index.check();
+    chat.answer("Answer 4");
+    expect(chat.ask("Question 5").plan.expectedCachedTokens).toBe(fourth.plan.totalTokens);
+    branch.answer("Yes.");
+    expect(branch.ask("And then?").plan.expectedCachedTokens).toBeLessThan(other.plan.totalTokens);
+  });
+});
+
+describe("a late report", () => {
+  it("does not touch what later requests were served", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b", "c");
+    const again = ask(scope, "a", "b", "c");
+    ask(scope, "a", "b", "d");
+    ask(scope, "e");
+    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
+    expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 3));
+    expect(expected(scope, "e")).toBe(upTo(again, 1));
+  });
+
+  it("does not make young what a later request used", () => {
+    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
+    const first = ask(scope, "a");
+    ask(scope, "a");
+    scope.now += TTL - MINUTE;
+    scope.report(first, 0);
+    expect(expected(scope, "a")).toBe(0);
+  });
+
+  it("of a request that was evicted, or has left, changes nothing", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b");
+    const gone = ask(scope, "a", "c");
+    scope.evict(gone.leaf);
+    const before = scope.state.index.entries(100);
+    expect(scope.report(gone, 0)).toEqual({ tokensRemoved: 0 });
+    expect(scope.state.index.entries(100)).toEqual(before);
+  });
+
+  it("of one of two requests sent at once does not take what the other had not written yet for gone", () => {
+    const scope = new UserScope();
+    ask(scope, "a");
+    const first = ask(scope, "a", "b");
+    scope.now -= MINUTE - 100;
+    const second = ask(scope, "a", "b", "c");
+    expect(second.plan.expectedCachedTokens).toBe(upTo(second, 2));
+    expect(scope.report(second, upTo(second, 1))).toEqual({ tokensRemoved: 0 });
+    scope.evict(second.leaf);
+    expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
+  });
+
+  it("said again changes nothing more", () => {
+    const scope = new UserScope();
+    ask(scope, "a", "b", "d");
+    const again = ask(scope, "a", "b", "c");
+    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
+    const left = scope.state.index.entries(100);
+    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
+    expect(scope.state.index.entries(100)).toEqual(left);
+  });
+});
+
+describe("a miss", () => {
+  it("leaves nothing that stood behind the missed part and was not served since, and all that was", () => {
+    const life = fc.property(
+      fc.array(anySequence, { minLength: 2, maxLength: 12 }),
+      fc.nat(11),
+      fc.nat(80),
+      (sequences, nth, hit) => {
+        const prompts = new ServedPrompts(KEEPS_ALL, 1_000);
+        for (const sequence of sequences) {
+          prompts.now += MINUTE;
+          prompts.serve(sequence);
+        }
+        const request = prompts.served[nth % sequences.length] as PromptServed;
+        prompts.index.miss(request.node, request.clock, hit, request.at - 1);
+        prompts.index.check();
+        for (const prompt of prompts.served)
+          if (prompt.clock >= request.clock) expect(prompts.holds(prompt)).toBe(true);
+        for (const { labels, lastUsed } of prompts.index.entries(1_000)) {
+          if (lastUsed >= request.clock) continue;
+          let shared = HEAD_TOKENS;
+          for (const [at, block] of labels.entries()) {
+            if (request.labels[at] !== block) break;
+            shared += blockTokens(block);
+          }
+          expect(shared).toBeLessThanOrEqual(hit);
+        }
+      },
+    );
+    fc.assert(life, { numRuns: 500 });
+  });
+});
+
+describe("a request's turn", () => {
+  it("is the time at which the index says that it was used, also after a reload and an eviction", () => {
+    const scope = new UserScope();
+    for (const names of [["a"], ["b"], ["a", "c"], []]) {
+      const { leaf, turn } = ask(scope, ...names);
+      expect(scope.state.index.entries(100).find(({ id }) => id === leaf)?.lastUsed).toBe(turn.id);
+      scope.restart();
+      if (names.length === 2) scope.evict(leaf);
+    }
+  });
+});
+
+describe("how far a report reaches", () => {
+  const request = { plan: { expectedCachedTokens: 1_000, totalTokens: 1_200 } };
+  const reach = (cachedTokens: number, promptTokens: number | null) => reachOf(request, { cachedTokens, promptTokens });
+
+  it.each([
+    [896, "a multiple of 128, as OpenAI reports", 128],
+    [880, "a multiple of 16, as vLLM reports", 16],
+    [881, "exact, as SGLang reports", 1],
+  ])("is, of %i tokens, %s, up to %i tokens more, and what the estimates may be off", (cachedTokens, _which, step) => {
+    expect(reach(cachedTokens, 1_200)).toBe(cachedTokens + step + 20);
+  });
+
+  it("is scaled to the plan's estimates by the engine's own count of the prompt", () => {
+    expect(reach(440, 600)).toBe((440 + 1) * 2 + 20);
+    expect(reach(960, 1_440)).toBeCloseTo((960 + 16) / 1.2 + 20);
+  });
+
+  it("allows for more where the engine did not count the prompt, or says that it had no tokens", () => {
+    expect(reach(881, null)).toBe(881 + 1 + 100);
+    expect(reach(881, 0)).toBe(881 + 1 + 100);
+  });
+
+  it("takes a short beginning for hit where no step of the engine's could show it", () => {
+    const scope = new UserScope();
+    scope.compose([user("?")], [memory("a"), memory("b")]);
+    const again = scope.compose([user("?")], [memory("a"), memory("c")]);
+    expect(again.plan.expectedCachedTokens).toBeGreaterThan(0);
+    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
+    const { plan } = scope.compose([user("?")], [memory("a"), memory("b")]);
+    expect(plan.expectedCachedTokens).toBeGreaterThan(again.plan.expectedCachedTokens);
+  });
+});

@@ -1,0 +1,41 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Label } from "../../../src/core/text/ids.js";
+import { anyAnchor, anyEvents, anySequence, ELSEWHERE, HERE, labels, ServedSequences } from "./served-sequences.js";
+
+describe("context index, greedy walk", () => {
+  it("takes at each step the first wanted block that some served sequence goes on with", () => {
+    const greedy = fc.property(anyEvents, anyAnchor, anySequence, (events, anchor, wanted) => {
+      const served = ServedSequences.after(events);
+      const path: Label[] = [];
+      for (;;) {
+        const next = wanted.find((block) => !path.includes(block) && served.holds(anchor, [...path, block]));
+        if (next === undefined) break;
+        path.push(next);
+      }
+      expect(served.index.walk(anchor, new Set(wanted)).labels).toEqual(path);
+    });
+    fc.assert(greedy, { numRuns: 500 });
+  });
+
+  it("names the node where it ends, also inside a run, and leaves the index as it is", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(7));
+    served.serve(HERE, labels(1, 2, 3));
+    served.serve(HERE, labels(1, 2, 4, 5));
+    served.index.drain();
+    expect(served.index.walk(HERE, new Set(labels(4, 2, 1)))).toEqual({ labels: [1, 2, 4], searchPath: [1, 1] });
+    expect(served.index.walk(HERE, new Set(labels(2, 4)))).toEqual({ labels: [], searchPath: [] });
+    expect(served.index.walk(ELSEWHERE, new Set(labels(1)))).toEqual({ labels: [], searchPath: [] });
+    expect(served.index.drain()).toEqual({ upserted: [], removed: [] });
+  });
+
+  it("can miss a longer prefix, which the exact search finds", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 9));
+    served.serve(HERE, labels(2, 1, 3));
+    const wanted = labels(1, 2, 3);
+    expect(served.index.walk(HERE, new Set(wanted)).labels).toEqual([1]);
+    expect(served.index.search(HERE, new Map(wanted.map((block) => [block, 1]))).labels).toEqual([2, 1, 3]);
+  });
+});

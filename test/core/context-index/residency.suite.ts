@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { IndexNode } from "../../../src/core/context-index/index-node.js";
+import type { ResidencyModel } from "../../../src/core/context-index/residency.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import { anyPromptEvents, type PromptEvent, ServedPrompts } from "./served-prompts.js";
+import { labels } from "./served-sequences.js";
+
+const BOUND = 30;
+const byId = (a: IndexNode, b: IndexNode) => a.id - b.id;
+
+/** The behaviour of every residency model. */
+export function describeResidencyModel(name: string, model: ResidencyModel): void {
+  const lived = (events: readonly PromptEvent[]) => {
+    const prompts = new ServedPrompts(model, BOUND);
+    for (const event of events) prompts.apply(event);
+    return prompts;
+  };
+  const behaves = (
+    title: string,
+    holds: (prompts: ServedPrompts, later: number, events: readonly PromptEvent[]) => void,
+  ) =>
+    it(title, () => {
+      const later = fc.integer({ min: 0, max: 20_000 });
+      const life = fc.property(anyPromptEvents, later, (events, ms) => holds(lived(events), ms, events));
+      fc.assert(life, { numRuns: 300 });
+    });
+
+  describe(`residency: ${name}`, () => {
+    it("keeps the tree's rules, its bound and its rows whatever is served, evicted, reported and forgotten", () => {
+      const life = fc.property(anyPromptEvents, (events) => {
+        const prompts = new ServedPrompts(model, BOUND);
+        for (const event of events) {
+          prompts.apply(event);
+          prompts.index.check();
+          expect(prompts.rows.size).toBe(prompts.index.size);
+        }
+      });
+      fc.assert(life, { numRuns: 500 });
+    });
+
+    behaves("only takes away, and never what something that stays goes on from", (prompts, later) => {
+      const before = prompts.index.entries(1_000).map((entry) => entry.labels);
+      const held = prompts.served.filter((prompt) => prompts.holds(prompt));
+      prompts.now += later;
+      prompts.expire();
+      prompts.index.check();
+      const beginsOne = (left: readonly Label[]) => before.some((one) => left.every((block, at) => one[at] === block));
+      for (const { labels: left } of prompts.index.entries(1_000)) expect(beginsOne(left)).toBe(true);
+      for (const prompt of prompts.served) if (prompts.holds(prompt)) expect(held).toContain(prompt);
+      for (const { parent } of prompts.rows.values()) if (parent !== null) expect(prompts.rows.has(parent)).toBe(true);
+    });
+
+    behaves("takes nothing more when asked again at once", (prompts, later) => {
+      prompts.now += later;
+      prompts.expire();
+      const left = prompts.index.entries(1_000);
+      prompts.expire();
+      expect(prompts.index.entries(1_000)).toEqual(left);
+    });
+
+    behaves("says the same of the same life", (prompts, later, events) => {
+      const again = lived(events);
+      for (const each of [prompts, again]) {
+        each.now += later;
+        each.expire();
+      }
+      expect(again.index.entries(1_000)).toEqual(prompts.index.entries(1_000));
+      expect(again.index.tokens).toBe(prompts.index.tokens);
+    });
+
+    it("goes on after a reload as if there had been none, in whatever order the rows come back", () => {
+      const order = fc.constantFrom<(a: IndexNode, b: IndexNode) => number>(byId, (a, b) => b.id - a.id);
+      const life = fc.property(anyPromptEvents, anyPromptEvents, order, (events, more, rowOrder) => {
+        const [kept, reloaded] = [lived(events), lived(events)];
+        reloaded.reload(rowOrder);
+        for (const event of more) {
+          kept.apply(event);
+          reloaded.apply(event);
+          reloaded.index.check();
+          expect([...reloaded.rows.values()].sort(byId)).toEqual([...kept.rows.values()].sort(byId));
+          expect(reloaded.index.tokens).toBe(kept.index.tokens);
+        }
+      });
+      fc.assert(life, { numRuns: 300 });
+    });
+
+    it("lets what was served last be found by the next request", () => {
+      const prompts = new ServedPrompts(model);
+      const first = prompts.serve(labels(1));
+      prompts.expire();
+      expect(prompts.holds(first)).toBe(true);
+      const second = prompts.serve(labels(2), first);
+      prompts.expire();
+      expect([first, second].map((prompt) => prompts.holds(prompt))).toEqual([true, true]);
+    });
+
+    it("does not bring back what an eviction named or a report showed to be gone", () => {
+      const prompts = new ServedPrompts(model);
+      const [one, two] = [prompts.serve(labels(1, 2)), prompts.serve(labels(3))];
+      prompts.index.evict(one.node);
+      prompts.expire();
+      expect(prompts.holds(one)).toBe(false);
+      prompts.index.miss(prompts.serve(labels(4)).node, 3, 0, prompts.now);
+      prompts.expire();
+      expect(prompts.holds(two)).toBe(false);
+      prompts.index.check();
+    });
+
+    it("takes nothing from an index that is empty", () => {
+      const prompts = new ServedPrompts(model);
+      prompts.expire();
+      expect(prompts.index.size).toBe(0);
+    });
+  });
+}

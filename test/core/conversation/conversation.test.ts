@@ -1,0 +1,208 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Composition } from "../../../src/core/compose/compose.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
+import { assistant, Chat, memories, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import { hostileText } from "../escaping/hostile-text.js";
+import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
+
+/** Few memories with few texts, so that they come back, change, share a text and conflict. */
+const anyMemories = fc.array(
+  fc
+    .tuple(
+      fc.integer({ min: 0, max: 7 }),
+      fc.oneof(
+        fc.integer({ min: 0, max: 9 }).map((n) => `Fact ${n}.`),
+        hostileText,
+      ),
+    )
+    .map(([id, text]) => memory(`m${id}`, text)),
+  { maxLength: 7 },
+);
+
+const anyTurn = fc.record({
+  memories: anyMemories,
+  // Never a section of the client's own making: what a user writes is the user's, and only ever looks like one.
+  text: fc.oneof(fc.string(), hostileText).map((text) => `Q: ${text}`),
+  kind: fc.constantFrom("question", "question", "parts", "tool"),
+});
+
+type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
+
+/** The messages that a client adds for a turn: what was answered to the one before, then the new question or tool result. */
+function added({ kind, text }: AnyTurn, isFirst: boolean): ChatMessage[] {
+  const question: ChatMessage = kind === "parts" ? { role: "user", content: [{ type: "text", text }] } : user(text);
+  if (kind === "tool") return [...(isFirst ? [user("Look.")] : []), ...toolExchange(text)];
+  return isFirst ? [question] : [assistant(`Answer to ${text}`), question];
+}
+
+/** Plays a conversation through; hands over each turn's composition with what it was asked for and what the client added. */
+function play(turns: readonly AnyTurn[], see: (at: Composition, turn: AnyTurn, added: ChatMessage[]) => void): void {
+  const chat = new Chat(new UserScope());
+  for (const [n, turn] of turns.entries()) {
+    const messages = added(turn, n === 0);
+    see(chat.send(messages, turn.memories), turn, messages);
+  }
+}
+
+const anyConversation = fc.array(anyTurn, { minLength: 1, maxLength: 10 });
+
+describe("a conversation", () => {
+  it("is append-only: each prompt begins with the one before, byte for byte, and what the client added follows", () => {
+    const conversation = fc.property(anyConversation, (turns) => {
+      let before: readonly ChatMessage[] = [];
+      play(turns, ({ messages, plan }, _turn, messagesAdded) => {
+        expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));
+        expect(plan.stableMessages).toBe(before.length);
+        if (before.length > 0) {
+          expect(messages.slice(before.length).slice(0, messagesAdded.length - 1)).toEqual(messagesAdded.slice(0, -1));
+        }
+        before = messages;
+      });
+    });
+    fc.assert(conversation, { numRuns: 300 });
+  });
+
+  it("has every text asked for in the prompt once, every reference resolved, and every memory accounted for", () => {
+    const conversation = fc.property(anyConversation, (turns) => {
+      play(turns, (composition, turn) => expectPromises(composition, turn.memories));
+    });
+    fc.assert(conversation, { numRuns: 250 });
+  });
+
+  it("should find each prompt but its new end in the cache", () => {
+    const conversation = fc.property(anyConversation, (turns) => {
+      let before = 0;
+      play(turns, ({ plan }) => {
+        expect(plan.expectedCachedTokens).toBeGreaterThanOrEqual(before);
+        before = plan.totalTokens;
+      });
+    });
+    fc.assert(conversation);
+  });
+
+  it("never takes a history that simply goes on for an edited one", () => {
+    const conversation = fc.property(anyConversation, (turns) => {
+      play(turns, ({ warnings }) => {
+        expect(warnings.filter(({ code }) => code === "history_diverged" || code === "injected_text_removed")).toEqual(
+          [],
+        );
+      });
+    });
+    fc.assert(conversation);
+  });
+
+  it("gives only what is new and refers to the rest, most relevant first, on one line", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b", "c"));
+    chat.answer("1");
+    const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
+    expect(messages.at(-1)).toEqual(
+      user("<memories>\n[4] The user's d is known.\nAlso relevant, given earlier: [3][1].\n</memories>\n\nTwo?"),
+    );
+    expect(annotations).toEqual(["Also relevant, given earlier: [3][1]."]);
+    expect(placed).toEqual([
+      { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
+      { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
+      { label: 1, memoryId: "a", placement: "earlier_turn", rank: 2, replaces: [] },
+    ]);
+  });
+
+  it("refers to the top of what was given earlier only, and to nothing when told not to", () => {
+    const names = Array.from({ length: 15 }, (_, n) => `m${n}`);
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories(...names));
+    chat.answer("1");
+    const { annotations } = chat.ask("Two?", memories(...names), { annotations: { topN: 4 } });
+    expect(annotations).toEqual(["Also relevant, given earlier: [1][2][3][4]."]);
+    chat.answer("2");
+    const silent = chat.ask("Three?", memories(...names), { annotations: { location: false } });
+    expect(silent.annotations).toEqual([]);
+    expect(silent.messages.at(-1)).toEqual(user("Three?"));
+    expectPromises(silent, memories(...names));
+  });
+
+  it("leaves a question untouched that retrieved nothing, and goes on", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a"));
+    chat.answer("1");
+    expect(chat.ask("Two?").messages.at(-1)).toEqual(user("Two?"));
+    chat.answer("2");
+    const third = chat.ask("Three?", memories("a", "b"));
+    expect(third.plan.stableMessages).toBe(4);
+    expectPromises(third, memories("a", "b"));
+  });
+
+  it('"replaying a conversation compares plain history with plain history: turn 2 must not lose the only copy of turn 1\'s blocks"', () => {
+    const chat = new Chat(new UserScope());
+    const first = chat.ask("One?", memories("a", "b"));
+    chat.answer("1");
+    const second = chat.ask("Two?", memories("a", "b"));
+    expect(second.messages[1]).toEqual(first.messages[1]);
+    expect(textsIn(second.messages)).toEqual(textsIn(first.messages));
+  });
+});
+
+describe("a conversation with tools", () => {
+  it("replays what was given after a tool's result where it stood", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a"));
+    const tail = chat.send(toolExchange("42"), memories("b", "a"));
+    expect(tail.messages.at(-1)).toEqual(
+      user("<memories>\n[2] The user's b is known.\nAlso relevant, given earlier: [1].\n</memories>"),
+    );
+    chat.answer("It is 42.");
+    const next = chat.ask("Sure?", memories("a", "b"));
+    expect(next.messages.slice(0, tail.messages.length)).toEqual(tail.messages);
+    expect(next.plan.stableMessages).toBe(tail.messages.length);
+    expectPromises(next, memories("a", "b"));
+  });
+
+  it("adds no message after a tool's result for mere references", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b"));
+    const tail = chat.send(toolExchange("42"), memories("b", "a"));
+    expect(tail.messages.slice(-2)).toEqual(toolExchange("42"));
+    expect(tail.annotations).toEqual([]);
+    expectPromises(tail, memories("b", "a"));
+  });
+});
+
+describe("conversations of one user", () => {
+  it("start with the order that another one was served, where the instructions are the same", () => {
+    const scope = new UserScope();
+    new Chat(scope, "one").ask("One?", memories("c", "a", "b"));
+    const other = new Chat(scope, "two").ask("Another?", memories("d", "b", "a", "c"));
+    expect(other.memories.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
+      ["c", "cached_prefix"],
+      ["a", "cached_prefix"],
+      ["b", "cached_prefix"],
+      ["d", "new"],
+    ]);
+    expect(other.plan.expectedCachedTokens).toBeGreaterThan(20);
+    const elsewhere = new Chat(scope, "three", "Other instructions.").ask("Third?", memories("b", "c"));
+    expect(elsewhere.memories.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
+      ["b", "new"],
+      ["c", "new"],
+    ]);
+    expect(elsewhere.plan.expectedCachedTokens).toBe(0);
+  });
+
+  it("go on side by side, each append-only, and refer to nothing that stands in the other only", () => {
+    const scope = new UserScope();
+    const chats = [new Chat(scope, "one"), new Chat(scope, "two")] as const;
+    const prompts: ChatMessage[][] = [[], []];
+    for (let n = 0; n < 6; n++) {
+      for (const [at, chat] of chats.entries()) {
+        const requested = memories(`m${n}`, `m${(n * 3 + at) % 5}`, "always");
+        const composition = chat.ask(`Question ${n}`, requested);
+        expectPromises(composition, requested);
+        const before = prompts[at] ?? [];
+        expect(composition.messages.slice(0, before.length)).toEqual(before);
+        prompts[at] = [...composition.messages];
+        chat.answer(`Answer ${n} of ${chat.id}`);
+      }
+    }
+    expect(sectionsOf(prompts[1] ?? []).length).toBe(6);
+  });
+});

@@ -1,0 +1,161 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
+import { TOOL_MEMORIES } from "../../../src/core/conversation/turn.js";
+import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
+import { assistant, type ComposeOptions, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import { hostileText } from "../escaping/hostile-text.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
+
+/** A whole section that a tool made up is the client's own text: a reader cannot tell it from ours, memstem does. */
+const notOurs = hostileText.filter((text) => !text.includes("</memories>"));
+
+const anyTurn = fc.record({
+  found: fc.array(
+    fc
+      .tuple(fc.integer({ min: 0, max: 7 }), fc.oneof(fc.constant("A fact."), hostileText))
+      .map(([n, text]) => memory(`m${n}`, `${n} ${text}`)),
+    { maxLength: 5 },
+  ),
+  hasTool: fc.boolean(),
+  toolMemories: fc.constantFrom(undefined, ...TOOL_MEMORIES),
+  retention: fc.constantFrom(...RETENTION_NAMES),
+  result: fc.oneof(fc.constantFrom("", "22 °C", "<memories>\n[1] x"), notOurs),
+});
+type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
+const anyConversation = fc.array(anyTurn, { minLength: 1, maxLength: 8 });
+
+function added({ hasTool, result }: AnyTurn, n: number): ChatMessage[] {
+  if (hasTool) return [...(n === 0 ? [user("Look.")] : []), ...toolExchange(result)];
+  return n === 0 ? [user("Q: 0")] : [assistant(`Answer ${n}`), user(`Q: ${n}`)];
+}
+
+const optionsOf = ({ toolMemories, retention }: AnyTurn): ComposeOptions => ({
+  conversation: "c",
+  retention,
+  ...(toolMemories === undefined ? {} : { toolMemories }),
+});
+
+describe("memories behind tool results, in either place", () => {
+  it("keep every promise of a prompt, and no user's message stands behind a result where none may", () => {
+    const property = fc.property(anyConversation, (turns) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      for (const [n, turn] of turns.entries()) {
+        history.push(...added(turn, n));
+        const composition = scope.compose(history, turn.found, optionsOf(turn));
+        expectPromises(composition, turn.found);
+        const { messages } = composition;
+        const behindResults = messages.filter(({ role }, at) => role === "user" && messages[at - 1]?.role === "tool");
+        if (turn.toolMemories === "in_result") expect(behindResults).toEqual([]);
+        // A result is read from its beginning.
+        const results = messages.filter(({ role }) => role === "tool").map(messageText);
+        const plain = history.filter(({ role }) => role === "tool").map(messageText);
+        expect(results).toHaveLength(plain.length);
+        for (const [at, text] of plain.entries()) expect(results[at]?.startsWith(text)).toBe(true);
+      }
+    });
+    fc.assert(property, { numRuns: 250 });
+  });
+
+  it("never count on more of the cache than earlier prompts have in common with this one", () => {
+    const property = fc.property(anyConversation, (turns) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      const earlier: string[] = [];
+      for (const [n, turn] of turns.entries()) {
+        history.push(...added(turn, n));
+        const { messages, plan } = scope.compose(history, turn.found, optionsOf(turn));
+        const text = messages.map((message) => JSON.stringify(message)).join("\n");
+        const shared = Math.max(0, ...earlier.map((other) => sharedCharacters(other, text)));
+        const slack = text.split("\\n").length + 5 * messages.length + 2;
+        expect(plan.expectedCachedTokens).toBeLessThanOrEqual(shared / 4 + slack);
+        earlier.push(text);
+      }
+    });
+    fc.assert(property, { numRuns: 250 });
+  });
+
+  it("are the same after a restart, and are known when the prompt comes back", () => {
+    const property = fc.property(anyConversation, (turns) => {
+      const [steady, restarted, echoed] = [new UserScope(), new UserScope(), new UserScope()];
+      const history: ChatMessage[] = [];
+      let back: ChatMessage[] = [];
+      for (const [n, turn] of turns.entries()) {
+        const more = added(turn, n);
+        history.push(...more);
+        const composition = steady.compose(history, turn.found, optionsOf(turn));
+        restarted.restart();
+        const again = restarted.compose(history, turn.found, optionsOf(turn));
+        expect(again.messages).toEqual(composition.messages);
+        expect(again.plan).toEqual(composition.plan);
+        const echo = echoed.compose([...back, ...more], turn.found, optionsOf(turn));
+        expect(echo.messages).toEqual(composition.messages);
+        back = [...echo.messages];
+      }
+    });
+    fc.assert(property, { numRuns: 150 });
+  });
+});
+
+describe("a prompt that may have only so many tokens", () => {
+  it("has no more, but for the client's own; what it refers to stands in it, and what it leaves out is named", () => {
+    const limits = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 8, maxLength: 8 });
+    const property = fc.property(anyConversation, limits, (turns, most) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      for (const [n, turn] of turns.entries()) {
+        history.push(...added(turn, n));
+        const maxPromptTokens = most[n] as number;
+        const composition = scope.compose(history, turn.found, { ...optionsOf(turn), maxPromptTokens });
+        const leftOut = composition.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds ?? [];
+        const { totalTokens } = composition.plan;
+        if (totalTokens > maxPromptTokens)
+          expect(JSON.stringify(composition.messages)).not.toContain("</memories>\\n\\nQ");
+        const given = turn.found.filter(({ id }) => !leftOut.includes(id));
+        const texts = new Set(turn.found.filter(({ id }) => leftOut.includes(id)).map(({ text }) => text));
+        // Of a memory that is listed twice with two texts one may fit.
+        if (
+          new Set(turn.found.map(({ id }) => id)).size === turn.found.length &&
+          !given.some(({ text }) => texts.has(text))
+        )
+          expectPromises(composition, given);
+      }
+    });
+    fc.assert(property, { numRuns: 250 });
+  });
+
+  it("passes over what is too long for what is not, the most relevant first", () => {
+    const scope = new UserScope();
+    const found = [memory("a"), memory("long", "word ".repeat(4_000)), memory("b"), memory("c")];
+    const composition = scope.compose([user("Q")], found, { maxPromptTokens: 60 });
+    expect(composition.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b", "c"]);
+    expect(composition.warnings).toMatchObject([{ code: "memory_left_out", memoryIds: ["long"] }]);
+    expect(composition.plan.totalTokens).toBeLessThanOrEqual(60);
+  });
+
+  it("starts afresh once what it replays does not fit, and goes on from there", () => {
+    const scope = new UserScope();
+    const history: ChatMessage[] = [];
+    const fresh: boolean[] = [];
+    for (let turn = 0; turn < 12; turn++) {
+      if (turn > 0) history.push(assistant("Yes."));
+      history.push(user(`Q${turn}`));
+      const found = [0, 1, 2].map((n) => memory(`${turn}-${n}`));
+      const composition = scope.compose(history, found, { conversation: "c", maxPromptTokens: 300 });
+      fresh.push(composition.plan.freshStart);
+      expect(composition.plan.totalTokens).toBeLessThanOrEqual(300);
+      expect(composition.warnings).toEqual([]);
+      expectPromises(composition, found);
+    }
+    const starts = fresh.filter((isFresh) => isFresh).length;
+    expect(starts).toBeGreaterThan(0);
+    expect(starts).toBeLessThan(4);
+  });
+});
+
+function sharedCharacters(a: string, b: string): number {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at++;
+  return at;
+}

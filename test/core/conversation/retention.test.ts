@@ -1,0 +1,243 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Composition } from "../../../src/core/compose/compose.js";
+import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/retention.js";
+import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
+import { messagesTokens } from "../../../src/core/prompt/prompt.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
+import {
+  assistant,
+  Chat,
+  countTokens,
+  memories,
+  memory,
+  toolExchange,
+  UserScope,
+  user,
+} from "../compose/scope-fixture.js";
+import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
+
+const anyRetention = fc.constantFrom(...RETENTION_NAMES);
+/** Laws under which the same conversation is best kept, and best started afresh every few turns. */
+const anyEngine = fc.constantFrom<EngineModel>(
+  ENGINE_MODELS.gpu,
+  ENGINE_MODELS.cpu,
+  { cost: { kind: "money", uncached: 1, written: 1, cached: 0.3 }, blockTokens: 1, minimumPrefixTokens: 0 },
+  { cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 }, blockTokens: 1, minimumPrefixTokens: 0 },
+);
+const anyTurn = fc.record({
+  memories: fc.array(
+    fc
+      .tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 2 }))
+      .map(([id, version]) => memory(`m${id}`, `Fact ${id} in version ${version}.`)),
+    { maxLength: 8 },
+  ),
+  retention: anyRetention,
+  isTool: fc.boolean(),
+});
+type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
+
+function added({ isTool }: AnyTurn, n: number): ChatMessage[] {
+  if (isTool) return [...(n === 0 ? [user("Look.")] : []), ...toolExchange(`Result ${n}`)];
+  return n === 0 ? [user("Q0")] : [assistant(`A${n - 1}`), user(`Q${n}`)];
+}
+
+/** Messages that two prompts have in common from the front. */
+function sharedMessages(a: readonly ChatMessage[], b: readonly ChatMessage[]): number {
+  const differs = a.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(b[at]));
+  return differs < 0 ? Math.min(a.length, b.length) : differs;
+}
+
+describe("retention", () => {
+  it("keeps every promise of a prompt, whatever each turn of a conversation chooses", () => {
+    const conversation = fc.property(fc.array(anyTurn, { minLength: 1, maxLength: 12 }), anyEngine, (turns, engine) => {
+      const chat = new Chat(new UserScope());
+      const earlier: Composition[] = [];
+      for (const [n, turn] of turns.entries()) {
+        const next = chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine });
+        expectPromises(next, turn.memories);
+        const shared = Math.max(0, ...earlier.map(({ messages }) => sharedMessages(messages, next.messages)));
+        expect(next.plan.stableMessages).toBeLessThanOrEqual(shared);
+        const last = earlier.at(-1);
+        if (last !== undefined && last.plan.retention === "keep" && !next.plan.freshStart) {
+          expect(next.plan.stableMessages).toBe(last.messages.length);
+          expect(next.plan.expectedCachedTokens).toBeGreaterThanOrEqual(last.plan.totalTokens);
+        }
+        earlier.push(next);
+      }
+    });
+    fc.assert(conversation, { numRuns: 150 });
+  });
+
+  it("never expects more of the cache than earlier prompts have in common with this one", () => {
+    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 10 }), anyEngine, (turns, engine) => {
+      const chat = new Chat(new UserScope());
+      const earlier: string[] = [];
+      for (const [n, turn] of turns.entries()) {
+        const { messages, plan } = chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine });
+        const text = messages.map((message) => `${JSON.stringify(message)}`).join("\n");
+        const shared = Math.max(0, ...earlier.map((other) => sharedCharacters(other, text)));
+        // Four characters are a token here, lines are rounded up one by one, and a message adds four.
+        const slack = text.split("\\n").length + 5 * messages.length + 2;
+        expect(plan.expectedCachedTokens).toBeLessThanOrEqual(shared / 4 + slack);
+        earlier.push(text);
+      }
+    });
+    fc.assert(conversation, { numRuns: 150 });
+  });
+
+  it("is the same after a restart at any turn", () => {
+    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 10 }), anyEngine, (turns, engine) => {
+      const [steady, restarted] = [new Chat(new UserScope()), new Chat(new UserScope())];
+      for (const [n, turn] of turns.entries()) {
+        restarted.scope.restart();
+        const [a, b] = [steady, restarted].map((chat) =>
+          chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine }),
+        );
+        expect(b?.messages).toEqual(a?.messages);
+        expect(b?.plan).toEqual(a?.plan);
+      }
+    });
+    fc.assert(conversation, { numRuns: 60 });
+  });
+
+  it("knows its own text when a client sends composed prompts back, whatever was kept of it", () => {
+    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 8 }), anyEngine, (turns, engine) => {
+      const [plain, echoing] = [new Chat(new UserScope()), new Chat(new UserScope())];
+      let sent: readonly ChatMessage[] = [];
+      for (const [n, turn] of turns.entries()) {
+        const options = { retention: turn.retention, engine };
+        const messages = added(turn, n);
+        const expected = plain.send(messages, turn.memories, options);
+        const echoed = echoing.scope.compose(n === 0 ? plain.history : [...sent, ...messages], turn.memories, {
+          conversation: "echo",
+          ...options,
+        });
+        expect(echoed.messages).toEqual(expected.messages);
+        sent = echoed.messages;
+      }
+    });
+    fc.assert(conversation, { numRuns: 100 });
+  });
+
+  describe("of one turn", () => {
+    function askedAfter(retention: RetentionName) {
+      const chat = new Chat(new UserScope());
+      chat.ask("One?", memories("a", "b"), { retention: "keep" });
+      chat.answer("1");
+      chat.ask("Two?", memories("a", "c"), { retention });
+      chat.answer("2");
+      return { chat, third: chat.ask("Three?", memories("c"), { retention: "keep" }) };
+    }
+
+    it("keep: blocks and annotations stay, and what stands is referred to", () => {
+      const { third } = askedAfter("keep");
+      expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
+        [2, []],
+        [1, ["Also relevant, given earlier: [1]."]],
+        [0, ["Also relevant, given earlier: [3]."]],
+      ]);
+    });
+
+    it("volatile: blocks stay, what pointed at them goes", () => {
+      const { third } = askedAfter("volatile");
+      expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
+        [2, []],
+        [1, []],
+        [0, ["Also relevant, given earlier: [3]."]],
+      ]);
+    });
+
+    it("ephemeral: nothing stays, and what is wanted again is given again", () => {
+      const { third } = askedAfter("ephemeral");
+      expect(third.messages.map(({ content }) => content)).toContain("Two?");
+      expect(textsIn(third.messages)).toEqual([
+        "The user's a is known.",
+        "The user's b is known.",
+        "The user's c is known.",
+      ]);
+      expect(third.memories).toMatchObject([{ placement: "new" }]);
+    });
+
+    it("expects cached what stands before the first byte that changed", () => {
+      const { chat, third } = askedAfter("volatile");
+      const [first, answer] = [third.messages.slice(0, 2), third.messages.slice(2, 3)];
+      const blocks = countTokens("<memories>\n") + countTokens("[3] The user's c is known.\n");
+      const before = messagesTokens([...first, ...answer], countTokens);
+      // The first section is counted line by line, which comes to at most a token a line more.
+      expect(third.plan.expectedCachedTokens - before - blocks).toBeGreaterThanOrEqual(0);
+      expect(third.plan.expectedCachedTokens - before - blocks).toBeLessThanOrEqual(4);
+      expect(chat.history).not.toContain("<memories>");
+    });
+  });
+
+  it("never drops the word that an earlier text was replaced", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", [memory("home", "Lives in Rome.")]);
+    chat.answer("1");
+    chat.ask("Two?", [memory("home", "Lives in Oslo."), ...memories("a")], { retention: "ephemeral" });
+    chat.answer("2");
+    const third = chat.ask("Three?", memories("b"));
+    expect(sectionsOf(third.messages)[1]).toEqual({
+      blocks: [{ label: 2, replaces: [1], text: "Lives in Oslo." }],
+      annotations: [],
+    });
+    chat.answer("3");
+    chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
+    chat.answer("4");
+    const fifth = chat.ask("Five?", memories("b"));
+    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [1] (replaces [2])."]);
+  });
+
+  it("starts a branch of its own where a question is regenerated under another retention", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a"));
+    chat.answer("1");
+    chat.ask("Two?", memories("b"), { retention: "ephemeral" });
+    const again = chat.again(memories("b"), { retention: "keep" });
+    expect(textsIn(again.messages)).toHaveLength(2);
+    expect(again.plan.expectedCachedTokens).toBe(
+      again.plan.totalTokens - messagesTokens([user("Two?")], countTokens) - countTokens("</memories>\n\n"),
+    );
+  });
+});
+
+describe("auto retention", () => {
+  const DEAR_CACHE: EngineModel = {
+    cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
+    blockTokens: 1,
+    minimumPrefixTokens: 0,
+  };
+
+  function play(engine: EngineModel, turns: number): Composition[] {
+    const chat = new Chat(new UserScope());
+    return Array.from({ length: turns }, (_, n) => {
+      // Ten blocks a turn of which most are new.
+      const wanted = memories(...Array.from({ length: 10 }, (_block, at) => `m${(7 * n + at) % 97}`));
+      const composition = chat.ask(`Question ${n}?`, wanted, { retention: "auto", engine });
+      chat.answer("Yes.");
+      return composition;
+    });
+  }
+
+  it("keeps everything where attention is as good as free", () => {
+    expect(play(ENGINE_MODELS.gpu, 30).every(({ plan }) => plan.retention === "keep" && !plan.freshStart)).toBe(true);
+  });
+
+  it("starts afresh where cached tokens cost nearly what computed ones do, and gives again what is wanted", () => {
+    const composed = play(DEAR_CACHE, 30);
+    const started = composed.filter(({ plan }) => plan.freshStart);
+    expect(started.length).toBeGreaterThan(10);
+    for (const { messages } of started) expect(textsIn(messages)).toHaveLength(10);
+  });
+
+  it("never starts afresh, nor drops anything, at the first turn", () => {
+    expect(play(DEAR_CACHE, 1)[0]?.plan).toMatchObject({ retention: "keep", freshStart: false });
+  });
+});
+
+function sharedCharacters(a: string, b: string): number {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
+}

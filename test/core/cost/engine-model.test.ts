@@ -1,0 +1,112 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  cacheable,
+  ENGINE_MODEL_NAMES,
+  ENGINE_MODELS,
+  type EngineModel,
+  promptCost,
+  smooth,
+  sparedBy,
+} from "../../../src/core/cost/engine-model.js";
+
+const law: EngineModel = {
+  cost: { kind: "time", fixedMs: 10, perTokenMs: 2, perPairMs: 0.5 },
+  blockTokens: 1,
+  minimumPrefixTokens: 0,
+};
+
+describe("the cost of a prompt", () => {
+  it("is fixed + a·u + b·u·(c + u/2) in time", () => {
+    expect(promptCost(law, 100, 60)).toBe(10 + 2 * 40 + 0.5 * 40 * (60 + 20));
+  });
+
+  it("is uncached, written and cached tokens at their prices in money", () => {
+    const provider: EngineModel = {
+      cost: { kind: "money", uncached: 1, written: 1.25, cached: 0.1 },
+      blockTokens: 1,
+      minimumPrefixTokens: 50,
+    };
+    expect(promptCost(provider, 100, 60)).toBe(0.1 * 60 + 1.25 * 40);
+    expect(promptCost(provider, 100, 49)).toBe(1.25 * 100);
+    expect(promptCost(provider, 40, 40)).toBe(40);
+  });
+
+  it("counts whole cache blocks only, and nothing below the minimum", () => {
+    const { hosted } = ENGINE_MODELS;
+    expect([1_023, 1_024, 1_151, 1_152].map((shared) => cacheable(hosted, shared))).toEqual([0, 1_024, 1_024, 1_152]);
+  });
+
+  it("never rises as more is shared, and never falls as the prompt grows", () => {
+    const model = fc.constantFrom(...ENGINE_MODEL_NAMES.map((name) => ENGINE_MODELS[name]), law);
+    const tokens = fc.nat(20_000);
+    fc.assert(
+      fc.property(model, tokens, tokens, tokens, (engine, total, common, more) => {
+        const shared = Math.min(common, total);
+        const cost = promptCost(engine, total, shared);
+        expect(promptCost(engine, total, shared + more)).toBeLessThanOrEqual(cost + 1e-9);
+        if (engine.cost.kind === "time") expect(promptCost(engine, total + more, shared)).toBeGreaterThanOrEqual(cost);
+      }),
+    );
+  });
+});
+
+describe("what carrying is worth", () => {
+  const around = { before: 100, retrieved: 400, after: 50 };
+  const linear: EngineModel = {
+    cost: { kind: "time", fixedMs: 10, perTokenMs: 2, perPairMs: 0 },
+    blockTokens: 1,
+    minimumPrefixTokens: 0,
+  };
+
+  it("is what is saved, where only computed tokens take time", () => {
+    const spared = sparedBy(linear, around);
+    for (const [saved, carried] of [
+      [0, 0],
+      [10, 0],
+      [120, 5_000],
+      [400, 70],
+    ] as const)
+      expect(spared(saved, carried)).toBeCloseTo(saved, 9);
+  });
+
+  it("falls with what is carried, where tokens attend over it or are billed", () => {
+    for (const model of [law, ENGINE_MODELS.cpu, { ...ENGINE_MODELS.hosted, blockTokens: 1, minimumPrefixTokens: 0 }]) {
+      const spared = sparedBy(model, around);
+      expect(spared(400, 0)).toBeCloseTo(400, 9);
+      expect(spared(200, 100)).toBeLessThan(spared(200, 0));
+      expect(spared(10, 4_000)).toBeLessThan(0);
+    }
+  });
+
+  it("is the difference that it makes to a prompt's cost, in tokens of which all that was retrieved is worth itself", () => {
+    const model = fc.constantFrom(...ENGINE_MODEL_NAMES.map((name) => smooth(ENGINE_MODELS[name])), law);
+    const tokens = fc.nat(3_000);
+    fc.assert(
+      fc.property(
+        model,
+        tokens,
+        fc.integer({ min: 1, max: 3_000 }),
+        tokens,
+        tokens,
+        tokens,
+        (engine, before, retrieved, after, part, carried) => {
+          const saved = Math.min(part, retrieved);
+          const total = before + retrieved + after;
+          const difference = (of: number, with_: number) =>
+            promptCost(engine, total, before) - promptCost(engine, total + with_, before + of + with_);
+          const worth = difference(retrieved, 0) / retrieved;
+          const spared = sparedBy(engine, { before, retrieved, after })(saved, carried);
+          expect(spared).toBeCloseTo(worth <= 0 ? 0 : difference(saved, carried) / worth, 5);
+        },
+      ),
+    );
+  });
+
+  it("is nothing below the minimum prefix", () => {
+    const { hosted } = ENGINE_MODELS;
+    expect(sparedBy(hosted, around)(400, 0)).toBe(0);
+    const long = sparedBy(hosted, { before: 1_000, retrieved: 1_048, after: 0 });
+    expect([23, 24, 25].map((saved) => long(saved, 0) > 0)).toEqual([false, true, true]);
+  });
+});

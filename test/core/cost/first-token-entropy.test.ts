@@ -1,0 +1,65 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { entropyBounds } from "../../../src/core/cost/first-token-entropy.js";
+
+const ROUNDING = 1e-9;
+
+/** A distribution over a small vocabulary, the likeliest token first; some tokens never come. */
+const anyDistribution = fc
+  .array(fc.oneof(fc.double({ min: 0, max: 1, noNaN: true }), fc.constant(0)), { minLength: 1, maxLength: 40 })
+  .filter((weights) => weights.some((weight) => weight > 1e-6))
+  .map((weights) => {
+    const sum = weights.reduce((all, weight) => all + weight, 0);
+    return weights.map((weight) => weight / sum).toSorted((a, b) => b - a);
+  });
+
+function entropyOf(distribution: readonly number[]): number {
+  return distribution.reduce((nats, p) => nats - (p > 0 ? p * Math.log(p) : 0), 0);
+}
+
+describe("the entropy of a token's distribution", () => {
+  it("is known where all of it is listed", () => {
+    const even = [0.25, 0.25, 0.25, 0.25].map(Math.log);
+    expect(entropyBounds(even, 4)?.most).toBeCloseTo(Math.log(4), 12);
+    expect(entropyBounds([0], 4)).toEqual({ least: 0, most: 0 });
+    expect(entropyBounds([0, -9999, Number.NEGATIVE_INFINITY], 3)).toEqual({ least: 0, most: 0 });
+  });
+
+  it("lies within its bounds, whatever part of the distribution is listed", () => {
+    fc.assert(
+      fc.property(anyDistribution, fc.integer({ min: 1, max: 40 }), (distribution, top) => {
+        const entropy = entropyOf(distribution);
+        const bounds = entropyBounds(distribution.slice(0, top).map(Math.log), distribution.length);
+        expect(bounds?.least).toBeGreaterThanOrEqual(0);
+        expect(bounds?.least).toBeLessThanOrEqual(entropy + ROUNDING);
+        expect(bounds?.most).toBeGreaterThanOrEqual(entropy - ROUNDING);
+        expect(bounds?.most).toBeLessThanOrEqual(Math.log(distribution.length) + ROUNDING);
+      }),
+    );
+  });
+
+  it("is bounded the closer, the more is listed", () => {
+    fc.assert(
+      fc.property(anyDistribution, fc.nat(38), (distribution, listed) => {
+        const boundsOf = (top: number) => entropyBounds(distribution.slice(0, top).map(Math.log), distribution.length);
+        const [few, more] = [boundsOf(1 + listed), boundsOf(2 + listed)];
+        expect(more?.most).toBeLessThanOrEqual((few?.most ?? 0) + ROUNDING);
+        expect(more?.least).toBeGreaterThanOrEqual((few?.least ?? 0) - ROUNDING);
+      }),
+    );
+  });
+
+  it("does not depend on the order of the list", () => {
+    const listed = [0.5, 0.2, 0.1].map(Math.log);
+    const { least, most } = entropyBounds(listed.toReversed()) ?? { least: -1, most: -1 };
+    expect(least).toBeCloseTo(entropyBounds(listed)?.least ?? 0, 12);
+    expect(most).toBeCloseTo(entropyBounds(listed)?.most ?? 0, 12);
+  });
+
+  it.each([[[]], [[Number.NaN]], [[0, 0]], [[1]], [[-9999]], [[Number.POSITIVE_INFINITY]]])(
+    "is unknown where %j cannot be its logarithms",
+    (listed) => {
+      expect(entropyBounds(listed)).toBeNull();
+    },
+  );
+});

@@ -1,0 +1,130 @@
+import { existsSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { RetrievedBlock } from "../../../src/core/ordering/ordering.js";
+import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import {
+  anyAnchor,
+  anyEvents,
+  anyLife,
+  anyRequest,
+  anyWanted,
+  HERE,
+  label,
+  labels,
+  ServedSequences,
+} from "../context-index/served-sequences.js";
+
+const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
+
+/** What prefix-exact makes of a request for these blocks, and how many of them should be cached. */
+function ordered(served: ServedSequences, retrieved: readonly RetrievedBlock[], anchor = HERE) {
+  const ordering = prefixExact.order({ anchor, retrieved, carrying: null }, served.known);
+  return { ...ordering, cachedBlocks: served.index.heldBlocks(anchor, ordering.labels) };
+}
+
+describe("prefix-exact", () => {
+  it("finds as many cached tokens as a look at every served sequence would", () => {
+    const lives = fc.property(anyEvents, anyAnchor, anyWanted, (events, anchor, wanted) => {
+      const served = ServedSequences.after(events);
+      const match = served.index.search(anchor, wanted);
+      expect(match.tokens).toBe(served.mostCachedTokens(anchor, wanted));
+      expect(match.labels.every((block) => wanted.has(block))).toBe(true);
+      expect(match.labels.reduce((sum, block) => sum + (wanted.get(block) ?? 0), 0)).toBe(match.tokens);
+    });
+    fc.assert(lives, { numRuns: 1_000 });
+  });
+
+  it("puts the rest after the cached prefix in relevance order", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    const ordering = ordered(served, inOrder(9, 2, 7, 1, 8));
+    expect(ordering).toEqual({ labels: [1, 2, 9, 7, 8], carried: new Set(), cachedBlocks: 2, searchPath: [0] });
+  });
+
+  it("puts first of the rest what a recent request wanted behind the same prefix", () => {
+    const served = new ServedSequences();
+    for (let n = 0; n < 2; n++) {
+      served.compose(prefixExact, { anchor: HERE, retrieved: inOrder(1, 2, 8), carrying: null });
+      served.evict(0);
+    }
+    served.serve(HERE, labels(1, 2));
+    expect(ordered(served, inOrder(9, 2, 1, 8)).labels).toEqual([1, 2, 8, 9]);
+  });
+
+  it("saves exactly what its search finds", () => {
+    const lives = fc.property(anyLife, anyRequest, (life, request) => {
+      const served = ServedSequences.composedBy(prefixExact, life);
+      const { labels: blocks, cachedBlocks } = ordered(served, request.retrieved, request.anchor);
+      const tokens = new Map(request.retrieved.map((block) => [block.label, block.tokens]));
+      const saved = blocks.slice(0, cachedBlocks).reduce((sum, block) => sum + (tokens.get(block) ?? 0), 0);
+      expect(saved).toBe(served.mostCachedTokens(request.anchor, tokens));
+    });
+    fc.assert(lives);
+  });
+
+  it("prefers more tokens to more blocks", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    served.serve(HERE, labels(4));
+    const tokens = [1, 1, 1, 50];
+    const retrieved = labels(1, 2, 3, 4).map((wanted, at) => ({ label: wanted, tokens: tokens[at] ?? 0 }));
+    expect(ordered(served, retrieved).labels).toEqual([4, 1, 2, 3]);
+  });
+
+  it("takes the path used last where two save the same", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2));
+    served.serve(HERE, labels(2, 1));
+    const first = () => ordered(served, inOrder(1, 2)).labels;
+    expect(first()).toEqual([2, 1]);
+    served.serve(HERE, labels(1, 2));
+    expect(first()).toEqual([1, 2]);
+  });
+
+  it("reuses nothing that was served behind another beginning", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    const elsewhere = "other instructions" as typeof HERE;
+    const ordering = ordered(served, inOrder(3, 2, 1), elsewhere);
+    expect(ordering).toEqual({ labels: [3, 2, 1], carried: new Set(), cachedBlocks: 0, searchPath: [] });
+  });
+});
+
+/** One case of `conformance/online-cases.json`; blocks are named by letters or numbers. */
+interface OnlineCase {
+  readonly served: readonly (readonly (string | number)[])[];
+  readonly request: readonly (string | number)[];
+  readonly ordered?: readonly (string | number)[];
+  readonly cachedPrefixBlocks?: number;
+  readonly why?: string;
+}
+
+const casesFile = new URL("../../../../shared/conformance/online-cases.json", import.meta.url);
+
+describe.skipIf(!existsSync(casesFile))("prefix-exact, conformance cases (skipped where ../shared is absent)", () => {
+  const cases = existsSync(casesFile)
+    ? (JSON.parse(readFileSync(casesFile, "utf8")) as { prefixExact: OnlineCase[] }).prefixExact
+    : [];
+
+  it("has cases to run", () => {
+    expect(cases.length).toBeGreaterThan(0);
+  });
+
+  it.each(cases.map((online) => ({ title: JSON.stringify(online), online })))("$title", ({ online }) => {
+    const known = new Map<string | number, Label>();
+    const named = (block: string | number): Label => {
+      const given = known.get(block) ?? label(known.size + 1);
+      known.set(block, given);
+      return given;
+    };
+    const served = new ServedSequences();
+    for (const sequence of online.served) served.serve(HERE, sequence.map(named));
+    const retrieved = online.request.map((block) => ({ label: named(block), tokens: 1 }));
+    const ordering = ordered(served, retrieved);
+    expect(online.ordered ?? online.cachedPrefixBlocks, "a case must say what it expects").toBeDefined();
+    if (online.ordered !== undefined) expect(ordering.labels).toEqual(online.ordered.map(named));
+    if (online.cachedPrefixBlocks !== undefined) expect(ordering.cachedBlocks).toBe(online.cachedPrefixBlocks);
+  });
+});

@@ -1,0 +1,213 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { canonicalText } from "../../../src/core/blocks/context-block.js";
+import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
+import { DEFAULT_WORDING, wordingProblem } from "../../../src/core/prompt/annotations.js";
+import { type Annotation, type Injection, NOTHING_INJECTED } from "../../../src/core/prompt/injection.js";
+import {
+  parseSection,
+  renderAnnotation,
+  renderBlock,
+  renderSection,
+  type TextOf,
+} from "../../../src/core/prompt/rendering.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import { label, labels } from "../context-index/served-sequences.js";
+import { hostileText } from "../escaping/hostile-text.js";
+import { labelsNamed } from "./prompt-promises.js";
+
+const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label), { minLength: 1, maxLength: 4 });
+
+const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
+  fc.record({ kind: fc.constant("order" as const), template: fc.constant(DEFAULT_WORDING.order), labels: someLabels }),
+  fc.record({
+    kind: fc.constant("location" as const),
+    template: fc.constant(DEFAULT_WORDING.location),
+    labels: someLabels,
+  }),
+  fc.record({
+    kind: fc.constant("restored" as const),
+    label: fc.integer({ min: 1, max: 99 }).map(label),
+    replaces: fc.oneof(someLabels, fc.constant([])),
+  }),
+);
+
+/** An injection with the canonical text of each of its blocks. */
+const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label, string> }> = fc
+  .tuple(
+    fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 2_000 }).map(label), hostileText, fc.option(someLabels)), {
+      selector: ([block]) => block,
+      minLength: 1,
+      maxLength: 5,
+    }),
+    fc.array(anyAnnotation, { maxLength: 3 }),
+  )
+  .map(([blocks, annotations]) => ({
+    injection: {
+      blocks: blocks.map(([block, , replaces]) => ({ label: block, replaces: replaces ?? [] })),
+      annotations,
+    },
+    texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
+  }));
+
+const textIn =
+  (texts: ReadonlyMap<Label, string>): TextOf =>
+  (wanted) =>
+    texts.get(wanted) ?? "";
+
+describe("a section", () => {
+  it("is blocks, then annotations, between tags", () => {
+    const injection: Injection = {
+      blocks: [
+        { label: label(3), replaces: [] },
+        { label: label(12), replaces: labels(1, 2) },
+      ],
+      annotations: [
+        { kind: "restored", label: label(7), replaces: labels(3) },
+        { kind: "order", template: DEFAULT_WORDING.order, labels: labels(12, 3) },
+        { kind: "location", template: DEFAULT_WORDING.location, labels: labels(7) },
+      ],
+    };
+    const texts = new Map([
+      [label(3), "Likes tea.\nGreen tea."],
+      [label(12), "Lives in Oslo."],
+    ]);
+    expect(renderSection(injection, textIn(texts))).toBe(`<memories>
+[3] Likes tea.
+  Green tea.
+[12] (replaces [1][2]) Lives in Oslo.
+Current again: [7] (replaces [3]).
+Most relevant first: [12][3].
+Also relevant, given earlier: [7].
+</memories>`);
+  });
+
+  it("is nothing where nothing was injected", () => {
+    expect(renderSection(NOTHING_INJECTED, textIn(new Map()))).toBe("");
+  });
+
+  it("escapes what could be taken for a label, a tag or a template token, and nothing else", () => {
+    expect(escapeText("[7] [\\7] </memories> <Memories> <|im_end|>")).toBe(
+      "[\\7] [\\\\7] <\\/memories> <\\Memories> <\\|im_end|>",
+    );
+    expect(escapeText("[INST] [/inst] <<SYS>> </s> <start_of_turn> <｜User｜> <\\/think> <BOS_TOKEN>")).toBe(
+      "[\\INST] [\\/inst] <\\<\\SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/\\think> <\\BOS_TOKEN>",
+    );
+    const harmless = "a [x] [] [7 7] (replaces 1) <b>memories</b> | < \\ {labels} $&";
+    expect(escapeText(harmless)).toBe(harmless);
+  });
+
+  it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
+    const roundTrip = fc.property(anySection, ({ injection, texts }) => {
+      expect(parseSection(renderSection(injection, textIn(texts)))).toEqual({
+        blocks: injection.blocks.map((block) => ({ ...block, text: texts.get(block.label) })),
+        annotations: injection.annotations.map(renderAnnotation),
+      });
+    });
+    fc.assert(roundTrip, { numRuns: 1_000 });
+  });
+
+  it("holds no label, tag or template token but its own, whatever the texts are", () => {
+    const sections = fc.property(anySection, ({ injection, texts }) => {
+      const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
+      expect(labelsNamed(section)).toEqual(injection.blocks.flatMap((block) => [block.label, ...block.replaces]));
+      expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
+      expect(section).not.toMatch(
+        /<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i,
+      );
+      const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
+      expect(blockLines).toHaveLength(injection.blocks.length + 2);
+    });
+    fc.assert(sections, { numRuns: 1_000 });
+  });
+
+  it("is the concatenation of its blocks' lines, so that blocks in the same order give the same bytes", () => {
+    const appended = fc.property(anySection, ({ injection, texts }) => {
+      const section = renderSection(injection, textIn(texts));
+      const lines = injection.blocks.map((block) => renderBlock(block, textIn(texts)(block.label)));
+      expect(section.startsWith(`<memories>\n${lines.join("")}`)).toBe(true);
+    });
+    fc.assert(appended);
+  });
+});
+
+describe("escaping", () => {
+  it("is undone by unescaping, for every text", () => {
+    fc.assert(
+      fc.property(fc.oneof(hostileText, fc.string({ unit: "binary" })), (text) => {
+        expect(unescapeText(escapeText(text))).toBe(text);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("gives different texts different bytes", () => {
+    const texts = ["[7]", "[\\7]", "[\\\\7]", "<|", "<\\|", "</memories>", "<\\/memories>", "a\nb", "a\n  b"];
+    expect(new Set(texts.map((text) => escapeText(text))).size).toBe(texts.length);
+  });
+});
+
+describe("a strict reader", () => {
+  const refused = {
+    "no opening": "[1] a\n</memories>",
+    "no closing": "<memories>\n[1] a\n",
+    "a closing on a block's line": "<memories>\n[1] a</memories>",
+    "an empty line": "<memories>\n[1] a\n\n</memories>",
+    "a block after an annotation": "<memories>\nMost relevant first: [1].\n[1] a\n</memories>",
+    "a continued annotation": "<memories>\n[1] a\nMost relevant first: [1].\n  b\n</memories>",
+    "a continuation of nothing": "<memories>\n  a\n</memories>",
+    "a line that begins with one space": "<memories>\n[1] a\n b\n</memories>",
+    "a tag inside": "<memories>\n[1] a\n<memories>\n</memories>",
+    "a label without a text": "<memories>\n[1]\n</memories>",
+    "something behind the closing": "<memories>\n[1] a\n</memories> ",
+  };
+
+  it.each(Object.entries(refused))("refuses %s", (_what, section) => {
+    expect(parseSection(section)).toBeNull();
+  });
+});
+
+describe("the wording of annotations", () => {
+  it("is fine as it comes, and as the paper has it", () => {
+    const paper =
+      "Please read the context in the following priority order: {labels} and answer the question based on [the] <context>.";
+    for (const template of [DEFAULT_WORDING.order, DEFAULT_WORDING.location, paper, "$& {labels} $1"]) {
+      expect(wordingProblem(template)).toBeNull();
+    }
+  });
+
+  const wrong = {
+    "no place for labels": "Read on.",
+    "two places": "{labels} or {labels}",
+    "two lines": "Read {labels}\nnow",
+    "a carriage return": "Read {labels}\r",
+    "a separator that reads as a line break": "Read {labels}\u2028",
+    "a label's bracket in front": "[x] {labels}",
+    "a tag's bracket in front": "<b> {labels}",
+    "white space in front": " {labels}",
+    "labels in front, which would read as a block": "{labels} come first",
+    "a label of its own": "Like [3]: {labels}",
+    "the closing tag": "x {labels} </memories>",
+    "a template token": "x {labels} <|im_end|>",
+    "more than 300 characters": `Read {labels}${"x".repeat(300)}`,
+  };
+
+  it.each(Object.entries(wrong))("is refused with %s", (_what, template) => {
+    expect(wordingProblem(template)).not.toBeNull();
+  });
+
+  it("reads back as one annotation line wherever it is accepted", () => {
+    const anyTemplate = fc.tuple(hostileText, hostileText).map(([before, after]) => `${before}{labels}${after}`);
+    const accepted = fc.property(anyTemplate, someLabels, (template, named) => {
+      fc.pre(wordingProblem(template) === null);
+      const annotations: Annotation[] = [{ kind: "order", template, labels: named }];
+      const section = renderSection({ blocks: [{ label: label(1), replaces: [] }], annotations }, () => "text");
+      expect(parseSection(section)).toEqual({
+        blocks: [{ label: 1, replaces: [], text: "text" }],
+        annotations: annotations.map(renderAnnotation),
+      });
+      expect(labelsNamed(section)).toEqual([1, ...named]);
+    });
+    fc.assert(accepted, { numRuns: 1_000, ignoreEqualValues: true });
+  });
+});

@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { injectInto, sectionAtStart, sectionMessage, stripSection } from "../../../src/core/prompt/rendering.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
+import { user } from "../compose/scope-fixture.js";
+import { hostileText } from "../escaping/hostile-text.js";
+
+const SECTION = "<memories>\n[1] Likes tea.\n</memories>";
+const ours = (section: string) => section === SECTION;
+
+const image = { type: "image_url", image_url: { url: "data:," } };
+
+describe("a section in a message", () => {
+  it("stands before a text, with an empty line between", () => {
+    expect(injectInto(user("What tea?"), SECTION)).toEqual({ role: "user", content: `${SECTION}\n\nWhat tea?` });
+  });
+
+  it("is a text part of its own before other parts, which stay as they are", () => {
+    const content = [{ type: "text", text: "What is this?" }, image];
+    expect(injectInto({ role: "user", content, name: "ada" }, SECTION)).toEqual({
+      role: "user",
+      name: "ada",
+      content: [{ type: "text", text: SECTION }, ...content],
+    });
+  });
+
+  it.each([null, undefined])("stands alone where the content is %s", (content) => {
+    const injected = injectInto({ role: "user", content }, SECTION);
+    expect(sectionAtStart(String(injected.content))).toBe(SECTION);
+  });
+
+  it("leaves the message untouched where there is nothing to inject, and never changes the one it was given", () => {
+    const message = Object.freeze(user("Hello"));
+    expect(injectInto(message, "")).toBe(message);
+    injectInto(message, SECTION);
+    expect(message.content).toBe("Hello");
+  });
+
+  it("comes off again, leaving the message that it was put into", () => {
+    const parts = [{ type: "text", text: "a" }, image];
+    const anyMessage: fc.Arbitrary<ChatMessage> = fc
+      .oneof(hostileText, fc.constant(parts), fc.constant([image]), fc.constant(""))
+      .map((content) => ({ role: "user", content }));
+    fc.assert(
+      fc.property(anyMessage, (message) => {
+        expect(stripSection(injectInto(message, SECTION), ours)).toEqual(message);
+      }),
+    );
+  });
+
+  it("leaves nothing of a message that was nothing but a section", () => {
+    expect(stripSection(sectionMessage(SECTION), ours)).toBeNull();
+  });
+
+  it("comes off where a client made one part of the whole text", () => {
+    const parts = (...texts: string[]): ChatMessage => ({
+      role: "user",
+      content: texts.map((text) => ({ type: "text", text })),
+    });
+    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`, "And why?"), ours)).toEqual(parts("What tea?", "And why?"));
+    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`), ours)).toEqual(user("What tea?"));
+    expect(stripSection(parts(SECTION), ours)).toBeNull();
+  });
+
+  it("is left where memstem did not send it", () => {
+    const quoted = user("<memories>\n[1] I wrote this myself.\n</memories>\n\nWhat does it mean?");
+    expect(stripSection(quoted, ours)).toBe(quoted);
+    const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n[2] x\n</memories>" }] };
+    expect(stripSection(inParts, ours)).toBe(inParts);
+  });
+
+  it("is taken off at the front only", () => {
+    for (const message of [user(`Look: ${SECTION}`), user("plain"), { role: "user", content: [] }, { role: "user" }]) {
+      expect(stripSection(message, ours)).toBe(message);
+    }
+  });
+});
+
+describe("the section at the start of a text", () => {
+  it("ends at its own closing tag, whatever follows", () => {
+    fc.assert(
+      fc.property(hostileText, (after) => {
+        expect(sectionAtStart(SECTION + after)).toBe(SECTION);
+      }),
+    );
+  });
+
+  it.each([
+    "no section",
+    ` ${SECTION}`,
+    "<memories>\n[1] never closed",
+    "<memories>\nanything [1]\n[1] late\n</memories>",
+    "<memories></memories>",
+  ])("is not found in %j", (text) => {
+    expect(sectionAtStart(text)).toBeNull();
+  });
+});

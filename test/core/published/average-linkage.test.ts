@@ -1,0 +1,186 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { contextComponents } from "../../../src/core/batch/context-components.js";
+import { contextParts } from "../../../src/core/batch/context-parts.js";
+import { averageLinkage, type Merge } from "../../../src/core/published/average-linkage.js";
+import { clusterContexts } from "../../../src/core/published/clustering.js";
+import { contextDistance } from "../../../src/core/published/context-distance.js";
+import { distanceSteps } from "../../../src/core/published/pair-distances.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import { label, labels } from "../context-index/served-sequences.js";
+import { anyContext, ticket } from "./clustered-contexts.js";
+
+type Contexts = readonly (readonly Label[])[];
+
+/** Few blocks, so that most distances come more than once. */
+const anyContexts: fc.Arbitrary<Contexts> = fc.array(anyContext, { minLength: 1, maxLength: 14 });
+/** Long contexts that share little at far positions, some of them farther apart than those that share nothing. */
+const anyFarContexts: fc.Arbitrary<Contexts> = fc.array(
+  fc.uniqueArray(fc.integer({ min: 1, max: 400 }).map(label), { minLength: 60, maxLength: 80, size: "max" }),
+  { minLength: 2, maxLength: 6 },
+);
+
+/** Alg. 4 word for word: the nearest two of all clusters, each time, by the mean of the distances of their contexts. */
+function plainLinkage(contexts: Contexts): Merge[] {
+  const steps = distanceSteps(contexts.length, Math.max(...contexts.map(({ length }) => length)));
+  const between = contexts.map((a) => contexts.map((b) => BigInt(Math.round(contextDistance(a, b) * steps))));
+  const clusters = new Map(contexts.map((_, at) => [at, [at]]));
+  const merges: Merge[] = [];
+  while (clusters.size > 1) {
+    let best: { first: number; second: number; sum: bigint; pairs: bigint } | null = null;
+    const names = [...clusters.keys()].sort((a, b) => a - b);
+    for (const first of names) {
+      for (const second of names.filter((name) => name > first)) {
+        const [one = [], other = []] = [clusters.get(first), clusters.get(second)];
+        const sum = one.flatMap((i) => other.map((j) => between[i]?.[j] ?? 0n)).reduce((all, each) => all + each, 0n);
+        const pairs = BigInt(one.length * other.length);
+        if (best === null || sum * best.pairs < best.sum * pairs) best = { first, second, sum, pairs };
+      }
+    }
+    if (best === null) break;
+    const { first, second, sum, pairs } = best;
+    merges.push({ first, second, distance: Number(sum) / Number(pairs) / steps });
+    clusters.set(first, [...(clusters.get(first) ?? []), ...(clusters.get(second) ?? [])]);
+    clusters.delete(second);
+  }
+  return merges;
+}
+
+/** The tree that merges make, as text: children in order, distances to nine digits. */
+function treeOf(merges: readonly Merge[], contexts: Contexts): string {
+  const clusters = new Map(contexts.map((_, at) => [at, `${at}`]));
+  for (const { first, second, distance } of merges) {
+    clusters.set(first, `(${clusters.get(first)} ${clusters.get(second)} ${distance.toFixed(9)})`);
+    clusters.delete(second);
+  }
+  return [...clusters.values()].join();
+}
+
+const distinct = (contexts: Contexts) => [...new Map(contexts.map((c) => [[...c].sort().join(), c])).values()];
+
+describe("average linkage along a nearest-neighbour chain", () => {
+  it("makes the tree that merging the nearest two each time makes, ties included", () => {
+    const same = fc.property(anyContexts, (contexts) => {
+      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
+    });
+    fc.assert(same, { numRuns: 500 });
+  });
+
+  it("does so where some contexts are farther apart than strangers", () => {
+    const same = fc.property(anyFarContexts, (contexts) => {
+      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
+    });
+    fc.assert(same, { numRuns: 100 });
+  });
+
+  it("does so for so many that the table of pairs closes its gaps several times", () => {
+    const many = fc.array(anyContext, { minLength: 30, maxLength: 45, size: "max" });
+    const same = fc.property(many, (contexts) => {
+      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
+    });
+    fc.assert(same, { numRuns: 10 });
+  });
+
+  it("merges equally near ones oldest first", () => {
+    const merges = averageLinkage([labels(1, 2), labels(3, 2), labels(4, 2), labels(5, 2)]);
+    expect(merges.map(({ first, second }) => [first, second])).toEqual([
+      [0, 1],
+      [0, 2],
+      [0, 3],
+    ]);
+  });
+
+  it("makes nothing of one context or none", () => {
+    expect(averageLinkage([labels(1)])).toEqual([]);
+    expect(averageLinkage([])).toEqual([]);
+  });
+
+  it("counts distances in steps whose sums stay exact", () => {
+    for (const contexts of [2, 2_000, 12_000, 100_000]) {
+      const most = ((contexts * contexts) / 4) * distanceSteps(contexts, 100) * (1 + 0.001 * 100);
+      expect(most).toBeLessThanOrEqual(2 ** 53);
+      expect(distanceSteps(contexts, 100)).toBeGreaterThanOrEqual(2 ** 20);
+    }
+  });
+});
+
+describe("contexts that hang together", () => {
+  it("are those that blocks lead to from one to the next", () => {
+    const components = fc.property(anyContexts, (contexts) => {
+      const found = contextComponents(contexts);
+      expect(found.flat().sort((a, b) => a - b)).toEqual(contexts.map((_, at) => at));
+      for (const component of found) {
+        expect(component).toEqual([...component].sort((a, b) => a - b));
+        const reached = new Set([component[0] ?? -1]);
+        for (const at of reached) {
+          for (const [other, context] of contexts.entries()) {
+            if (context.some((block) => contexts[at]?.includes(block))) reached.add(other);
+          }
+        }
+        expect([...reached].sort((a, b) => a - b)).toEqual(component);
+      }
+      const oldest = found.map(([first]) => first ?? -1);
+      expect(oldest).toEqual([...oldest].sort((a, b) => a - b));
+    });
+    fc.assert(components, { numRuns: 200 });
+  });
+
+  it("are clustered as among all others, since strangers merge last", () => {
+    const spread = fc.array(
+      fc.tuple(fc.nat({ max: 3 }), anyContext).map(([user, blocks]) => blocks.map((b) => label(user * 10 + b))),
+      { minLength: 1, maxLength: 14 },
+    );
+    const same = fc.property(spread, (all) => {
+      const contexts = distinct(all);
+      const joined = treeOf(
+        plainLinkage(contexts).filter(({ distance }) => distance < 1),
+        contexts,
+      );
+      const apart = contextComponents(contexts).map((component) => {
+        const members = component.map((at) => contexts[at] ?? []);
+        const steps = distanceSteps(members.length, 9);
+        const merges = averageLinkage(members).map(({ first, second, distance }) => {
+          expect(distance).toBeLessThan(1 - 0.5 / steps);
+          return { first: component[first] ?? -1, second: component[second] ?? -1, distance };
+        });
+        return merges;
+      });
+      expect(treeOf(apart.flat(), contexts)).toBe(joined);
+    });
+    fc.assert(same, { numRuns: 200 });
+  });
+});
+
+describe("parts of contexts", () => {
+  it("hold every context once, stay small, and keep the order", () => {
+    const parts = fc.property(anyContexts, fc.integer({ min: 1, max: 5 }), (all, most) => {
+      const contexts = distinct(all);
+      const found = contextParts(contexts, [...contexts.keys()], most);
+      expect(found.flat().sort((a, b) => a - b)).toEqual([...contexts.keys()]);
+      for (const part of found) {
+        expect(part.length).toBeGreaterThan(0);
+        expect(part.length).toBeLessThanOrEqual(most);
+        expect(part).toEqual([...part].sort((a, b) => a - b));
+      }
+    });
+    fc.assert(parts, { numRuns: 200 });
+  });
+
+  it("keep those that hold what most hold together", () => {
+    const contexts = [labels(1, 2), labels(3), labels(1, 4), labels(3, 5), labels(1, 6)];
+    expect(contextParts(contexts, [0, 1, 2, 3, 4], 3)).toEqual([
+      [0, 2, 4],
+      [1, 3],
+    ]);
+  });
+
+  it("are what too many contexts are clustered in: each context still has its leaf", () => {
+    const approximate = fc.property(anyContexts, (contexts) => {
+      const ticketed = contexts.map((blocks, at) => ({ ticket: ticket(at + 1), blocks }));
+      const { nodes } = clusterContexts(ticketed, 1, 7, { maxExact: 3, partSize: 2 });
+      const tickets = nodes.flatMap((node) => node.tickets);
+      expect(tickets.sort((a, b) => a - b)).toEqual(contexts.map((_, at) => at + 1));
+    });
+    fc.assert(approximate, { numRuns: 200 });
+  });
+});

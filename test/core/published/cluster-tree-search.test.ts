@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { MAX_CANDIDATES } from "../../../src/core/published/cluster-children.js";
+import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
+import { ClusterTree, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
+import type { NodeId } from "../../../src/core/text/ids.js";
+import { label, labels } from "../context-index/served-sequences.js";
+import { anyContext, anyTreeEvents, anyWideRows, plainSearch, StoredTree, ticket } from "./clustered-contexts.js";
+
+/** A tree with a leaf per context, all under the root. */
+function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
+  const shared = { distance: 0, lastUsed: 1 };
+  const leaves = contexts.map(
+    (context, at): ClusterNode => ({
+      ...shared,
+      id: (at + 2) as NodeId,
+      parent: 1 as NodeId,
+      blocks: labels(...context),
+      position: at,
+      nextPosition: 0,
+      uses: 1,
+      tickets: [ticket(at)],
+    }),
+  );
+  const root: ClusterNode = {
+    ...shared,
+    id: 1 as NodeId,
+    parent: null,
+    blocks: [],
+    position: 0,
+    nextPosition: contexts.length,
+    uses: 0,
+    tickets: [],
+  };
+  return new ClusterTree([root, ...leaves], contexts.length + 2, 1_000_000);
+}
+
+describe("cluster tree, search", () => {
+  it("goes where a plain scan of all children goes, in any tree that was grown", () => {
+    const anywhere = fc.property(anyTreeEvents, anyContext, (events, context) => {
+      const stored = StoredTree.after(events);
+      expect(stored.tree.search(context).searchPath).toEqual(plainSearch([...stored.rows.values()], context));
+    });
+    fc.assert(anywhere, { numRuns: 500 });
+  });
+
+  it("goes where a plain scan of all children goes, at nodes with many children", () => {
+    const wideContext = fc.uniqueArray(fc.integer({ min: 1, max: 35 }).map(label), { minLength: 1, maxLength: 12 });
+    const anywhere = fc.property(anyWideRows, wideContext, (rows, context) => {
+      const tree = new ClusterTree(rows, 1_000, 10_000);
+      tree.check();
+      expect(tree.search(context).searchPath).toEqual(plainSearch(rows, context));
+    });
+    fc.assert(anywhere, { numRuns: 500 });
+  });
+
+  it("keeps finding the same after leaves of a wide node were evicted", () => {
+    const gone = fc.uniqueArray(fc.nat({ max: 60 }), { maxLength: 60, size: "max" });
+    const anywhere = fc.property(anyWideRows, gone, anyContext, (rows, evicted, context) => {
+      const kept = new Map(rows.map((row) => [row.id, row]));
+      const tree = new ClusterTree(rows, 1_000, 10_000);
+      for (const n of evicted) tree.evict(ticket(n));
+      tree.check();
+      const { upserted, removed } = tree.drain();
+      for (const row of upserted) kept.set(row.id, row);
+      for (const id of removed) kept.delete(id);
+      expect(tree.search(context).searchPath).toEqual(plainSearch([...kept.values()], context));
+    });
+    fc.assert(anywhere, { numRuns: 300 });
+  });
+
+  it("leaves the tree as it is", () => {
+    const unchanged = fc.property(anyTreeEvents, anyContext, (events, context) => {
+      const { tree } = StoredTree.after(events);
+      const before = tree.entries(100);
+      expect(tree.search(context)).toEqual(tree.search(context));
+      expect(tree.entries(100)).toEqual(before);
+      expect(tree.drain()).toEqual({ upserted: [], removed: [] });
+    });
+    fc.assert(unchanged);
+  });
+
+  it("finds nothing in an empty tree, and nothing for an empty context or one that shares no block", () => {
+    const nothing = { blocks: [], searchPath: [], distance: 1 };
+    expect(new ClusterTree([], 1, 10).search(labels(1))).toMatchObject(nothing);
+    const tree = flatTree([[1, 2], [3]]);
+    expect(tree.search([])).toMatchObject(nothing);
+    expect(tree.search(labels(9))).toMatchObject(nothing);
+  });
+
+  it('"1,000 or more children under one node": looks only at those that share a block, and stops when none can be nearer', () => {
+    const wide = flatTree(Array.from({ length: 5_000 }, (_, n) => [n * 2 + 1, n * 2 + 2]));
+    expect(wide.search(labels(5, 777, 9_001, 6))).toMatchObject({ searchPath: [2], examined: 3 });
+    expect(wide.search(labels(5, 6))).toMatchObject({ searchPath: [2], distance: 0, examined: 1 });
+    expect(wide.search(labels(5, 777, 9_001))).toMatchObject({ searchPath: [2], examined: 3 });
+    expect(wide.search(labels(20_001)).examined).toBe(0);
+  });
+
+  it('"1,000 or more children under one node": examines a bounded number also where all of them share a popular block', () => {
+    const popular = Array.from({ length: 5_000 }, (_, n) => [1, 2, n + 10]);
+    const tree = flatTree([...popular, [1, 2, 5, 6]]);
+    expect(tree.search(labels(1, 2, 4_321)).examined).toBeLessThanOrEqual(MAX_CANDIDATES);
+    // The rarest block names the right one at once.
+    expect(tree.search(labels(1, 2, 4_321))).toMatchObject({ searchPath: [4_311], distance: 0, examined: 1 });
+    expect(tree.search(labels(6, 5, 2, 1))).toMatchObject({ searchPath: [5_000], examined: 1 });
+  });
+
+  it("takes more equally near leaves than it examines for equally near, and grows by one leaf for each context", () => {
+    const tree = new ClusterTree([], 1, 100_000);
+    for (let n = 1; n <= 3_000; n++) {
+      tree.insert(labels(1, n + 10), ticket(n), n);
+      expect(tree.search(labels(1, 5)).examined).toBeLessThanOrEqual(MAX_CANDIDATES + 1);
+    }
+    tree.check();
+    // The root, what they have in common, and the leaves.
+    expect(tree.size).toBe(3_002);
+    expect(tree.pathOf(ticket(3_000))).toEqual([0, 2_999]);
+  });
+
+  it("finds an identical context among more children than it examines", () => {
+    const tree = flatTree(Array.from({ length: 1_000 }, (_, n) => [1, 2, 3, (n % 7) + 10, n + 100]));
+    for (const n of [0, 1, 499, 998]) {
+      expect(tree.search(labels(1, 2, 3, (n % 7) + 10, n + 100))).toMatchObject({ searchPath: [n], distance: 0 });
+    }
+  });
+
+  it("goes no deeper than its bound, so that no search path grows without end", () => {
+    const tree = new ClusterTree([], 1, 100_000);
+    const blocks = Array.from({ length: 200 }, (_, n) => n + 1);
+    for (let n = 0; n < 150; n++) {
+      tree.insert(labels(...blocks.slice(0, 200 - n), ...[n + 1_000]), ticket(n), n);
+      tree.insert(labels(...blocks.slice(0, 1 + n), ...[n + 2_000]), ticket(n + 1_000), n);
+    }
+    tree.check();
+    const deepest = tree.entries(1_000).reduce((most, { searchPath }) => Math.max(most, searchPath.length), 0);
+    expect(deepest).toBe(MAX_HEIGHT);
+  });
+});

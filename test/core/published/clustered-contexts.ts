@@ -1,0 +1,139 @@
+import fc from "fast-check";
+import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
+import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
+import type { Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
+import { label } from "../context-index/served-sequences.js";
+
+export function ticket(n: number): TurnId {
+  return n as TurnId;
+}
+
+/** Distinct labels from 1 to 9 in any order, at least one. */
+export const anyContext = fc.uniqueArray(fc.integer({ min: 1, max: 9 }).map(label), { minLength: 1, maxLength: 7 });
+
+/** Something that happens to a cluster tree. */
+export type TreeEvent =
+  | { readonly kind: "insert"; readonly context: readonly Label[] }
+  /** Evicts the nth of the requests that were ever inserted; for most trees some of them are gone already. */
+  | { readonly kind: "evict"; readonly nth: number }
+  | { readonly kind: "forget"; readonly labels: readonly Label[] }
+  | { readonly kind: "shrink"; readonly tokens: number };
+
+/** A life of a cluster tree: mostly inserting. */
+export const anyTreeEvents: fc.Arbitrary<TreeEvent[]> = fc.array(
+  fc.oneof(
+    { weight: 12, arbitrary: fc.record({ kind: fc.constant("insert" as const), context: anyContext }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant("evict" as const), nth: fc.nat({ max: 25 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant("forget" as const),
+        labels: fc.uniqueArray(fc.integer({ min: 1, max: 9 }).map(label), { minLength: 1, maxLength: 2 }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("shrink" as const), tokens: fc.nat({ max: 60 }) }) },
+  ),
+  { maxLength: 30, size: "max" },
+);
+
+/** A cluster tree with a store under it that applies what each event drained. */
+export class StoredTree {
+  readonly rows = new Map<NodeId, ClusterNode>();
+  #requests = 0;
+
+  constructor(
+    readonly maxNodes = 10_000,
+    public tree = new ClusterTree([], 1, maxNodes),
+  ) {}
+
+  /** A tree with this life behind it. */
+  static after(events: readonly TreeEvent[]): StoredTree {
+    const stored = new StoredTree();
+    for (const event of events) stored.take(event);
+    return stored;
+  }
+
+  take(event: TreeEvent): unknown {
+    const outcome = this.#apply(event);
+    const { upserted, removed } = structuredClone(this.tree.drain());
+    for (const node of upserted) this.rows.set(node.id, node);
+    for (const id of removed) this.rows.delete(id);
+    return outcome;
+  }
+
+  reload(order: (a: ClusterNode, b: ClusterNode) => number): void {
+    const rows = structuredClone([...this.rows.values()]).sort(order);
+    this.tree = new ClusterTree(rows, this.tree.nextId, this.maxNodes);
+  }
+
+  #apply(event: TreeEvent): unknown {
+    if (event.kind === "forget") return this.tree.forget(new Set(event.labels));
+    if (event.kind === "evict") return this.tree.evict(ticket(event.nth));
+    if (event.kind === "shrink") return this.tree.evictToCapacity((held) => held, event.tokens);
+    return this.tree.insert(event.context, ticket(++this.#requests), this.#requests);
+  }
+}
+
+/** Eq. 1 word for word; null where no block is shared. */
+export function plainDistance(a: readonly Label[], b: readonly Label[]): number | null {
+  const shared = a.filter((block) => b.includes(block));
+  if (shared.length === 0) return null;
+  const shift = shared.map((block) => Math.abs(a.indexOf(block) - b.indexOf(block))).reduce((sum, n) => sum + n, 0);
+  return 1 - shared.length / Math.max(a.length, b.length) + (0.001 * shift) / shared.length;
+}
+
+/** Alg. 1 word for word, looking at every child: the search path. */
+export function plainSearch(rows: readonly ClusterNode[], context: readonly Label[]): number[] {
+  const childrenOf = (id: NodeId | null) => rows.filter((row) => row.parent === id);
+  const isInner = (row: ClusterNode) => childrenOf(row.id).length > 0;
+  const path: number[] = [];
+  for (let [at] = childrenOf(null); at !== undefined; ) {
+    const children = childrenOf(at.id);
+    const near = children
+      .flatMap((row) => {
+        const distance = plainDistance(context, row.blocks);
+        return distance === null ? [] : [{ row, distance, inner: isInner(row) }];
+      })
+      .sort((a, b) => a.distance - b.distance || Number(b.inner) - Number(a.inner) || a.row.position - b.row.position);
+    const [best, last] = [near[0], near.at(-1)];
+    if (best === undefined || last === undefined) break;
+    const alike = near.every(({ distance, inner }) => distance === best.distance && inner === best.inner);
+    if (children.length > 1 && near.length === children.length && alike) break;
+    path.push(best.row.position);
+    at = best.row;
+  }
+  return path;
+}
+
+/** Rows of a tree with one wide level: contexts of the same blocks come once, and some leaves hang below inner nodes. */
+export const anyWideRows: fc.Arbitrary<ClusterNode[]> = fc
+  .uniqueArray(fc.uniqueArray(fc.integer({ min: 1, max: 30 }).map(label), { minLength: 2, maxLength: 6 }), {
+    minLength: 10,
+    maxLength: 60,
+    size: "max",
+    selector: (context) => [...context].sort((a, b) => a - b).join(),
+  })
+  .chain((contexts) => fc.tuple(fc.constant(contexts), fc.array(fc.boolean(), { minLength: 30, maxLength: 30 })))
+  .map(([contexts, paired]) => {
+    const leaf = { nextPosition: 0, distance: 0, uses: 1, lastUsed: 1 };
+    const inner = { nextPosition: 2, distance: 0.5, uses: 0, lastUsed: 0, tickets: [] };
+    const rows: ClusterNode[] = [];
+    const add = (row: Omit<ClusterNode, "id">) => {
+      rows.push({ id: (rows.length + 1) as NodeId, ...row });
+      return rows.length as NodeId;
+    };
+    const root = add({ ...inner, parent: null, blocks: [], position: 0, nextPosition: contexts.length, distance: 0 });
+    for (let n = 0; n < contexts.length; n++) {
+      const [context, next] = [contexts[n], contexts[n + 1]] as [Label[], Label[] | undefined];
+      if (paired[n] === true && next !== undefined) {
+        const blocks = [...new Set([context[0] as Label, next[0] as Label])];
+        const parent = add({ ...inner, parent: root, blocks, position: n });
+        add({ ...leaf, parent, blocks: context, position: 0, tickets: [ticket(n)] });
+        add({ ...leaf, parent, blocks: next, position: 1, tickets: [ticket(n + 1)] });
+        n++;
+      } else {
+        add({ ...leaf, parent: root, blocks: context, position: n, tickets: [ticket(n)] });
+      }
+    }
+    return rows;
+  });

@@ -1,0 +1,131 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type ChatMessage, messageDigest } from "../../../src/core/text/message.js";
+import { canonicalMessage, meaningDigest } from "../../../src/core/text/message-meaning.js";
+import { anyMeaning, anySpelling, said } from "../escaping/spellings.js";
+
+const meaningOf = (message: ChatMessage) => meaningDigest(message, messageDigest(message));
+
+describe("what a message means", () => {
+  it("is the same however a client writes it", () => {
+    const property = fc.property(anyMeaning, anySpelling, anySpelling, (meaning, one, other) => {
+      expect(meaningOf(said(meaning, one))).toBe(meaningOf(said(meaning, other)));
+    });
+    fc.assert(property, { numRuns: 2_000 });
+  });
+
+  it("differs wherever something else is said", () => {
+    const property = fc.property(anyMeaning, anyMeaning, anySpelling, anySpelling, (a, b, one, other) => {
+      const isSame = JSON.stringify(a) === JSON.stringify(b);
+      expect(meaningOf(said(a, one)) === meaningOf(said(b, other))).toBe(isSame);
+    });
+    fc.assert(property, { numRuns: 2_000 });
+  });
+
+  it("has one form, which is a message that means the same", () => {
+    const property = fc.property(anyMeaning, anySpelling, (meaning, spelling) => {
+      const canonical = canonicalMessage(said(meaning, spelling));
+      expect(canonicalMessage(canonical)).toBe(canonical);
+      expect(messageDigest(canonical)).toBe(meaningOf(said(meaning, spelling)));
+    });
+    fc.assert(property, { numRuns: 1_000 });
+  });
+
+  it("costs a plain message no second digest", () => {
+    const plain: ChatMessage[] = [
+      { role: "user", content: "Where?" },
+      { role: "tool", content: "22 °C", tool_call_id: "call_1" },
+    ];
+    for (const message of plain) expect(canonicalMessage(message)).toBe(message);
+  });
+
+  const call = (json: unknown, more: object = {}) => ({
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: json }, ...more }],
+  });
+  const different: Record<string, [ChatMessage, ChatMessage]> = {
+    "numbers that a program would round to one": [call('{"a":9007199254740993}'), call('{"a":9007199254740992}')],
+    "a number and its digits": [call('{"a":1}'), call('{"a":"1"}')],
+    "a string like the sign of a number": [call('{"a":"n1"}'), call('{"a":1}')],
+    "the order of a list": [call('{"a":[1,2]}'), call('{"a":[2,1]}')],
+    "white space inside a string": [call('{"a":"x y"}'), call('{"a":"xy"}')],
+    "broken arguments": [call('{"a":'), call("{}")],
+    "two text parts and one": [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
+      { role: "user", content: "ab" },
+    ],
+    "white space inside a text": [
+      { role: "user", content: "a\n\nb" },
+      { role: "user", content: "a\nb" },
+    ],
+    "a refusal and a text": [
+      { role: "assistant", content: null, refusal: "No." },
+      { role: "assistant", content: "No." },
+    ],
+    "who says it": [
+      { role: "user", content: "Hi", name: "ada" },
+      { role: "user", content: "Hi", name: "bob" },
+    ],
+    "an answer to be continued": [
+      { role: "assistant", content: "Hi", prefix: true },
+      { role: "assistant", content: "Hi" },
+    ],
+  };
+
+  it.each(Object.entries(different))("tells apart %s", (_what, [a, b]) => {
+    expect(meaningOf(a)).not.toBe(meaningOf(b));
+  });
+
+  const same: Record<string, [ChatMessage, ChatMessage]> = {
+    "an answer of OpenAI's and what its SDK's users send back": [
+      {
+        role: "assistant",
+        content: "Hi",
+        refusal: null,
+        annotations: [],
+        audio: null,
+        tool_calls: null,
+      } as ChatMessage,
+      { role: "assistant", content: "Hi" },
+    ],
+    "an answer that was thought about": [
+      { role: "assistant", content: "Hi", reasoning_content: "The user greets me.", reasoning: "So do I." },
+      { role: "assistant", content: "Hi" },
+    ],
+    "arguments that Python wrote": [
+      call('{"b": [1, 2.50], "a": "caf\\u00e9\\/"}', { index: 0 }),
+      call('{"a":"café/","b":[1,2.5]}'),
+    ],
+    "arguments as a value": [call({ a: 1 }), call('{ "a": 1 }')],
+    "no arguments": [call(""), call("{}")],
+  };
+
+  it.each(Object.entries(same))("does not tell apart %s", (_what, [a, b]) => {
+    expect(meaningOf(a)).toBe(meaningOf(b));
+  });
+
+  it("survives arguments nested ten thousand deep", () => {
+    const deep = `${"[".repeat(10_000)}${"]".repeat(10_000)}`;
+    expect(meaningOf(call(deep))).not.toBe(meaningOf(call("[]")));
+  });
+
+  it("reads arguments of 4 MiB in one pass, whatever they are", () => {
+    const quotes = '\\"'.repeat(2 * 1024 * 1024);
+    for (const json of [
+      quotes,
+      `"${quotes}"`,
+      `"${quotes}`,
+      "9".repeat(4 * 1024 * 1024),
+      "-".repeat(4 * 1024 * 1024),
+    ]) {
+      expect(meaningOf(call(json))).toMatch(/./);
+    }
+  }, 20_000);
+});

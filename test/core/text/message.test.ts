@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import {
+  type ChatMessage,
+  countedText,
+  isInstruction,
+  messageDigest,
+  messageText,
+} from "../../../src/core/text/message.js";
+import { toolExchange, user } from "../compose/scope-fixture.js";
+
+describe("a message's digest", () => {
+  const same: Record<string, [ChatMessage, ChatMessage]> = {
+    "the order of fields": [
+      { role: "user", content: "Hi", name: "ada", meta: { a: 1, b: [2] } },
+      { meta: { b: [2], a: 1 }, name: "ada", content: "Hi", role: "user" },
+    ],
+    "the order of a plain message's fields": [user("Hi"), { content: "Hi", role: "user" }],
+    "fields that are not set": [user("Hi"), { role: "user", content: "Hi", name: undefined }],
+    "an absent content and null": [
+      { role: "assistant", tool_calls: [] },
+      { role: "assistant", content: null, tool_calls: [] },
+    ],
+  };
+
+  it.each(Object.entries(same))("does not tell apart %s", (_what, [a, b]) => {
+    expect(messageDigest(a)).toBe(messageDigest(b));
+  });
+
+  const different: Record<string, [ChatMessage, ChatMessage]> = {
+    roles: [user("Hi"), { role: "assistant", content: "Hi" }],
+    contents: [user("Hi"), user("Hi ")],
+    "an empty content and none": [user(""), { role: "user", content: null }],
+    "a text and the same text in a part": [user("Hi"), { role: "user", content: [{ type: "text", text: "Hi" }] }],
+    "other fields": [user("Hi"), { ...user("Hi"), name: "ada" }],
+    "the order of parts": [
+      { role: "user", content: [{ type: "a" }, { type: "b" }] },
+      { role: "user", content: [{ type: "b" }, { type: "a" }] },
+    ],
+    "texts that differ in half a surrogate pair": [user("\ud800"), user("\ud801")],
+  };
+
+  it.each(Object.entries(different))("tells apart %s", (_what, [a, b]) => {
+    expect(messageDigest(a)).not.toBe(messageDigest(b));
+  });
+});
+
+describe("a message's text", () => {
+  it("is its content, or its text parts", () => {
+    expect(messageText(user("Hi"))).toBe("Hi");
+    expect(messageText({ role: "user", content: null })).toBe("");
+    expect(messageText({ role: "user" })).toBe("");
+    const content = [
+      { type: "text", text: "One" },
+      { type: "image_url", image_url: {} },
+      { type: "text", text: "Two" },
+    ];
+    expect(messageText({ role: "user", content })).toBe("One\nTwo");
+  });
+
+  it("counts with everything else that the engine sees of the message", () => {
+    expect(countedText(user("Hi"))).toBe("Hi");
+    expect(countedText(toolExchange("42")[0] ?? user(""))).toContain("look_up");
+  });
+});
+
+describe("instructions", () => {
+  it("are system and developer messages", () => {
+    const roles = ["system", "developer", "user", "assistant", "tool"].filter((role) => isInstruction({ role }));
+    expect(roles).toEqual(["system", "developer"]);
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../../src/core/index.js";
+import type { EngineName, EnginePrompt } from "../../../src/engines/adapters/engine-adapter.js";
+import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import { ANTHROPIC_LIMITS } from "../../../src/engines/adapters/provider-limits.js";
+import { answered, asked, marksIn, promptOf, system } from "./prompts.js";
+
+const FIELDS = { anthropic: "cache_control", "openai-breakpoints": "prompt_cache_breakpoint" } as const;
+
+function marks(engine: keyof typeof FIELDS & EngineName, prompt: EnginePrompt) {
+  return marksIn(ENGINES[engine].emit(prompt).messages, FIELDS[engine]);
+}
+
+const marked = (text: string): ChatMessage => ({
+  role: "system",
+  content: [{ type: "text", text, cache_control: { type: "ephemeral", ttl: "1h" } }],
+});
+const conversation = [system, asked("Tea?"), answered, asked("Where?", 1, true)];
+const goingOn = { reusableMessages: [3, 0], reusableMemories: 3, cachedMessage: 1 };
+
+describe("cache marks", () => {
+  it("stand at the end, after the memories, at the instructions, and where the last prompt ended", () => {
+    for (const engine of ["anthropic", "openai-breakpoints"] as const) {
+      expect(marks(engine, promptOf(conversation, goingOn))).toEqual([
+        [0, 0],
+        [1, 1],
+        [3, 0],
+        [3, 1],
+      ]);
+    }
+  });
+
+  it("leave the caller's as they are, and are the most useful of what is left", () => {
+    const callers = [marked("a"), marked("b"), marked("c"), ...conversation.slice(1)];
+    const prompt = promptOf(callers, { reusableMessages: [5, 2], reusableMemories: 5, cachedMessage: 3 });
+    expect(marks("anthropic", prompt)).toEqual([
+      [0, 0],
+      [1, 0],
+      [2, 0],
+      [5, 1],
+    ]);
+    expect(ENGINES.anthropic.emit(prompt).messages.slice(0, 3)).toEqual(callers.slice(0, 3));
+    expect(marks("anthropic", { ...prompt, marksElsewhere: 1 })).toHaveLength(3);
+  });
+
+  it("find the last prompt again before they write anything, where the provider would not look that far back", () => {
+    const scarce = { ...goingOn, marksElsewhere: 3 };
+    expect(marks("openai-breakpoints", promptOf(conversation, scarce))).toEqual([[1, 1]]);
+    expect(marks("anthropic", promptOf(conversation, scarce))).toEqual([[3, 1]]);
+    const results = Array.from({ length: 19 }, (_, at) => ({ role: "tool", tool_call_id: `c${at}`, content: "ok" }));
+    const long = [...conversation.slice(0, 3), ...results, asked("Where?", 1)];
+    const far = { reusableMessages: [long.length - 1, 0], cachedMessage: 1, marksElsewhere: 3 };
+    expect(marks("anthropic", promptOf(long, far))).toEqual([[1, 1]]);
+    expect(marks("anthropic", promptOf(long.toSpliced(3, 3), { ...far, reusableMessages: [19, 0] }))).toEqual([
+      [19, 1],
+    ]);
+  });
+
+  it("go to the last message before that can carry one", () => {
+    const answerLast = promptOf([system, asked("Tea?"), answered], { reusableMessages: [2] });
+    expect(marks("anthropic", answerLast)).toEqual([[2, 0]]);
+    expect(marks("openai-breakpoints", answerLast)).toEqual([[1, 1]]);
+    const nothing = promptOf([{ role: "assistant", content: "Hi" }], { reusableMessages: [0] });
+    expect(marks("openai-breakpoints", nothing)).toEqual([]);
+    expect(ENGINES["openai-breakpoints"].emit(nothing).fields).not.toHaveProperty("prompt_cache_options");
+  });
+
+  it("are not spent on a prefix that is known to be too short for the model", () => {
+    const sized = { ...goingOn, prefixTokens: [10, 600, 700, 2_000], model: "claude-opus-4-8" };
+    expect(marks("anthropic", promptOf(conversation, sized))).toEqual([
+      [3, 0],
+      [3, 1],
+    ]);
+    expect(marks("anthropic", promptOf(conversation, { ...sized, model: "claude-opus-5" }))).toHaveLength(3);
+    expect(marks("anthropic", promptOf(conversation, { ...sized, model: "some-model" }))).toHaveLength(4);
+    expect(marks("openai-breakpoints", promptOf(conversation, sized))).toHaveLength(2);
+  });
+
+  it.each([
+    ["claude-opus-5", 512],
+    ["claude-opus-4-8", 1_024],
+    ["claude-sonnet-4-5-20250929", 1_024],
+    ["claude-opus-4-20250514", 1_024],
+    ["claude-opus-4-7", 2_048],
+    ["claude-3-5-haiku-20241022", 2_048],
+    ["claude-haiku-4-5-20251001", 4_096],
+    ["anthropic/claude-opus-4-5-20251101", 4_096],
+    ["claude-opus-5-5", null],
+    ["gpt-5.6", null],
+    [undefined, null],
+  ])("know the shortest prefix of %s: %s", (model, tokens) => {
+    expect(ANTHROPIC_LIMITS.minimumTokens(model)).toBe(tokens);
+  });
+});

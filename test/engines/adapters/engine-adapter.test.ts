@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { embedded } from "../../../src/engines/adapters/embedded-adapter.js";
+import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
+import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import { describeEngineAdapter, type MarkLimits } from "./engine-adapter.suite.js";
+import { promptOf } from "./prompts.js";
+
+const MARKS: Partial<Record<EngineName, MarkLimits>> = {
+  anthropic: { field: "cache_control", max: 4 },
+  "openai-breakpoints": { field: "prompt_cache_breakpoint", max: 4 },
+};
+
+for (const name of ENGINE_NAMES) describeEngineAdapter(ENGINES[name], MARKS[name] ?? null);
+
+describe("the engine inside, under vLLM's name", () => {
+  describeEngineAdapter(embedded, null);
+
+  it("is told whose request it is, so that users take turns", () => {
+    expect(embedded.emit(promptOf([{ role: "user", content: "Hello?" }])).fields).toMatchObject({
+      cache_salt: expect.any(String),
+      prompt_cache_key: expect.any(String),
+    });
+  });
+});
+
+describe("the engines", () => {
+  it("are all there, each under its own name", () => {
+    expect(Object.keys(ENGINES).sort()).toEqual([...ENGINE_NAMES].sort());
+    for (const name of ENGINE_NAMES) expect(ENGINES[name].name).toBe(name);
+  });
+});

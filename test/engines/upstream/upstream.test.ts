@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { openUpstream, type UpstreamAnswer, UpstreamError } from "../../../src/engines/upstream/upstream.js";
+import { passedOn } from "../../../src/engines/upstream/upstream-headers.js";
+
+let server: Server | undefined;
+async function serve(listener: RequestListener): Promise<string> {
+  server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+afterEach(async () => {
+  server?.closeAllConnections();
+  await new Promise((done) => server?.close(done) ?? done(null));
+  server = undefined;
+});
+
+const call = { method: "POST", path: "chat/completions", query: "", headers: [], body: "{}" } as const;
+const never = new AbortController().signal;
+async function textOf({ body }: UpstreamAnswer): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const part of body) parts.push(part);
+  return Buffer.concat(parts).toString("utf8");
+}
+
+describe("a call to an engine", () => {
+  it("goes below the base URL, with its own query and the client's, and names no password", async () => {
+    const seen: (string | undefined)[] = [];
+    const url = await serve((request, response) => {
+      seen.push(request.url, request.headers.authorization);
+      response.end("{}");
+    });
+    const upstream = openUpstream({ url: `${url.replace("://", "://me:secret@")}/api/v1/?key=1`, timeoutMs: 1_000 });
+    expect(upstream.name).toBe(`${url}/api/v1`);
+    expect(await textOf(await upstream.send({ ...call, query: "?a=b%20c" }, never))).toBe("{}");
+    expect(seen).toEqual(["/api/v1/chat/completions?key=1&a=b+c", `Basic ${btoa("me:secret")}`]);
+  });
+
+  it("is sent again where a kept connection turns out to be closed", async () => {
+    const url = await serve((request, response) => {
+      request.resume().on("end", () => response.end("fine"));
+      // As a server does that has just decided to close an idle connection.
+      request.socket.setTimeout(0);
+    });
+    const upstream = openUpstream({ url, timeoutMs: 2_000 });
+    expect(await textOf(await upstream.send(call, never))).toBe("fine");
+    const sockets = new Promise<void>((done) => {
+      server?.once("request", (request) => {
+        request.socket.destroy();
+        done();
+      });
+    });
+    const [answer] = await Promise.all([upstream.send(call, never).then(textOf), sockets]);
+    expect(answer).toBe("fine");
+  });
+
+  it("that is given up before it is made is not made", async () => {
+    const upstream = openUpstream({ url: "http://127.0.0.1:1", timeoutMs: 1_000 });
+    const error = await upstream.send(call, AbortSignal.abort()).catch((raised: unknown) => raised);
+    expect(error).toBeInstanceOf(UpstreamError);
+    expect(error).toMatchObject({ failure: { kind: "aborted" } });
+  });
+
+  it("keeps an empty answer, and every header of the answer but the connection's", async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(204, { "set-cookie": ["a=1", "b=2"], "x-memstem-request-id": "forged", "x-own": "1" }).end();
+    });
+    const answer = await openUpstream({ url, timeoutMs: 1_000 }).send({ ...call, method: "GET", body: null }, never);
+    expect(answer.status).toBe(204);
+    expect(answer.headers.filter(([name]) => name !== "date")).toEqual([
+      ["set-cookie", "a=1"],
+      ["set-cookie", "b=2"],
+      ["x-own", "1"],
+    ]);
+    expect(await textOf(answer)).toBe("");
+  });
+});
+
+describe("headers", () => {
+  it("of the connection, those it names, and memstem's own stay", () => {
+    const given = {
+      Connection: "close, X-Hop",
+      "X-Hop": "1",
+      Host: "h",
+      "X-Memstem-User": "u",
+      "X-Session-Id": "s",
+      TE: "x",
+    };
+    expect(passedOn(Object.entries(given))).toEqual([["x-session-id", "s"]]);
+  });
+});

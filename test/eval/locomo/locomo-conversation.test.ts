@@ -1,0 +1,150 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { assemble } from "../../../src/cli/assemble.js";
+import { encodeO200k } from "../../../src/cli/o200k.js";
+import { readSettings } from "../../../src/cli/settings.js";
+import {
+  type ChatMessage,
+  type ConversationId,
+  canonicalText,
+  messageText,
+  parseSection,
+  type RetrievedMemory,
+  type Scope,
+  sectionAtStart,
+  type UserId,
+} from "../../../src/core/index.js";
+import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
+import { comparePrefill } from "../../../src/eval/replay/prefill-comparison.js";
+import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
+import { composeRequest } from "../../../src/service/compose/compose-request.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+
+const locomo = fileURLToPath(new URL("../../../../shared/data/locomo/locomo6.json", import.meta.url));
+const sample = fileURLToPath(new URL("../../../examples/sample-locomo.json", import.meta.url));
+const reason = existsSync(locomo) ? "" : " (skipped: the LoCoMo data is not here)";
+
+interface Turn {
+  readonly question: string;
+  readonly answer: string;
+  readonly found: ReadonlyMap<number, readonly RetrievedMemory[]>;
+}
+
+/** Loads a conversation into real embedded Mem0 and searches for every question, at each k. */
+async function searchAll(file: string, id: string, ks: readonly number[], dataDir: string): Promise<Turn[]> {
+  const conversation = pickConversation(readLocomo(JSON.parse(readFileSync(file, "utf8"))), id);
+  const source = openEmbeddedMem0({ dataDir, threshold: 0 });
+  const scope: Scope = { tenant: "default", userId: "locomo" as UserId, agentId: null };
+  const { signal } = new AbortController();
+  try {
+    await source.add(
+      scope,
+      conversation.observations.map(({ text }) => ({ text })),
+      signal,
+    );
+    const turns: Turn[] = [];
+    for (const { question, answer } of conversation.questions) {
+      const best = await source.search({ scope, query: question, topK: Math.max(...ks) }, signal);
+      turns.push({ question, answer: answer ?? "I don't know.", found: new Map(ks.map((k) => [k, best.slice(0, k)])) });
+    }
+    return turns;
+  } finally {
+    await source.close();
+  }
+}
+
+/** What a strict reader sees in a prompt: each block's text by label, and every label that is referred to. */
+function readPrompt(messages: readonly ChatMessage[]) {
+  const texts: { label: number; text: string }[] = [];
+  const references: number[] = [];
+  for (const message of messages) {
+    const section = sectionAtStart(messageText(message));
+    const parsed = section === null ? null : parseSection(section);
+    for (const { label, text, replaces } of parsed?.blocks ?? []) {
+      texts.push({ label, text });
+      references.push(...replaces);
+    }
+    for (const line of parsed?.annotations ?? []) {
+      references.push(...[...line.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1])));
+    }
+  }
+  return { texts, references };
+}
+
+async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: number) {
+  const history: ChatMessage[] = [];
+  let before: readonly ChatMessage[] = [];
+  for (const { question, answer, found } of turns) {
+    const memories = found.get(k) ?? [];
+    const asked: ChatMessage = { role: "user", content: question };
+    const { messages, blocks } = await memstem.compose(
+      composeRequest({
+        userId: `user-${k}` as UserId,
+        conversationId: "questions" as ConversationId,
+        messages: [...history, asked],
+        memories,
+      }),
+    );
+    expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));
+    const { texts, references } = readPrompt(messages);
+    for (const { id, text } of memories) {
+      const canonical = canonicalText(text);
+      const places = texts.filter((block) => block.text === canonical);
+      expect(places, `memory ${id}`).toHaveLength(1);
+      expect(blocks.find((block) => block.memoryId === id)?.label).toBe(places[0]?.label);
+    }
+    const labels = texts.map(({ label }) => label);
+    expect(new Set(labels).size).toBe(labels.length);
+    expect(references.filter((label) => !labels.includes(label))).toEqual([]);
+    history.push(asked, { role: "assistant", content: answer });
+    before = [...messages, { role: "assistant", content: answer }];
+  }
+}
+
+describe.each([
+  { name: "the sample", file: sample, id: "sample-1", ks: [20], skipped: "" },
+  { name: "LoCoMo's conv-26", file: locomo, id: "conv-26", ks: [20, 100], skipped: reason },
+])("a whole conversation on real Mem0 search: $name$skipped", ({ file, id, ks, skipped }) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "memstem-locomo-"));
+  const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
+  let turns: Turn[] = [];
+
+  beforeAll(async () => {
+    if (skipped === "") turns = await searchAll(file, id, ks, dataDir);
+  }, 240_000);
+  afterAll(async () => {
+    await memstem.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  it.skipIf(skipped !== "").each(ks)(
+    "at k = %i every prompt begins with the one before, holds each retrieved text once, and resolves its references",
+    async (k) => {
+      expect(turns.length).toBeGreaterThan(20);
+      await checkEveryTurn(memstem, turns, k);
+    },
+    240_000,
+  );
+
+  it.skipIf(skipped !== "")(
+    "leaves few tokens to prefill, next to the prompt that Mem0's README builds",
+    async () => {
+      const questions = turns.map(({ question, answer, found }) => ({
+        question,
+        answer,
+        memories: found.get(20) ?? [],
+      }));
+      const costs = await comparePrefill(memstem, questions, encodeO200k, (layout) => `prefill-${layout}` as UserId);
+      const prefill = (layout: string, builder: string) =>
+        costs.find((cost) => cost.layout === layout && cost.builder === builder)?.prefillTokens ?? Number.NaN;
+      // A tenth in 199 turns, what the issue asks for; the sample's 30 turns are too few to spread the first ones' memories over.
+      const bound = id === "conv-26" ? 0.1 : 0.2;
+      expect(prefill("conversation", "memstem")).toBeLessThanOrEqual(bound * prefill("conversation", "mem0-readme"));
+      expect(prefill("single", "memstem")).toBeLessThan(prefill("single", "mem0-readme"));
+    },
+    240_000,
+  );
+});

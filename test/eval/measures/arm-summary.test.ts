@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { quantile } from "../../../src/eval/base/quantile.js";
+import { summariseArms } from "../../../src/eval/measures/arm-summary.js";
+import { PRICES, type Price, PricesError, readPrices } from "../../../src/eval/measures/prices.js";
+import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
+
+const price: Price = {
+  provider: "Provider",
+  model: "model",
+  source: "https://example.com/prices",
+  date: "2026-11-21",
+  input: 2,
+  cachedInput: 0.2,
+  cacheWrite: 2.5,
+  output: 10,
+  note: null,
+};
+const judged = (isCorrect: boolean | null) => ({ judge: { isCorrect, prompt: "p", raw: "r" } });
+
+describe("an arm's summary", () => {
+  it("is what its questions come to, by hand", () => {
+    const records = [
+      // Warming up: 9,999 tokens that are in no figure.
+      answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 9_999, cachedTokens: 0, ttftMs: 9_999, f1: 1 }),
+      answeredBy(README_ARM, 1, {
+        promptTokens: 1_000,
+        cachedTokens: 400,
+        answerTokens: 10,
+        ttftMs: 300,
+        searchMs: 40,
+        composeMs: 1,
+        evidence: 2,
+        evidenceInPrompt: 1,
+        references: 3,
+        referencesResolved: 3,
+        f1: 0.5,
+        bleu1: 0.25,
+        ...judged(true),
+      }),
+      answeredBy(README_ARM, 2, {
+        category: 2,
+        promptTokens: 2_000,
+        cachedTokens: 1_400,
+        answerTokens: 30,
+        ttftMs: 100,
+        searchMs: 60,
+        composeMs: 3,
+        evidence: 1,
+        evidenceInPrompt: 1,
+        f1: 1,
+        bleu1: 0.75,
+        ...judged(false),
+      }),
+      // The engine said nothing of its cache.
+      answeredBy(README_ARM, 3, { category: 2, promptTokens: 3_000, ttftMs: 200, ...judged(null) }),
+      failedBy(README_ARM, 4, { category: 2 }),
+      // An arm that the run does not have.
+      answeredBy({ ...README_ARM, id: "another" }, 1, { promptTokens: 7 }),
+    ];
+    const [readme, exact] = summariseArms(runOf(), records, [price]);
+    expect(readme).toMatchObject({
+      arm: README_ARM,
+      warmUps: 1,
+      overall: {
+        answered: 3,
+        failed: 1,
+        ttftP50: { value: 200, n: 3 },
+        // 100, 200, 300: 0.95 · 2 = 1.9 from the first.
+        ttftP95: { value: 290, n: 3 },
+        promptTokens: { value: (1_000 + 2_000 + 3_000) / 3, n: 3 },
+        cachedTokens: { value: (400 + 1_400) / 2, n: 2 },
+        uncachedTokens: { value: (600 + 600) / 2, n: 2 },
+        hitRatio: { value: 1_800 / 3_000, n: 2 },
+        // 1,200 tokens in 0.4 s.
+        prefillPerSecond: { value: 3_000, n: 2 },
+        searchMs: { value: 50, n: 2 },
+        composeMs: { value: 2, n: 2 },
+        evidenceRecall: { value: 2 / 3, n: 2 },
+        referencesResolved: { value: 1, n: 1 },
+        f1: { value: 0.75, n: 2 },
+        bleu1: { value: 0.5, n: 2 },
+        judge: { value: 1 / 2, n: 2 },
+        judgeUnread: 1,
+      },
+    });
+    // Per thousand questions: 600 · 2.5 and a mean of 900 · 0.2 dollars per million, and 20 · 10.
+    expect(readme?.overall.costs[0]?.prompts?.value).toBeCloseTo(1.5 + 0.18, 12);
+    expect(readme?.overall.costs[0]?.answers?.value).toBeCloseTo(0.2, 12);
+    expect(readme?.categories.map(({ category, summary }) => [category, summary.answered, summary.failed])).toEqual([
+      [1, 1, 0],
+      [2, 2, 1],
+    ]);
+    expect(exact).toMatchObject({ arm: EXACT_ARM, warmUps: 0, categories: [] });
+  });
+
+  it("says of what was not measured that it was not, rather than 0", () => {
+    const [summary] = summariseArms(runOf(), [answeredBy(README_ARM, 1)], [price]);
+    const { answered, failed, judgeUnread, costs, ...measures } = summary?.overall ?? {};
+    expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
+    expect(Object.keys(measures)).toHaveLength(14);
+    expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
+    expect(costs).toEqual([{ price, prompts: null, answers: null }]);
+  });
+
+  it("charges the price of input where writing to the cache costs no more", () => {
+    const records = [answeredBy(README_ARM, 1, { promptTokens: 1_000, cachedTokens: 0 })];
+    const [summary] = summariseArms(runOf(), records, [{ ...price, cacheWrite: null }]);
+    expect(summary?.overall.costs[0]?.prompts?.value).toBeCloseTo(2, 12);
+  });
+});
+
+describe("quantile", () => {
+  it.each([
+    [[], 0.5, null],
+    [[7], 0.95, 7],
+    [[3, 1], 0.5, 2],
+    [[4, 1, 3, 2], 0.25, 1.75],
+  ])("of %j at %d is %s", (values, share, expected) => {
+    expect(quantile(values, share)).toBe(expected);
+  });
+
+  it("lies among the values, and rises with the share", () => {
+    const values = fc.array(fc.double({ noNaN: true, min: -1e6, max: 1e6 }), { minLength: 1 });
+    const share = fc.double({ noNaN: true, min: 0, max: 1 });
+    fc.assert(
+      fc.property(values, share, share, (given, a, b) => {
+        const [low, high] = [quantile(given, Math.min(a, b)), quantile(given, Math.max(a, b))];
+        expect(low).toBeLessThanOrEqual((high ?? Number.NaN) + 1e-6);
+        expect(low).toBeGreaterThanOrEqual(Math.min(...given));
+        expect(high).toBeLessThanOrEqual(Math.max(...given));
+      }),
+    );
+  });
+});
+
+describe("prices", () => {
+  it("inside are such as a file may hold, dated, from the provider's own page", () => {
+    expect(readPrices(JSON.parse(JSON.stringify(PRICES)))).toEqual(PRICES);
+    for (const { source, date, input, cachedInput } of PRICES) {
+      expect(new URL(source).protocol).toBe("https:");
+      expect(date <= new Date().toISOString().slice(0, 10)).toBe(true);
+      expect(cachedInput).toBeLessThan(input);
+    }
+  });
+
+  it.each([
+    [[], ""],
+    [[{ ...price, input: -1 }], "0.input"],
+    [[price, { ...price, date: "yesterday" }], "1.date"],
+    [[{ ...price, cashed: 1 }], "0"],
+  ])("%j are refused at %j", (json, field) => {
+    expect(() => readPrices(json)).toThrow(PricesError);
+    expect(() => readPrices(json)).toThrow(expect.objectContaining({ field }));
+  });
+});

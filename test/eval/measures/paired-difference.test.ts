@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { quantile } from "../../../src/eval/base/quantile.js";
+import { bootstrapMean, bootstrapMedian } from "../../../src/eval/measures/bootstrap.js";
+import { baselineOf, pairedDifference, pairsOf } from "../../../src/eval/measures/paired-difference.js";
+import { answeredBy, EXACT_ARM, failedBy, README_ARM } from "../run/run-fixture.js";
+
+describe("pairsOf", () => {
+  it("pairs what both measured of the same question, warm-ups and failures left out", () => {
+    const readme = [
+      answeredBy(README_ARM, 0, { ttftMs: 900, isWarmUp: true }),
+      answeredBy(README_ARM, 1, { ttftMs: 100 }),
+      answeredBy(README_ARM, 2, { ttftMs: 200 }),
+      answeredBy(README_ARM, 3, { ttftMs: 300 }),
+      answeredBy(README_ARM, 4, { ttftMs: 400 }),
+      answeredBy(README_ARM, 1, { conversation: "conv-30", ttftMs: 500 }),
+    ];
+    const exact = [
+      answeredBy(EXACT_ARM, 1, { conversation: "conv-30", ttftMs: 50 }),
+      failedBy(EXACT_ARM, 3),
+      answeredBy(EXACT_ARM, 2, { ttftMs: null }),
+      answeredBy(EXACT_ARM, 1, { ttftMs: 10 }),
+      answeredBy(EXACT_ARM, 0, { ttftMs: 1 }),
+    ];
+    expect(pairsOf(readme, exact, ({ ttftMs }) => ttftMs)).toEqual([
+      { baseline: 100, other: 10 },
+      { baseline: 500, other: 50 },
+    ]);
+  });
+});
+
+describe("pairedDifference", () => {
+  it("is the mean of differences and the median of ratios", () => {
+    const pairs = [
+      { baseline: 100, other: 50 },
+      { baseline: 200, other: 20 },
+      { baseline: 0, other: 6 },
+      { baseline: 10, other: 9 },
+    ];
+    const found = pairedDifference(pairs, { seed: 1, hasRatio: true });
+    expect(found?.n).toBe(4);
+    // (−50 − 180 + 6 − 1) ÷ 4; ratios 0.5, 0.1, 0.9, and none of a baseline of 0.
+    expect(found?.difference.value).toBe(-56.25);
+    expect(found?.ratio?.value).toBe(0.5);
+    expect(pairedDifference(pairs, { seed: 1, hasRatio: false })).toEqual({ ...found, ratio: null });
+  });
+
+  it("has an interval as wide as a normal approximation says, of many values", () => {
+    const pairs = Array.from({ length: 2_000 }, (_, i) => ({ baseline: 0, other: i % 2 }));
+    const found = pairedDifference(pairs, { seed: 3, hasRatio: true });
+    // Standard error √(0.25 ÷ 2,000) = 0.01118; 1.96 of them to either side.
+    expect(found?.difference.low).toBeCloseTo(0.5 - 0.0219, 2);
+    expect(found?.difference.high).toBeCloseTo(0.5 + 0.0219, 2);
+    expect(found?.ratio).toBeNull();
+  });
+
+  it("of no pairs is none", () => {
+    expect(pairedDifference([], { seed: 1, hasRatio: true })).toBeNull();
+  });
+});
+
+describe("any bootstrap interval", () => {
+  const values = fc.array(fc.integer({ min: -1_000, max: 1_000 }), { minLength: 1, maxLength: 40 });
+  const seed = fc.integer();
+  const resamples = 200;
+
+  it("is the same for the same seed", () => {
+    fc.assert(
+      fc.property(values, seed, (given, seed) => {
+        expect(bootstrapMean(given, { seed, resamples })).toEqual(bootstrapMean(given, { seed, resamples }));
+        expect(bootstrapMedian(given, { seed, resamples })).toEqual(bootstrapMedian(given, { seed, resamples }));
+      }),
+    );
+  });
+
+  it("holds the mean and the median, which are those of the values, and no more than the values do", () => {
+    fc.assert(
+      fc.property(values, seed, (given, seed) => {
+        const mean = bootstrapMean(given, { seed, resamples });
+        const median = bootstrapMedian(given, { seed, resamples });
+        expect(mean?.value).toBeCloseTo(given.reduce((a, b) => a + b, 0) / given.length, 9);
+        expect(median?.value).toBe(quantile(given, 0.5));
+        for (const found of [mean, median]) {
+          if (found === null) throw new Error("there are values");
+          expect(found.low).toBeLessThanOrEqual(found.value + 1e-9);
+          expect(found.high).toBeGreaterThanOrEqual(found.value - 1e-9);
+          expect(found.low).toBeGreaterThanOrEqual(Math.min(...given));
+          expect(found.high).toBeLessThanOrEqual(Math.max(...given));
+        }
+      }),
+    );
+  });
+});
+
+describe("baselineOf", () => {
+  const conversation = { ...EXACT_ARM, id: "conversation", layout: "conversation" } as const;
+  it("is Mem0's README with the same layout and k, else the first arm, and none for itself", () => {
+    const arms = [EXACT_ARM, conversation, README_ARM];
+    expect(baselineOf(EXACT_ARM, arms)).toBe(README_ARM);
+    expect(baselineOf(conversation, arms)).toBe(EXACT_ARM);
+    expect(baselineOf(README_ARM, arms)).toBeNull();
+    expect(baselineOf(EXACT_ARM, [EXACT_ARM, conversation])).toBeNull();
+  });
+});

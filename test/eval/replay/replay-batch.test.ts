@@ -1,0 +1,68 @@
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { encodeO200k } from "../../../src/cli/o200k.js";
+import { readTrace } from "../../../src/eval/replay/recorded-trace.js";
+import { RecordedBatch } from "../../../src/eval/replay/replay-batch.js";
+import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
+import { RECORDED_CONVERSATIONS } from "../locomo/recorded-searches.js";
+
+const shared = fileURLToPath(new URL("../../../../shared/data/traces/", import.meta.url));
+const reason = existsSync(shared) ? "" : " (skipped: the recorded searches are not here)";
+
+const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a red bicycle."].map((memory) => ({
+  memory,
+}));
+const user = (...retrieved: readonly (readonly number[])[]) =>
+  readTrace({ memories, questions: retrieved.map((indexes) => ({ question: "What?", retrieved: indexes })) });
+
+describe("a recorded batch", () => {
+  it("holds the same tokens in whatever order, and none of one user's memories in another's prompt", () => {
+    const batch = new RecordedBatch([user([0, 1], [1, 0]), user([2, 0])], 2, encodeO200k);
+    for (const arm of ["retrieval", "online", "context-pilot", "shared-prefixes"] as const) {
+      const prompts = batch.executedBy(arm).map((executed) => batch.promptOf(executed));
+      expect(prompts.reduce((sum, { length }) => sum + length, 0)).toBe(batch.promptTokens);
+    }
+    const [first, second, other] = batch.executedBy("shared-prefixes");
+    expect(second?.order).toEqual(first?.order);
+    expect(other).toMatchObject({ request: 2, order: [3, 1] });
+  });
+
+  it("hits more in an endless cache than in one without room for a prompt", () => {
+    const batch = new RecordedBatch([user([0, 1, 2], [0, 1, 2], [2, 1, 0])], 3, encodeO200k);
+    const executed = batch.executedBy("shared-prefixes");
+    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 }))).toBeGreaterThan(0.4);
+    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 16 }))).toBeLessThan(
+      batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 })),
+    );
+  });
+});
+
+describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo conversations${reason}`, () => {
+  const traces =
+    reason === ""
+      ? RECORDED_CONVERSATIONS.slice(0, 2).map((name) =>
+          readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
+        )
+      : [];
+
+  it.each([20, 100])("reuse more by our plan than by Alg. 4 and 5, and that more than online, at k = %i", (k) => {
+    const batch = new RecordedBatch(traces, k, encodeO200k);
+    const [retrieval = [], online = [], contextPilot = [], ours = []] = (
+      ["retrieval", "online", "context-pilot", "shared-prefixes"] as const
+    ).map((arm) => batch.executedBy(arm));
+    for (const capacity of [batch.promptTokens / 4, batch.memoryTokens / 4]) {
+      const [least, less, more, most] = [retrieval, online, contextPilot, ours].map((arm) =>
+        batch.hitRatio(arm, new BlockHashCache({ capacityTokens: capacity })),
+      ) as [number, number, number, number];
+      expect(less).toBeGreaterThan(least);
+      expect(more).toBeGreaterThan(less);
+      expect(most).toBeGreaterThan(1.03 * more);
+    }
+    // Executed depth first: a cache with room for three prompts does as well as one that forgets nothing.
+    const few = (3 * batch.promptTokens) / batch.requests.length;
+    expect(batch.hitRatio(ours, new BlockHashCache({ capacityTokens: few }))).toBeGreaterThan(
+      0.98 * batch.hitRatio(ours, new BlockHashCache({ capacityTokens: batch.promptTokens })),
+    );
+  });
+});

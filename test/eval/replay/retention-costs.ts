@@ -1,0 +1,96 @@
+import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import {
+  type ChatMessage,
+  ENGINE_MODELS,
+  type EngineModel,
+  FIXED_RETENTIONS,
+  ORDERING_POLICIES,
+  promptCost,
+  type RetentionName,
+} from "../../../src/core/index.js";
+import { readmeMessages } from "../../../src/eval/replay/prefill-comparison.js";
+import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
+import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
+import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
+import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
+
+/** A prompt as an endless token-exact cache saw it. */
+export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens">;
+
+/** Exact caches, so that the law alone decides. */
+const exact = (model: EngineModel): EngineModel => ({ ...model, blockTokens: 1, minimumPrefixTokens: 1 });
+export const LAWS = {
+  cpu: exact(ENGINE_MODELS.cpu),
+  gpu: exact(ENGINE_MODELS.gpu),
+  hosted: exact(ENGINE_MODELS.hosted),
+} as const;
+
+/** Conversations that are compared: how much each question retrieves, how many tokens each answer has, how many turns. */
+export interface Conversations {
+  readonly traces: readonly RecordedTrace[];
+  readonly k: number;
+  readonly answerTokens: number;
+  readonly turns: number;
+}
+
+/** Every conversation's prompts as memstem composes them. */
+export function servedWith(
+  { traces, k, answerTokens, turns }: Conversations,
+  retention: RetentionName,
+  engine: EngineModel,
+) {
+  const options = { k, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "conversation" } as const;
+  const tokens = { encode: encodeO200k, countTokens: countO200k };
+  return traces.map((trace): readonly Served[] => {
+    const conversation = { ...options, limit: turns, retention, engine, answer: answerOf(answerTokens) };
+    return replayTrace(trace, simulatedCache("radix"), tokens, conversation).requests;
+  });
+}
+
+/** The same with the memories in the system prompt, as Mem0's README has them. */
+export function servedFromSystemPrompt({ traces, k, answerTokens, turns }: Conversations): (readonly Served[])[] {
+  return traces.map((trace) => {
+    const cache = simulatedCache("radix");
+    const tokenize = chatTokenizer(encodeO200k);
+    const history: ChatMessage[] = [];
+    return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
+      history.push({ role: "user", content: question });
+      const memories = retrieved
+        .slice(0, k)
+        .map((at) => ({ id: String(at) as never, text: trace.memories[at]?.memory ?? "" }));
+      const messages = readmeMessages(memories, history);
+      const tokens = tokenize(messages);
+      const { cachedTokens } = cache.serve({ tokens }, 0);
+      const answered: ChatMessage = { role: "assistant", content: answerOf(answerTokens) };
+      history.push(answered);
+      cache.serve({ tokens: tokenize([...messages, answered]) }, 0);
+      return { promptTokens: tokens.length, cachedTokens };
+    });
+  });
+}
+
+/** A text of so many tokens. */
+function answerOf(tokens: number): string {
+  return "yes".concat(" yes".repeat(tokens - 1));
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Each conversation's cost per turn. */
+export function costs(served: readonly (readonly Served[])[], engine: EngineModel): number[] {
+  return served.map((requests) =>
+    mean(requests.map(({ promptTokens, cachedTokens }) => promptCost(engine, promptTokens, cachedTokens))),
+  );
+}
+
+/** Tokens computed per turn. */
+export function uncached(served: readonly (readonly Served[])[]): number {
+  return mean(served.map((requests) => mean(requests.map((request) => request.promptTokens - request.cachedTokens))));
+}
+
+/** Every fixed retention's prompts; they do not depend on the engine. */
+export function servedFixed(conversations: Conversations): readonly (readonly (readonly Served[])[])[] {
+  return FIXED_RETENTIONS.map((retention) => servedWith(conversations, retention, LAWS.gpu));
+}

@@ -1,0 +1,328 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
+import { cachedOverTurns } from "../../../src/eval/measures/cached-over-turns.js";
+import { failureGroups } from "../../../src/eval/measures/failure-list.js";
+import { PRICES, type Price } from "../../../src/eval/measures/prices.js";
+import { renderReports } from "../../../src/eval/report/report.js";
+import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
+
+/** Everything that a report may be made of. */
+const ELEMENTS = new Set(
+  (
+    "html head meta title style body main header section footer h1 h2 h3 p span strong small code ul li dl dt dd div figure figcaption " +
+    "details summary table caption thead tbody tr th td svg desc line rect text polyline"
+  ).split(" "),
+);
+const ATTRIBUTES = new Set(
+  (
+    "lang charset name content http-equiv class role tabindex aria-label aria-labelledby aria-hidden scope colspan id viewBox " +
+    "x y x1 x2 y1 y2 rx width height points text-anchor"
+  ).split(" "),
+);
+
+interface Parsed {
+  readonly tags: readonly { readonly name: string; readonly attributes: ReadonlyMap<string, string> }[];
+  readonly text: string;
+}
+
+/** Reads a page strictly: every bracket is a tag's, every tag is known and closed, every attribute is known and quoted. */
+function parse(html: string): Parsed {
+  const tags: { name: string; attributes: Map<string, string> }[] = [];
+  const open: string[] = [];
+  const text: string[] = [];
+  const page = html.replace(/^<!doctype html>\n/, "").replace(/<style>[^<]*<\/style>/, "<style></style>");
+  for (const [piece, between, tag] of page.matchAll(/([^<]+)|<([^<>]*)>|</g)) {
+    if (between !== undefined) {
+      if (between.includes(">")) throw new Error(`a bracket in text: ${between.slice(0, 200)}`);
+      text.push(between);
+      continue;
+    }
+    const [, end, name, attributes, empty] =
+      /^(\/?)([a-z][a-z0-9]*)((?: [a-zA-Z0-9-]+="[^"<>]*")*)(\/?)$/.exec(tag ?? "") ?? [];
+    if (name === undefined || !ELEMENTS.has(name)) throw new Error(`not an element of ours: ${piece}`);
+    if (end === "/") {
+      if (open.pop() !== name) throw new Error(`closed, but not open: ${name}`);
+      continue;
+    }
+    const given = [...(attributes ?? "").matchAll(/ ([a-zA-Z0-9-]+)="([^"]*)"/g)];
+    for (const [, key = ""] of given) if (!ATTRIBUTES.has(key)) throw new Error(`not an attribute of ours: ${key}`);
+    tags.push({ name, attributes: new Map(given.map(([, key = "", value = ""]) => [key, value])) });
+    if (empty !== "/") open.push(name);
+  }
+  if (open.length > 0) throw new Error(`never closed: ${open.join(" ")}`);
+  return { tags, text: text.join("") };
+}
+
+const conversationArm: EvalArm = {
+  ...EXACT_ARM,
+  id: "conversation k=20 carry-over ≤1.5× auto",
+  layout: "conversation",
+  policy: "carry-over",
+  retention: "auto",
+  budgetRatio: 1.5,
+};
+
+const price: Price = {
+  provider: "Provider",
+  model: "model",
+  source: "https://example.com/prices",
+  date: "2026-11-21",
+  input: 2,
+  cachedInput: 0.2,
+  cacheWrite: null,
+  output: 10,
+  note: null,
+};
+
+const small: readonly QuestionRecord[] = [
+  answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 50_000, cachedTokens: 0 }),
+  answeredBy(README_ARM, 1, { promptTokens: 1_000, cachedTokens: 200, evidence: 2, evidenceInPrompt: 1 }),
+  answeredBy(README_ARM, 2, { promptTokens: 1_200, cachedTokens: 400, category: 4 }),
+  answeredBy(EXACT_ARM, 0, { isWarmUp: true, promptTokens: 50_000, cachedTokens: 0 }),
+  answeredBy(EXACT_ARM, 1, { promptTokens: 1_000, cachedTokens: 800, evidence: 2, evidenceInPrompt: 1 }),
+  failedBy(EXACT_ARM, 2, { category: 4 }),
+];
+
+describe("report.md", () => {
+  const { markdown } = renderReports(runOf(), small, { prices: [price] });
+  const rowOf = (start: string) =>
+    markdown
+      .split("\n")
+      .find((line) => line.startsWith(start))
+      ?.split("|")
+      .map((cell) => cell.trim())
+      .slice(1, -1);
+
+  it("has the figures, worked by hand, and says what was not measured", () => {
+    const none = "not measured";
+    // 2,200 tokens in prompts, 600 of them cached.
+    expect(rowOf("| Single prompts, k = 20: Mem0’s README")).toEqual([
+      ...["Single prompts, k = 20: Mem0’s README", "2", "0", none, none],
+      ...["1,100", "300", "800", "27.3 %", none, none, none, "50.0 % n=1", "none", none, none, none],
+    ]);
+    expect(rowOf("| Single prompts, k = 20: prefix-exact")).toEqual([
+      ...["Single prompts, k = 20: prefix-exact", "1", "1", none, none],
+      ...["1,000", "800", "200", "80.0 %", none, none, none, "50.0 %", "none", none, none, none],
+    ]);
+  });
+
+  it("compares the same questions, and costs all prompts", () => {
+    const [, differences = "", costs = ""] = markdown.split(/^## /m);
+    expect(differences).toContain("| −600 (−600 to −600) | 0.25× (0.25× to 0.25×) | not measured |");
+    // 300 · 0.2 + 800 · 2, and 800 · 0.2 + 200 · 2, dollars per million tokens and thousand questions.
+    expect(costs).toMatch(/Mem0’s README +\| +\\\$1\.66 \|/);
+    expect(costs).toMatch(/prefix-exact +\| +\\\$0\.560 \|/);
+  });
+
+  it("lists what failed, settings and notes", () => {
+    expect(markdown).toContain(
+      "- 1 in engine: `the engine did not begin to answer within 60000 ms`\n  - `single k=20 prefix-exact`, `conv-26`, question 2\n",
+    );
+    expect(markdown).toContain("- Seed: `1`");
+    expect(markdown).toContain("Between arms: each arm has a simulated cache of its own.");
+    expect(markdown).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
+    expect(markdown).toMatch(/Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Judged right\. That is not zero\./);
+  });
+
+  it("has rows as long as their heads, whatever texts hold", () => {
+    const { markdown } = renderReports(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
+    const tables = markdown.split(/\n\n/).filter((block) => block.startsWith("| "));
+    expect(tables.length).toBeGreaterThan(4);
+    for (const table of tables) {
+      const cells = table.split("\n").map((line) => line.replaceAll("\\|", "").split("|").length);
+      expect(new Set(cells).size).toBe(1);
+    }
+    const headings = (text: string) => text.split("\n").filter((line) => line.startsWith("#"));
+    expect(headings(markdown)).toEqual(headings(renderReports(...hostile("text")).markdown));
+    expect(markdown).not.toContain("\u202e");
+  });
+});
+
+describe("report.html", () => {
+  const arms = [README_ARM, EXACT_ARM, conversationArm];
+  const records = [...small, answeredBy(conversationArm, 1, { promptTokens: 900, cachedTokens: 890, ttftMs: 12 })];
+  const page = renderReports(runOf({ arms }), records).html;
+
+  it("asks for nothing and runs nothing", () => {
+    const { tags } = parse(page);
+    expect(tags.find(({ attributes }) => attributes.has("http-equiv"))?.attributes.get("content")).toBe(
+      "default-src 'none'; style-src 'unsafe-inline'",
+    );
+    expect(page).not.toMatch(/url\(|@import|<script|<link|<img|href=|src=/);
+  });
+
+  it("has charts with a title and a description, ids of their own, and a table of the same beside them", () => {
+    const { tags } = parse(page);
+    const charts = tags.filter(({ name, attributes }) => name === "svg" && attributes.get("role") === "img");
+    const ids = tags.flatMap(({ attributes }) => attributes.get("id") ?? []);
+    // Two groups: cached share and uncached tokens in both, TTFT in the one where it was measured.
+    expect(charts).toHaveLength(5);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { attributes } of charts) {
+      for (const id of attributes.get("aria-labelledby")?.split(" ") ?? [""]) expect(ids).toContain(id);
+    }
+    expect(page.match(/The same as a table/g)).toHaveLength(3);
+    expect(page).toContain("prefix-exact: 80.0 % at the end");
+  });
+
+  it("says so where nothing of a kind was measured, instead of drawing it", () => {
+    const { html } = renderReports(runOf(), small);
+    const figure = /<figure>(?:(?!<\/figure>)[\s\S])*Time to the first token[\s\S]*?<\/figure>/.exec(html)?.[0];
+    expect(figure).toContain("not measured in this run");
+    expect(figure).not.toContain("<svg");
+  });
+
+  it("says that a run is partial, and only then", () => {
+    expect(page).not.toContain("Partial run");
+    const { html, markdown } = renderReports(runOf({ finishedAt: null }), small.slice(0, 4));
+    for (const report of [html, markdown]) {
+      expect(report).toContain("Partial run.");
+      expect(report).toContain("4 records so far, and 1 arm behind the others.");
+    }
+    // What arms came to is set side by side at the top only where they answered the same questions.
+    expect(page).toContain('<ul class="glance">');
+    expect(html).not.toContain('<ul class="glance">');
+  });
+
+  it("is the same for the same run, and there for one without records or arms", () => {
+    expect(renderReports(runOf({ arms }), records).html).toBe(page);
+    for (const run of [runOf(), runOf({ arms: [], conversations: [], categories: [] })]) {
+      const { html, markdown } = renderReports(run, []);
+      parse(html);
+      expect(html + markdown).not.toMatch(/NaN|undefined|Infinity|\[object/);
+    }
+  });
+
+  it("shows texts as they are, whatever they hold", () => {
+    const bad = `"><script>alert('x')</script><img src=x onerror="y">&lt;\u202Egnp.exe\u0000\n`;
+    const { tags, text } = parse(renderReports(...hostile(bad)).html);
+    expect(tags.map(({ name }) => name)).not.toContain("script");
+    const shown =
+      "&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&lt;img src=x onerror=&quot;y&quot;&gt;&amp;lt;";
+    expect(text).toContain(`${shown}[U+202E]gnp.exe[U+0000]`);
+    expect(text).not.toContain("\u202e");
+  });
+
+  it("has no element or attribute but its own, whatever texts hold", () => {
+    const piece = fc.constantFrom(
+      "<",
+      ">",
+      '"',
+      "'",
+      "&",
+      "/",
+      "=",
+      "svg",
+      "script",
+      "</td>",
+      "\u2066",
+      "\n",
+      "`",
+      "\\",
+      "$",
+    );
+    const text = fc.oneof(
+      fc.array(piece).map((pieces) => pieces.join("")),
+      fc.string({ unit: "grapheme" }),
+    );
+    const own = parse(renderReports(...hostile("text")).html).tags.map(({ name }) => name);
+    fc.assert(
+      fc.property(text, (given) => {
+        expect(parse(renderReports(...hostile(given)).html).tags.map(({ name }) => name)).toEqual(own);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+/** A run of which every text is the given one. */
+function hostile(text: string): [RunRecord, readonly QuestionRecord[], { prices: readonly Price[] }] {
+  const [first, second] = [
+    { ...README_ARM, id: `1${text}` },
+    { ...EXACT_ARM, id: `2${text}`, k: 21 },
+  ];
+  const run = runOf({
+    memstem: text,
+    node: text,
+    mem0: text,
+    machine: { platform: text, cpu: text, cores: 1, memoryMegabytes: 1 },
+    startedAt: text,
+    finishedAt: null,
+    data: { file: text, sha256: text },
+    conversations: [{ id: text, memories: 1, questions: 2 }],
+    engine: { kind: "url", model: text, url: text, emptied: text },
+    judge: { url: text, model: text },
+    arms: [first, second],
+  });
+  const records = [
+    answeredBy(first, 1, {
+      conversation: text,
+      promptTokens: 10,
+      cachedTokens: 5,
+      ttftMs: 3,
+      answer: text,
+      gold: text,
+    }),
+    failedBy(second, 1, { conversation: text, message: text }),
+  ];
+  return [run, records, { prices: [{ ...price, provider: text, model: text, source: text, note: text }, ...PRICES] }];
+}
+
+describe("failureGroups", () => {
+  it("puts the same failures together, the most frequent first, and leaves none out", () => {
+    const failures = [
+      failedBy(README_ARM, 1, { stage: "search", message: "gone" }),
+      failedBy(README_ARM, 2, { message: "slow" }),
+      failedBy(EXACT_ARM, 2, { message: "slow" }),
+      failedBy(EXACT_ARM, 5, { message: "slow" }),
+      failedBy(EXACT_ARM, 5, { message: "slow", conversation: "conv-30" }),
+    ];
+    expect(failureGroups(failures)).toEqual([
+      {
+        stage: "engine",
+        message: "slow",
+        count: 4,
+        places: [
+          { arm: README_ARM.id, conversation: "conv-26", questions: [2] },
+          { arm: EXACT_ARM.id, conversation: "conv-26", questions: [2, 5] },
+          { arm: EXACT_ARM.id, conversation: "conv-30", questions: [5] },
+        ],
+      },
+      {
+        stage: "search",
+        message: "gone",
+        count: 1,
+        places: [{ arm: README_ARM.id, conversation: "conv-26", questions: [1] }],
+      },
+    ]);
+  });
+});
+
+describe("cachedOverTurns", () => {
+  it("is cached ÷ prompt tokens of all conversations around each turn", () => {
+    const asked = (question: number, cachedTokens: number, conversation = "conv-26") =>
+      answeredBy(EXACT_ARM, question, { promptTokens: 100, cachedTokens, conversation });
+    const records = [
+      // Places are those among the questions asked, not in the data file.
+      asked(7, 30),
+      { ...asked(3, 99), isWarmUp: true },
+      failedBy(EXACT_ARM, 9),
+      asked(12, 90),
+      asked(1, 10, "conv-30"),
+      asked(2, 50, "conv-30"),
+    ];
+    expect(cachedOverTurns(records, 1)).toEqual([
+      { turn: 1, share: 0.1 },
+      { turn: 2, share: (30 + 50) / 200 },
+      { turn: 4, share: 0.9 },
+    ]);
+    expect(cachedOverTurns(records, 3).map(({ share }) => share)).toEqual([
+      (10 + 30 + 50) / 300,
+      (10 + 30 + 50) / 300,
+      (30 + 50 + 90) / 300,
+      0.9,
+    ]);
+    expect(cachedOverTurns([], 3)).toEqual([]);
+  });
+});

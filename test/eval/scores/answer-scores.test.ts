@@ -1,0 +1,153 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bleu1 } from "../../../src/eval/scores/bleu-1.js";
+import { scoreAnswer } from "../../../src/eval/scores/question-scores.js";
+import { tokenF1 } from "../../../src/eval/scores/token-f1.js";
+import { treebankWords } from "../../../src/eval/scores/treebank-words.js";
+
+/**
+ * Worked by hand. F1 = 2 · common ÷ (distinct words answered + distinct words of gold). BLEU-1 = clipped common ÷ words answered, times
+ * e^(1 − words of gold ÷ words answered) where no more words were answered than gold has.
+ */
+const CASES: readonly { answer: string; gold: string; f1: number; bleu: number; because: string }[] = [
+  { answer: "7 May 2023", gold: "7 May 2023", f1: 1, bleu: 1, because: "the same" },
+  {
+    answer: "May 7, 2023",
+    gold: "7 May 2023",
+    f1: 1,
+    bleu: 3 / 4,
+    because: "the comma is a word of BLEU's, not of F1's",
+  },
+  {
+    answer: "She went there on 7 May 2023",
+    gold: "7 May 2023",
+    f1: (2 * 3) / (7 + 3),
+    bleu: 3 / 7,
+    because: "3 of 7 words are gold's 3; a longer answer has no brevity penalty",
+  },
+  {
+    answer: "May",
+    gold: "7 May 2023",
+    f1: (2 * 1) / (1 + 3),
+    bleu: (1 / 1) * Math.exp(1 - 3 / 1),
+    because: "1 of 1 word, and a third of gold's length",
+  },
+  {
+    answer: "the the the",
+    gold: "the cat",
+    f1: (2 * 1) / (1 + 2),
+    bleu: 1 / 3,
+    because: "F1 counts a word once; BLEU clips it to the one time that it stands in gold",
+  },
+  {
+    answer: "adoption agencies",
+    gold: "Adoption agencies.",
+    f1: 1,
+    bleu: (2 / 2) * Math.exp(1 - 3 / 2),
+    because: "gold's period is a third word of BLEU's",
+  },
+  {
+    answer: "a transgender woman",
+    gold: "Transgender woman",
+    f1: (2 * 2) / (3 + 2),
+    bleu: 2 / 3,
+    because: "articles count",
+  },
+  {
+    answer: "painting, swimming",
+    gold: "pottery, camping, painting, swimming",
+    f1: (2 * 2) / (2 + 4),
+    bleu: (3 / 3) * Math.exp(1 - 7 / 3),
+    because: "gold is taken whole; 2 words and 1 comma of 4 words and 3 commas",
+  },
+  {
+    answer: "She doesn't know",
+    gold: "doesn't know",
+    f1: (2 * 2) / (3 + 2),
+    bleu: 3 / 4,
+    because: "n't is a word of BLEU's: she, does, n't, know against does, n't, know",
+  },
+  { answer: "Sweden", gold: "Norway", f1: 0, bleu: 0, because: "nothing is common, so nothing is smoothed" },
+  { answer: "", gold: "Sweden", f1: 0, bleu: 0, because: "no answer" },
+  { answer: "?!", gold: "Sweden", f1: 0, bleu: 0, because: "no word in the answer" },
+];
+
+describe("scores, worked by hand", () => {
+  it.each(CASES)("$answer | $gold: $because", ({ answer, gold, f1, bleu }) => {
+    expect(tokenF1(answer, gold)).toBeCloseTo(f1, 12);
+    expect(bleu1(answer, gold)).toBeCloseTo(bleu, 12);
+  });
+
+  it("leave punctuation with its word in F1, and take it for words in BLEU", () => {
+    const answer = "Yes; she won $1,000 (twice).";
+    // yes; she won $1 000 (twice) are 6 words, none of them yes or twice.
+    expect(tokenF1(answer, "yes, twice")).toBe(0);
+    // yes ; she won $ 1,000 ( twice ) . are 10 words; yes , twice are 3, 2 of them common.
+    expect(bleu1(answer, "yes, twice")).toBeCloseTo(2 / 10, 12);
+  });
+});
+
+describe("scoreAnswer", () => {
+  it.each([1, 2, 3, 4])("scores category %i against gold whole", (category) => {
+    // likely and she are common; `no;` is not `no`. 3 words answered, 4 of gold.
+    expect(scoreAnswer("likely no she", "likely no; she wants", category).f1).toBeCloseTo((2 * 2) / (3 + 4), 12);
+  });
+
+  it("scores neither the adversarial category nor a question without a gold answer", () => {
+    expect(scoreAnswer("anything", "something", 5)).toEqual({ f1: null, bleu1: null });
+    expect(scoreAnswer("anything", null, 1)).toEqual({ f1: null, bleu1: null });
+  });
+});
+
+describe("treebankWords", () => {
+  it.each([
+    ["It's 7:30, isn't it?", ["it", "'s", "7:30", ",", "is", "n't", "it", "?"]],
+    [
+      "Dr. Smith of the U.S. left. He cannot return...",
+      "dr. smith of the u.s. left . he can not return ...".split(" "),
+    ],
+    ['She said "no way."', ["she", "said", "``", "no", "way", ".", "''"]],
+    ["the dogs' bowl -- and 'em all", ["the", "dogs", "'", "bowl", "--", "and", "'", "em", "all"]],
+    ["I'm gonna; they've 50% [now]", "i 'm gon na ; they 've 50 % [ now ]".split(" ")],
+    ["  ", []],
+  ])("splits %j", (text, words) => {
+    expect(treebankWords(text)).toEqual(words);
+  });
+});
+
+describe("any scores", () => {
+  const word = fc.stringMatching(/^[a-z0-9]{1,6}$/);
+  const words = fc.array(word, { minLength: 1, maxLength: 12 });
+  const text = fc.string({ unit: "grapheme", maxLength: 60 });
+
+  it("are from 0 to 1", () => {
+    fc.assert(
+      fc.property(text, text, (answer, gold) => {
+        for (const score of [tokenF1(answer, gold), bleu1(answer, gold)]) {
+          expect(score).toBeGreaterThanOrEqual(0);
+          expect(score).toBeLessThanOrEqual(1);
+        }
+      }),
+    );
+  });
+
+  it("are 1 for the same words, whatever the case", () => {
+    fc.assert(
+      fc.property(words, (said) => {
+        expect(tokenF1(said.join(" "), said.join(" ").toUpperCase())).toBe(1);
+        expect(bleu1(said.join(" "), said.join(" ").toUpperCase())).toBe(1);
+      }),
+    );
+  });
+
+  it("do not depend on the order of words, and F1 not on which text is gold", () => {
+    fc.assert(
+      fc.property(words, words, (said, wanted) => {
+        const [answer, gold] = [said.join(" "), wanted.join(" ")];
+        expect(tokenF1(said.toReversed().join(" "), gold)).toBe(tokenF1(answer, gold));
+        expect(bleu1(said.toSorted().join(" "), gold)).toBe(bleu1(answer, gold));
+        expect(tokenF1(gold, answer)).toBe(tokenF1(answer, gold));
+      }),
+    );
+  });
+});

@@ -1,0 +1,177 @@
+import { readdir, readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
+import { newApiKey } from "../../../src/service/fields/api-key.js";
+import { OpenApiDocument } from "../contracts/openapi-document.js";
+import { openAiEngine } from "../routes/openai-engine.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+import { callerOf, revoke, sendWith } from "./callers.js";
+
+const compose = { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "Ada drinks tea" }] };
+const chat = { model: "m", user: "ada", messages: [{ role: "user", content: "Tea?" }] };
+const OPEN = ["GET /healthz"];
+
+describe("a service with an API key", () => {
+  const app = servedApp();
+
+  it("answers nobody without one, on no route but those that say whether it works and how", async () => {
+    const document = await OpenApiDocument.of(app);
+    callerOf(app, "acme");
+    for (const operation of document.operations) {
+      const [method = "", path = ""] = operation.split(" ");
+      const at = path.replaceAll(/\{\w+\}/g, "x");
+      const exchange = await sendWith(app, {}, method, at, method === "POST" ? {} : undefined);
+      expect(exchange.status, operation).toBe(OPEN.includes(operation) ? 200 : 401);
+      if (exchange.status === 200) continue;
+      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memstem"');
+      expect(exchange.contentType).toBe("application/problem+json");
+      document.expectDocumented(method.toLowerCase() as "get", path, exchange);
+    }
+    expect((await sendWith(app, {}, "GET", "/openapi.json")).status).toBe(200);
+    expect((await sendWith(app, {}, "GET", "/nowhere")).status).toBe(401);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("takes it from either header", async () => {
+    const { key } = callerOf(app, "acme");
+    for (const headers of [
+      { authorization: `Bearer ${key}` },
+      { authorization: `bearer  ${key} ` },
+      { authorization: `BeArEr ${key}` },
+      { "x-api-key": key },
+    ]) {
+      expect((await sendWith(app, headers, "POST", "/compose", compose)).status).toBe(200);
+    }
+  });
+
+  it("takes nothing that is not the whole of it", async () => {
+    const { key, id } = callerOf(app, "acme");
+    const other = newApiKey();
+    const [, , secret = ""] = key.split("_");
+    const last = key.endsWith("A") ? "B" : "A";
+    const wrong = [
+      "",
+      "mst_",
+      id,
+      secret,
+      `mst_${id}_`,
+      key.slice(0, -1),
+      `${key}A`,
+      `${key.slice(0, -1)}${last}`,
+      key.toUpperCase(),
+      `mst_${id}_${other.key.slice(-43)}`,
+      other.key,
+      key.replace(id, "%".repeat(12)),
+      `${"mst_".repeat(10_000)}`.slice(0, 8_000),
+    ];
+    for (const given of wrong) {
+      const exchange = await sendWith(app, { "x-api-key": given }, "POST", "/compose", compose);
+      expect(problemOf(exchange), given).toMatchObject({ status: 401, title: "No valid API key" });
+      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memstem", error="invalid_token"');
+      expect(exchange.text).not.toContain(secret);
+    }
+    const basic = await sendWith(app, { authorization: `Basic ${btoa(key)}` }, "POST", "/compose", compose);
+    expect(basic.status).toBe(401);
+  });
+
+  it("is rotated while it runs: a new key holds at once, a revoked one does no more, and the last one leaves nothing open", async () => {
+    expect((await app.send("POST", "/compose", compose)).status).toBe(200);
+    const first = callerOf(app, "acme");
+    expect((await app.send("POST", "/compose", compose)).status).toBe(401);
+    expect((await first.send("POST", "/compose", compose)).status).toBe(200);
+    const second = callerOf(app, "acme");
+    revoke(app, first.id);
+    expect((await first.send("POST", "/compose", compose)).status).toBe(401);
+    expect((await second.send("POST", "/compose", compose)).status).toBe(200);
+    revoke(app, second.id);
+    expect((await second.send("POST", "/compose", compose)).status).toBe(401);
+    expect((await app.send("POST", "/compose", compose)).status).toBe(401);
+  });
+
+  it("keeps what was there before keys were, for those of the tenant default", async () => {
+    const before = await app.compose({ ...compose, request_id: "r-1" });
+    const heir = await callerOf(app, "default").send("POST", "/compose", { ...compose, request_id: "r-1" });
+    expect(JSON.parse(heir.text)).toEqual(before);
+    const index = await callerOf(app, "acme").send("GET", "/users/ada/index");
+    expect(JSON.parse(index.text)).toMatchObject({ counts: { requests: 0, blocks: 0 } });
+  });
+
+  it("counts who was turned away, and names nobody", async () => {
+    const { send, id, key } = callerOf(app, "acme");
+    await app.send("POST", "/compose", compose);
+    await sendWith(app, { "x-api-key": newApiKey().key }, "GET", "/metrics");
+    const { text } = await send("GET", "/metrics");
+    expect(text).toContain('memstem_refused_requests_total{reason="no_key"} 2');
+    for (const name of ["acme", id, key, "ada"]) expect(text).not.toContain(name);
+  });
+});
+
+describe("the database of a service with API keys", () => {
+  const app = servedApp();
+
+  it("has no key's secret in it", async () => {
+    const { key } = callerOf(app, "acme");
+    const secret = key.slice(-43);
+    for (const name of await readdir(app.dataDir)) {
+      const bytes = await readFile(`${app.dataDir}/${name}`);
+      expect(bytes.includes(secret) || bytes.includes(Buffer.from(secret, "base64url")), name).toBe(false);
+    }
+  });
+});
+
+describe("the proxy of a service with an API key", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    get environment() {
+      return { MEMSTEM_UPSTREAM_URL: engine.url };
+    },
+  });
+
+  it("refuses in OpenAI's words", async () => {
+    callerOf(app, "acme");
+    const exchange = await sendWith(app, {}, "POST", "/v1/chat/completions", chat);
+    expect(exchange).toMatchObject({ status: 401, contentType: "application/problem+json" });
+    expect(openAiProblemSchema.parse(JSON.parse(exchange.text))).toMatchObject({
+      status: 401,
+      error: { type: "invalid_request_error", code: "invalid_api_key" },
+    });
+    expect(engine.requests).toEqual([]);
+  });
+
+  it.each([
+    ["authorization", (key: string) => ({ authorization: `Bearer ${key}` })],
+    ["x-api-key", (key: string) => ({ "x-api-key": key })],
+    ["both", (key: string) => ({ "x-api-key": key, authorization: `Bearer ${key}` })],
+  ])("shows the key to no engine: %s", async (_where, headers) => {
+    const { key } = callerOf(app, "acme");
+    expect((await sendWith(app, headers(key), "POST", "/v1/chat/completions", chat)).status).toBe(200);
+    expect((await sendWith(app, headers(key), "GET", "/v1/models")).status).toBe(200);
+    expect(engine.requests.length).toBe(2);
+    for (const request of engine.requests) {
+      expect(request.headers["authorization"]).toBeUndefined();
+      expect(JSON.stringify([request.url, request.headers, request.raw])).not.toContain(key.slice(-43));
+    }
+  });
+
+  it("without keys, sends the client's own authorization on, but no key of memstem's", async () => {
+    await sendWith(app, { authorization: "Bearer sk-theirs" }, "GET", "/v1/models");
+    expect(engine.requests.at(-1)?.headers["authorization"]).toBe("Bearer sk-theirs");
+    await sendWith(app, { authorization: `Bearer ${newApiKey().key}` }, "GET", "/v1/models");
+    expect(engine.requests.at(-1)?.headers["authorization"]).toBeUndefined();
+  });
+});
+
+describe("the proxy of a service with an API key, to an engine with a key of its own", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    get environment() {
+      return { MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_UPSTREAM_API_KEY: "sk-ours" };
+    },
+  });
+
+  it("sends that one there", async () => {
+    const { send } = callerOf(app, "acme");
+    expect((await send("POST", "/v1/chat/completions", chat)).status).toBe(200);
+    expect(engine.requests.at(-1)?.headers["authorization"]).toBe("Bearer sk-ours");
+  });
+});

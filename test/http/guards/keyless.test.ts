@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { isLoopbackAddress, isLoopbackHost } from "../../../src/http/guards/loopback.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+import { callerOf, rawGet, sendWith } from "./callers.js";
+
+const INDEX = "/users/ada/index";
+
+describe("a service without API keys", () => {
+  const app = servedApp();
+  const at = (host: string) => rawGet(app.base, INDEX, { host });
+
+  it.each(["localhost", "LOCALHOST:4600", "127.0.0.1", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:4600"])(
+    "answers to %s",
+    async (host) => {
+      expect((await at(host)).status).toBe(200);
+    },
+  );
+
+  it.each(["memstem.example.org", "evil.example:4600", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"])(
+    "does not answer to %s, which a page could have pointed here",
+    async (host) => {
+      expect(problemOf(await at(host))).toMatchObject({ status: 421 });
+      expect((await rawGet(app.base, "/healthz", { host })).status).toBe(200);
+    },
+  );
+
+  it.each(["https://evil.example", "null", "http://localhost:3000", "http://127.0.0.1:1"])(
+    "does nothing for a page of %s, and lets it read nothing",
+    async (origin) => {
+      const asked = await sendWith(app, { origin }, "DELETE", "/users/ada");
+      expect(problemOf(asked)).toMatchObject({ status: 403 });
+      expect([...asked.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+      const preflight = await sendWith(app, { origin, "access-control-request-method": "POST" }, "OPTIONS", "/compose");
+      expect(preflight.status).toBe(403);
+      expect([...preflight.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+    },
+  );
+
+  it("answers a page of its own", async () => {
+    expect((await sendWith(app, { origin: app.base }, "GET", INDEX)).status).toBe(200);
+  });
+
+  it("counts what it turned away", async () => {
+    await at("evil.example");
+    await sendWith(app, { origin: "null" }, "GET", INDEX);
+    const { text } = await app.send("GET", "/metrics");
+    expect(text).toContain('memstem_refused_requests_total{reason="host"} 1');
+    expect(text).toContain('memstem_refused_requests_total{reason="origin"} 1');
+  });
+});
+
+describe("a service that lets pages of other sites call", () => {
+  const origin = "https://app.example.org";
+  const app = servedApp({ environment: { MEMSTEM_CORS_ORIGINS: `https://other.example, ${origin}` } });
+
+  it("tells their browsers so", async () => {
+    const ask = { origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type" };
+    const preflight = await sendWith(app, ask, "OPTIONS", "/compose");
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(preflight.headers.get("access-control-allow-headers")).toContain("content-type");
+    const asked = await sendWith(app, { origin }, "GET", INDEX);
+    expect(asked.status).toBe(200);
+    expect(asked.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(asked.headers.get("access-control-allow-credentials")).toBeNull();
+  });
+
+  it("tells no other browser", async () => {
+    const asked = await sendWith(app, { origin: "https://evil.example" }, "GET", INDEX);
+    expect(asked.status).toBe(403);
+    expect(asked.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("a service with API keys that lets pages of other sites call", () => {
+  const origin = "https://app.example.org";
+  const app = servedApp({ environment: { MEMSTEM_CORS_ORIGINS: origin } });
+
+  it("lets browsers ask beforehand without a key, and answers nothing without one", async () => {
+    const { send } = callerOf(app, "acme");
+    const ask = { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" };
+    const preflight = await sendWith(app, ask, "OPTIONS", "/compose");
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-headers")).toContain("authorization");
+    const refused = await sendWith(app, { origin }, "GET", INDEX);
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get("access-control-allow-origin")).toBe(origin);
+    expect((await send("GET", INDEX, undefined, { origin })).status).toBe(200);
+  });
+
+  it("answers to any name, for who has a key; but lets no other page read it", async () => {
+    const { key, send } = callerOf(app, "acme");
+    const named = await rawGet(app.base, INDEX, { host: "memstem.example.org", "x-api-key": key });
+    expect(named.status).toBe(200);
+    const other = await send("GET", INDEX, undefined, { origin: "https://evil.example" });
+    expect(other.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("every answer", () => {
+  const app = servedApp();
+
+  it.each([
+    ["GET", "/healthz", 200],
+    ["GET", INDEX, 200],
+    ["GET", "/nowhere", 404],
+    ["POST", "/compose", 422],
+    ["POST", "/v1/chat/completions", 501],
+  ] as const)("%s %s says what browsers may do with it: nothing", async (method, path, status) => {
+    const asked = await sendWith(app, {}, method, path, method === "POST" ? {} : undefined);
+    expect(asked.status).toBe(status);
+    expect(Object.fromEntries(asked.headers)).toMatchObject({
+      "cache-control": "no-store",
+      "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+      "cross-origin-resource-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    });
+    expect(asked.headers.has("x-powered-by")).toBe(false);
+    expect(asked.headers.has("strict-transport-security")).toBe(false);
+  });
+});
+
+describe("the loopback", () => {
+  it.each(["127.0.0.1", "127.255.255.254", "::1", "localhost", "0:0:0:0:0:0:0:1"])("is %s", (address) => {
+    expect(isLoopbackAddress(address)).toBe(true);
+  });
+
+  it.each(["0.0.0.0", "::", "", "*", "192.168.0.1", "128.0.0.1", "fe80::1", "localhost.", "my-machine"])(
+    "is not %j",
+    (address) => {
+      expect(isLoopbackAddress(address)).toBe(false);
+    },
+  );
+
+  it.each(["", ":4600", "[::1", "::1", "localhost:", "localhost:x", "127.0.0.1@evil.example", "[localhost"])(
+    "is not named by %j",
+    (header) => {
+      expect(isLoopbackHost(header)).toBe(false);
+    },
+  );
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { MAX_BODY_NESTING, refuseDeepNesting } from "../../../src/http/guards/nesting.js";
+import { InvalidRequestError } from "../../../src/service/fields/errors.js";
+import { openAiEngine } from "../routes/openai-engine.js";
+import { servedApp } from "../service/served-app.js";
+
+const nested = (depth: number, open = "[", close = open === "[" ? "]" : "}") =>
+  `${open.repeat(depth)}1${close.repeat(depth)}`;
+
+/** A body of each route, with something nested in one of its fields. */
+const bodies = (value: string): readonly (readonly [string, string, string])[] => [
+  ["/compose", "messages", `{"user_id":"a","messages":[{"role":"user","content":"Hi?","x":${value}}],"memories":[]}`],
+  ["/compose", "memories", `{"user_id":"a","query":"Hi?","memories":[{"id":"1","memory":"x","metadata":${value}}]}`],
+  ["/compose/batch", "requests", `{"requests":[${value}]}`],
+  ["/feedback", "user_id", `{"user_id":${value}}`],
+  ["/evict", "request_ids", `{"request_ids":${value}}`],
+  ["/memories", "metadata", `{"user_id":"a","memories":["x"],"metadata":{"x":${value}}}`],
+  ["/v1/chat/completions", "tools", `{"user":"u","messages":[{"role":"user","content":"Hi?"}],"tools":${value}}`],
+  ["/v1/chat/completions", "messages", `{"user":"u","messages":[{"role":"user","content":[{"x":${value}}]}]}`],
+  ["/v1/chat/completions", "memstem", `{"user":"u","messages":[],"memstem":{"memories":[{"x":${value}}]}}`],
+];
+
+describe("a body that is nested too deep", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    environment: {
+      get MEMSTEM_UPSTREAM_URL() {
+        return engine.url;
+      },
+    },
+  });
+
+  it.each([MAX_BODY_NESTING, 5_000, 200_000])("is a 422 that names the field, at %d levels", async (depth) => {
+    for (const open of ["[", '{"a":']) {
+      for (const [path, field, body] of bodies(nested(depth, open))) {
+        const { status, text } = await app.send("POST", path, new TextEncoder().encode(body), "application/json");
+        const message = `must not be nested more than ${MAX_BODY_NESTING} levels deep`;
+        expect([path, status, JSON.parse(text).errors]).toEqual([path, 422, [{ field, message }]]);
+      }
+    }
+    const line = `{"user_id":"a","messages":${nested(depth)}}\n`;
+    const lines = await app.send("POST", "/compose/batch", line, "application/x-ndjson");
+    expect(lines.text).toContain(`messages: must not be nested`);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("goes on to the engine where it is not", async () => {
+    const tools = nested(MAX_BODY_NESTING - 1);
+    const body = `{"user":"u","model":"m","messages":[{"role":"user","content":"Hi?"}],"tools":${tools}}`;
+    const { status } = await app.send(
+      "POST",
+      "/v1/chat/completions",
+      new TextEncoder().encode(body),
+      "application/json",
+    );
+    expect(status).toBe(200);
+  });
+});
+
+describe("the depth of a JSON text", () => {
+  const isRefused = (json: string) => {
+    try {
+      refuseDeepNesting(json);
+    } catch (error) {
+      return error instanceof InvalidRequestError && error.issues[0]?.field;
+    }
+    return false;
+  };
+
+  it("is that of its brackets, not of brackets in its texts", () => {
+    expect(isRefused(JSON.stringify({ a: "[".repeat(1_000), b: '\\"[{'.repeat(500), c: [["]"]] }))).toBe(false);
+    expect(isRefused(`{"a":"\\\\","b":${nested(MAX_BODY_NESTING)}}`)).toBe("b");
+    expect(isRefused(`{"a":"x\\"y","b":{"c":${nested(MAX_BODY_NESTING, '{"d":')}}}`)).toBe("b");
+    expect(isRefused(nested(MAX_BODY_NESTING))).toBe(false);
+    expect(isRefused(nested(MAX_BODY_NESTING + 1))).toBe("body");
+    expect(isRefused("[[]],".repeat(1_000))).toBe(false);
+    expect(isRefused('"'.repeat(9))).toBe(false);
+    expect(isRefused("")).toBe(false);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
+import { OpenApiDocument } from "../contracts/openapi-document.js";
+import { callerOf, sendWith } from "../guards/callers.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+
+const TOKEN = "told-to-mem0-alone";
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+describe("a method that a path does not take", () => {
+  const app = servedApp({ environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN } });
+  const bearer = { authorization: `Bearer ${TOKEN}` };
+
+  it("is 405 with what every documented path takes", async () => {
+    const taken = new Map<string, string[]>([["/openapi.json", ["GET"]]]);
+    for (const operation of (await OpenApiDocument.of(app)).operations) {
+      const [method = "", path = ""] = operation.split(" ");
+      taken.set(path, [...(taken.get(path) ?? []), method]);
+    }
+    for (const [path, methods] of taken)
+      for (const method of METHODS.filter((name) => !methods.includes(name))) {
+        const answer = await sendWith(app, bearer, method, path.replace(/\{\w+\}/g, "x"));
+        expect([method, path, answer.status]).toEqual([method, path, 405]);
+        const allowed = methods.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+        expect(answer.headers.get("allow")?.split(", ").sort()).toEqual(allowed.sort());
+      }
+    expect(app.faults).toEqual([]);
+  });
+
+  it("is told in words what the path takes", async () => {
+    const problem = problemOf(await app.send("GET", "/compose"));
+    expect(problem).toEqual({
+      type: "about:blank",
+      title: "Method not allowed",
+      status: 405,
+      detail: "/compose takes POST, not GET",
+    });
+  });
+
+  it("has no body where the head alone is asked for", async () => {
+    const answer = await sendWith(app, {}, "HEAD", "/compose");
+    expect([answer.status, answer.headers.get("allow"), answer.text]).toEqual([405, "POST", ""]);
+    expect((await sendWith(app, {}, "HEAD", "/healthz")).status).toBe(200);
+  });
+
+  it("is told in OpenAI's form below /v1", async () => {
+    const answer = await sendWith(app, {}, "GET", "/v1/chat/completions");
+    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"]);
+    expect(answer.headers.get("x-memstem-error-origin")).toBe("memstem");
+    const { error } = openAiProblemSchema.parse(JSON.parse(answer.text));
+    expect(error).toMatchObject({ message: "/v1/chat/completions takes POST, not GET", type: "invalid_request_error" });
+  });
+
+  it("is told to nobody who may not come in", async () => {
+    const { send } = callerOf(app, "acme");
+    expect((await send("GET", "/compose")).status).toBe(405);
+    const refused = await sendWith(app, {}, "GET", "/compose");
+    expect([refused.status, refused.headers.get("allow")]).toEqual([401, null]);
+    expect((await sendWith(app, {}, "GET", "/webhooks/mem0")).status).toBe(401);
+  });
+
+  it.each([
+    ["GET", "/nope"],
+    ["POST", "/compose/"],
+    ["GET", "/users/ada/memories"],
+    ["DELETE", "/v1/nothing"],
+  ])("%s %s is 404 all the same: no method would do", async (method, path) => {
+    const answer = await sendWith(app, {}, method, path);
+    expect([answer.status, answer.headers.get("allow")]).toEqual([404, null]);
+  });
+});

@@ -1,0 +1,225 @@
+import { describe, expect, it } from "vitest";
+import { rowCounts } from "../routes/stored-rows.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+
+const SECRET = "Ada hides the key under the third flower pot";
+const HALF = "\ud83d";
+const memory = { id: "m-1", memory: SECRET };
+const good = { user_id: "ada", query: "Where is the key?", memories: [memory] };
+const { user_id: _user, ...nobody } = good;
+const { query: _query, ...unasked } = good;
+const asking = (...messages: readonly unknown[]) => ({ ...unasked, messages });
+const question = { role: "user", content: "Where is the key?" };
+const nested = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+/** What is wrong, the body, and the fields that the problem has to name. */
+const invalid: readonly (readonly [string, unknown, ...string[]])[] = [
+  ["no user_id", nobody, "user_id"],
+  ["a blank user_id", { ...good, user_id: " \t" }, "user_id"],
+  ["an empty user_id", { ...good, user_id: "" }, "user_id"],
+  ["a user_id of null", { ...good, user_id: null }, "user_id"],
+  ["a user_id that is a number", { ...good, user_id: 7 }, "user_id"],
+  ["a user_id of 257 characters", { ...good, user_id: "a".repeat(257) }, "user_id"],
+  ["an empty agent_id", { ...good, agent_id: "" }, "agent_id"],
+  ["an empty conversation_id", { ...good, conversation_id: "" }, "conversation_id"],
+  ["a blank request_id", { ...good, request_id: " " }, "request_id"],
+  ["neither query nor messages", unasked, "query"],
+  ["an empty query and no messages", { ...good, query: "" }, "query"],
+  ["a blank query", { ...good, query: " \n" }, "query"],
+  ["an empty query beside messages", { ...asking(question), query: "" }, "query"],
+  ["no messages in messages", asking(), "messages"],
+  ["messages that are no array", { ...unasked, messages: "hello" }, "messages"],
+  ["an answer as the last message", asking(question, { role: "assistant", content: "Here." }), "messages"],
+  ["nothing but instructions", asking({ role: "system", content: "Be brief." }), "messages"],
+  ["instructions as the last message", asking(question, { role: "developer", content: "Be brief." }), "messages"],
+  ["an unknown role", asking({ role: "robot", content: "beep" }), "messages[0].role"],
+  ["a message without a role", asking({ content: "beep" }), "messages[0].role"],
+  ["a message that is a text", asking("beep"), "messages[0]"],
+  ["content that is a number", asking({ role: "user", content: 7 }), "messages[0].content"],
+  ["a content part without a type", asking({ role: "user", content: [{ text: "a" }] }), "messages[0].content[0].type"],
+  ["memories that are a text", { ...good, memories: SECRET }, "memories"],
+  ["memories that are a number", { ...good, memories: 7 }, "memories"],
+  ["memories in an object without results", { ...good, memories: { items: [memory] } }, "memories"],
+  ["results that are no array", { ...good, memories: { results: SECRET } }, "memories.results"],
+  ["a memory that is a text", { ...good, memories: [SECRET] }, "memories[0]"],
+  ["a memory without text", { ...good, memories: [memory, { id: "m-2" }] }, "memories[1].memory"],
+  ["a memory with an empty text", { ...good, memories: [memory, { id: "m-2", memory: "" }] }, "memories[1].memory"],
+  ["a memory with a blank text", { ...good, memories: [{ id: "m-2", memory: " \n" }] }, "memories[0].memory"],
+  ["a memory whose text is a number", { ...good, memories: [{ id: "m-2", memory: 7 }] }, "memories[0].memory"],
+  ["a memory without id", { ...good, memories: [{ memory: SECRET }] }, "memories[0].id"],
+  [
+    "two bad memories",
+    { ...good, memories: { results: [{ id: "a" }, memory, {}] } },
+    "memories.results[0].memory",
+    "memories.results[2].id",
+    "memories.results[2].memory",
+  ],
+  [
+    "5,000 memories",
+    { ...good, memories: Array.from({ length: 5_000 }, (_, id) => ({ id, memory: SECRET })) },
+    "memories",
+  ],
+  ["5,000 results", { ...good, memories: { results: Array.from({ length: 5_000 }, () => memory) } }, "memories"],
+  [
+    "half of a surrogate pair in a memory",
+    { ...good, memories: [{ id: "m-2", memory: SECRET + HALF }] },
+    "memories[0].memory",
+  ],
+  [
+    "half of a surrogate pair in a memory's id",
+    { ...good, memories: [{ id: HALF, memory: SECRET }] },
+    "memories[0].id",
+  ],
+  ["half of a surrogate pair in the query", { ...good, query: HALF }, "query"],
+  ["half of a surrogate pair in user_id", { ...good, user_id: `ada${HALF}` }, "user_id"],
+  ["half of a surrogate pair in conversation_id", { ...good, conversation_id: HALF }, "conversation_id"],
+  ["half of a surrogate pair in system", { ...good, system: HALF }, "system"],
+  ["half of a surrogate pair in a message", asking({ role: "user", content: HALF }), "messages[0]"],
+  ["half of a surrogate pair deep in a message", asking({ ...question, tool_calls: [{ [HALF]: 1 }] }), "messages[0]"],
+  ["NUL in a memory", { ...good, memories: [{ id: "m-2", memory: `${SECRET}\0` }] }, "memories[0].memory"],
+  ["NUL in the query", { ...good, query: "key\0" }, "query"],
+  ["NUL in user_id", { ...good, user_id: "ada\0" }, "user_id"],
+  ["NUL in a message", asking({ role: "user", content: [{ type: "text", text: "\0" }] }), "messages[0]"],
+  [
+    "a message nested 101 levels deep",
+    `{"user_id":"ada","messages":[{"role":"user","x":${nested(101)}}]}`,
+    "messages[0]",
+  ],
+  [
+    "a message nested 20,000 levels deep",
+    `{"user_id":"ada","messages":[{"role":"user","x":${nested(20_000)}}]}`,
+    "messages",
+  ],
+  ["an unknown field", { ...good, userId: "ada" }, "userId"],
+  ["two unknown fields", { ...good, k: 3, filters: {} }, "k", "filters"],
+  ["an unknown field in annotations", { ...good, annotations: { topN: 3 } }, "annotations.topN"],
+  [
+    "an unknown field in the wording",
+    { ...good, annotations: { wording: { other: "{labels}" } } },
+    "annotations.wording.other",
+  ],
+  [
+    "wording without {labels}",
+    { ...good, annotations: { wording: { order: "Read this." } } },
+    "annotations.wording.order",
+  ],
+  [
+    "wording that forges a label",
+    { ...good, annotations: { wording: { location: "See [1] {labels}" } } },
+    "annotations.wording.location",
+  ],
+  ["annotations that are a text", { ...good, annotations: "none" }, "annotations"],
+  ["annotations.top_n of 0", { ...good, annotations: { top_n: 0 } }, "annotations.top_n"],
+  ["annotations.top_n that is a text", { ...good, annotations: { top_n: "3" } }, "annotations.top_n"],
+  ["a negative budget", { ...good, memory_budget_tokens: -1 }, "memory_budget_tokens"],
+  ["a broken budget", { ...good, memory_budget_tokens: 1.5 }, "memory_budget_tokens"],
+  ["a budget ratio below 1", { ...good, memory_budget_ratio: 0.5 }, "memory_budget_ratio"],
+  ["a budget ratio above 100", { ...good, memory_budget_ratio: 101 }, "memory_budget_ratio"],
+  ["a budget ratio that is a text", { ...good, memory_budget_ratio: "1.5" }, "memory_budget_ratio"],
+  ["top_k of 0", { ...good, top_k: 0 }, "top_k"],
+  ["top_k of 1,001", { ...good, top_k: 1_001 }, "top_k"],
+  ["top_k of 1.5", { ...good, top_k: 1.5 }, "top_k"],
+  ["top_k that is a text", { ...good, top_k: "20" }, "top_k"],
+  ["a retention that there is not", { ...good, retention: "forever" }, "retention"],
+  ["an unknown policy", { ...good, policy: "nope" }, "policy"],
+  ["an unknown engine", { ...good, engine: "gpt" }, "engine"],
+  ["a prompt that is no switch", { ...good, prompt: "yes" }, "prompt"],
+  ["several mistakes at once", { ...good, user_id: "", top_k: 0, memories: 7 }, "user_id", "memories", "top_k"],
+  ["a body that is null", null, "body"],
+  ["a body that is an array", [good], "body"],
+  ["a body that is a text", JSON.stringify("hello"), "body"],
+];
+
+const LIMIT = 4 * 1024 * 1024;
+const encoder = new TextEncoder();
+
+/** What is wrong, the body, its content type, the status, and the field that the problem has to name. */
+const unreadable: readonly (readonly [string, unknown, string | null, number, string])[] = [
+  ["malformed JSON", '{"user_id": "ada",', "application/json", 400, "body"],
+  ["an empty body", "", "application/json", 400, "body"],
+  ["no body", undefined, "application/json", 400, "body"],
+  ["bytes that are no UTF-8", [0xed, 0xa0, 0x80], "application/json", 400, "body"],
+  ["a wrong content type", good, "text/plain", 415, "content-type"],
+  ["a form", "user_id=ada", "application/x-www-form-urlencoded", 415, "content-type"],
+  ["no content type", good, null, 415, "content-type"],
+  ["a body of 10 MB", { ...good, system: "x".repeat(10_000_000) }, "application/json", 413, "body"],
+  ["a body of one byte too many", { ...good, system: "x".repeat(LIMIT) }, "application/json", 413, "body"],
+];
+
+describe("POST /compose refuses, names the field and writes nothing for", () => {
+  const app = servedApp();
+
+  it("a field that is missing, and says so", async () => {
+    const { errors } = problemOf(await app.send("POST", "/compose", { query: "Whose?" }));
+    expect(errors).toEqual([{ field: "user_id", message: "is missing" }]);
+  });
+
+  it.each(invalid)("%s", async (_what, body, ...fields) => {
+    await app.compose({ ...good, memories: [], conversation_id: "before" });
+    const before = rowCounts(app.database);
+    const exchange = await app.send("POST", "/compose", body);
+    const problem = problemOf(exchange);
+    expect(problem.status).toBe(422);
+    expect([...new Set(problem.errors?.map(({ field }) => field))].toSorted()).toEqual(fields.toSorted());
+    expect(problem.errors?.every(({ message }) => message.length > 0 && message !== "Invalid input")).toBe(true);
+    expect(exchange.text).not.toContain(SECRET);
+    expect(exchange.text.length).toBeLessThan(2_000);
+    expect(rowCounts(app.database)).toEqual(before);
+    expect(app.faults).toEqual([]);
+  });
+
+  it.each(unreadable)("%s", async (_what, body, contentType, status, field) => {
+    const before = rowCounts(app.database);
+    const bytes = Array.isArray(body)
+      ? Buffer.concat([encoder.encode('{"user_id":"ada","query":"'), Buffer.from(body), encoder.encode('"}')])
+      : body;
+    const exchange = await app.send("POST", "/compose", bytes, contentType);
+    const problem = problemOf(exchange);
+    expect(problem.status).toBe(status);
+    expect(problem.errors?.map((error) => error.field)).toEqual([field]);
+    expect(exchange.text).not.toContain(SECRET);
+    expect(rowCounts(app.database)).toEqual(before);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("a body that is too large, though it does not say how large it is", async () => {
+    const before = rowCounts(app.database);
+    // Over the limit by its last chunk only: a client that still writes much when the answer comes may lose it with the connection.
+    const chunks = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < 5; at++) controller.enqueue(new Uint8Array(850_000).fill(32));
+        controller.close();
+      },
+    });
+    const problem = problemOf(await app.send("POST", "/compose", chunks));
+    expect(problem).toMatchObject({ status: 413, errors: [{ field: "body" }] });
+    expect(rowCounts(app.database)).toEqual(before);
+  });
+});
+
+describe("POST /compose takes", () => {
+  const app = servedApp();
+
+  it.each([
+    ["1,000 memories", { ...good, memories: Array.from({ length: 1_000 }, (_, id) => ({ id, memory: `fact ${id}` })) }],
+    ["a pair of surrogates", { ...good, query: "👩‍👩‍👧" }],
+    ["a memory id that is a number", { ...good, memories: [{ id: 7, memory: SECRET }] }],
+    [
+      "fields of a message and of a memory that it does not know",
+      { ...asking({ ...question, name: "Ada" }), memories: [{ ...memory, x: [[[1]]] }] },
+    ],
+    [
+      "a message nested 50 levels deep",
+      `{"user_id":"ada","messages":[{"role":"user","content":"a","x":${nested(50)}}]}`,
+    ],
+  ])("%s", async (_what, body) => {
+    expect(await app.send("POST", "/compose", body)).toMatchObject({ status: 200 });
+  });
+
+  it.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.memstem+json"])(
+    "the content type %s",
+    async (contentType) => {
+      expect(await app.send("POST", "/compose", good, contentType)).toMatchObject({ status: 200 });
+    },
+  );
+});

@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach } from "vitest";
+import type { AnthropicRequest } from "../../../src/engines/anthropic/anthropic-request.js";
+import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
+
+/** A request as it reached Anthropic. */
+export interface AnthropicCall {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: AnthropicRequest;
+  /** Resolves when the connection went away before the answer's end. */
+  readonly abandoned: Promise<void>;
+}
+
+/** Anthropic's API on a socket of its own, with the answers of its documentation; a fresh one for every test. */
+export interface AnthropicServer {
+  readonly url: string;
+  readonly calls: AnthropicCall[];
+  behave(behaviour: (response: ServerResponse, call: AnthropicCall) => void): void;
+}
+
+const JSON_HEADERS = { "content-type": "application/json", "request-id": "req_018EeWyXxfu5pfWkrYcMdjWG" };
+
+/** The list of models as its reference has it. Source: https://platform.claude.com/docs/en/api/models-list */
+export const ANTHROPIC_MODELS = {
+  data: [
+    {
+      type: "model",
+      id: "claude-opus-4-8",
+      display_name: "Claude Opus 4.8",
+      created_at: "2025-02-19T00:00:00Z",
+    },
+  ],
+  has_more: false,
+  first_id: "claude-opus-4-8",
+  last_id: "claude-opus-4-8",
+};
+
+export function anthropicServer(): AnthropicServer {
+  const calls: AnthropicCall[] = [];
+  let behaviour: Parameters<AnthropicServer["behave"]>[0] | null = null;
+  let server: Server;
+
+  beforeEach(async () => {
+    server = createServer(async (incoming, response) => {
+      const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
+      const { method = "", url = "", headers } = incoming;
+      const abandoned = once(response, "close").then(() => {
+        if (response.writableFinished) return new Promise<void>(() => {});
+        return undefined;
+      });
+      const call = { method, url, headers, body: (raw === "" ? {} : JSON.parse(raw)) as AnthropicRequest, abandoned };
+      calls.push(call);
+      if (behaviour !== null) return behaviour(response, call);
+      if (method === "GET") return sendAnthropic(response, 200, ANTHROPIC_MODELS);
+      if (call.body["stream"] === true) return streamAnthropic(response, streamFixture("anthropic-stream").events);
+      return sendAnthropic(response, 200, usageFixture("anthropic-message").answer);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+    calls.length = 0;
+    behaviour = null;
+  });
+
+  return {
+    get url() {
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    },
+    calls,
+    behave: (wanted) => {
+      behaviour = wanted;
+    },
+  };
+}
+
+export function sendAnthropic(response: ServerResponse, status: number, body: unknown, headers: object = {}): void {
+  response.writeHead(status, { ...JSON_HEADERS, ...headers }).end(JSON.stringify(body));
+}
+
+/** Events as the API sends them, named and with a ping between; without `end` the stream stays open. */
+export function streamAnthropic(response: ServerResponse, events: readonly unknown[], end = true): void {
+  response.writeHead(200, { ...JSON_HEADERS, "content-type": "text/event-stream; charset=utf-8" });
+  for (const event of events) {
+    const { type } = event as { readonly type: string };
+    response.write(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`);
+    if (type === "message_start") response.write('event: ping\ndata: {"type": "ping"}\n\n');
+  }
+  if (end) response.end();
+}

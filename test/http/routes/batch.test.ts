@@ -1,0 +1,256 @@
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { batchLine, batchResult } from "../../../src/http/contracts/batch-contract.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+import { rowCounts } from "./stored-rows.js";
+
+type Line = z.output<typeof batchLine>;
+
+const fact = (n: number) => ({ id: `m${n}`, memory: `Fact number ${n} is this one.` });
+/** Two kinds of questions that take turns: those of one kind share most of what they retrieve. */
+const requests = Array.from({ length: 12 }, (_, n) => ({
+  user_id: "ada",
+  request_id: `r-${n}`,
+  system: "Be brief.",
+  query: `Question ${n}?`,
+  memories: [...Array.from({ length: 5 }, (_fact, at) => fact((n % 2) * 50 + at)), fact(100 + n)].reverse(),
+}));
+const toLines = (bodies: readonly unknown[]) => bodies.map((body) => `${JSON.stringify(body)}\n`).join("");
+
+function linesIn(text: string): Line[] {
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const json: unknown = JSON.parse(line);
+      const read = batchLine.parse(json);
+      expect(read).toEqual(json);
+      return read;
+    });
+}
+const answersIn = (lines: readonly Line[]) => lines.flatMap((line) => ("answer" in line ? [line] : []));
+
+describe("POST /compose/batch", () => {
+  const app = servedApp();
+
+  const sendLines = async (bodies: readonly unknown[], query = "") => {
+    const { status, contentType, text } = await app.send(
+      "POST",
+      `/compose/batch${query}`,
+      toLines(bodies),
+      "application/x-ndjson",
+    );
+    expect({ status, contentType }).toEqual({ status: 200, contentType: "application/x-ndjson" });
+    return linesIn(text);
+  };
+
+  it("answers every request once, in the order in which they are to be executed, like ones back to back", async () => {
+    const lines = await sendLines(requests);
+    const answers = answersIn(lines);
+    expect(answers.map(({ rank }) => rank)).toEqual(requests.map((_request, at) => at));
+    expect(answers.map(({ index }) => index).sort((a, b) => a - b)).toEqual(requests.map((_request, at) => at));
+    for (const { index, answer } of answers) {
+      expect(answer.request_id).toBe(`r-${index}`);
+      expect(answer.plan.policy).toBe("batch");
+      expect(new Set(answer.blocks.map(({ memory_id }) => memory_id))).toEqual(
+        new Set(requests[index]?.memories.map(({ id }) => id)),
+      );
+    }
+    const kinds = answers.map(({ index }) => index % 2);
+    expect(kinds.filter((kind, at) => at > 0 && kind !== kinds[at - 1])).toHaveLength(1);
+    // All but the first of each kind find the five blocks that the kind shares.
+    expect(
+      answers.filter(({ answer }) => answer.blocks.filter((b) => b.placement === "cached_prefix").length === 5),
+    ).toHaveLength(10);
+    expect(lines.at(-1)).toEqual({ end: { read: 12, found: 12, composed: 12, failed: 0 } });
+  });
+
+  it("takes and gives one JSON document too, of the same answers", async () => {
+    const { status, text } = await app.send("POST", "/compose/batch", { requests });
+    expect(status).toBe(200);
+    const json: unknown = JSON.parse(text);
+    const { answers, end } = batchResult.parse(json);
+    expect(batchResult.parse(json)).toEqual(json);
+    expect(end).toEqual({ read: 12, found: 12, composed: 12, failed: 0 });
+    const again = answersIn(await sendLines(requests));
+    expect(again.map(({ index, answer }) => [index, answer])).toEqual(
+      expect.arrayContaining(answers.map((each) => ("answer" in each ? [each.index, each.answer] : []))),
+    );
+  });
+
+  it("stores what it answered, and repeats it", async () => {
+    await sendLines(requests);
+    const stored = rowCounts(app.database);
+    expect(stored).toMatchObject({ requests: 12, turns: 12 });
+    const [first] = requests;
+    const single = await app.compose(first ?? {});
+    expect(single.plan.policy).toBe("batch");
+    expect(rowCounts(app.database)).toEqual(stored);
+  });
+
+  it("makes one bad request an error in its own place, and goes on", async () => {
+    const lines = await sendLines([
+      requests[0],
+      { query: "Whose?" },
+      { ...requests[1], memories: [{ id: "m", memory: 7 }] },
+      { ...requests[2], priority: "high" },
+      [],
+      requests[3],
+    ]);
+    const problems = lines.flatMap((line) =>
+      "problem" in line ? [[line.index, line.problem.errors?.[0]?.field]] : [],
+    );
+    expect(problems).toEqual([
+      [1, "user_id"],
+      [2, "memories[0].memory"],
+      [3, "priority"],
+      [4, "body"],
+    ]);
+    expect(answersIn(lines)).toHaveLength(2);
+    expect(lines.at(-1)).toEqual({ end: { read: 6, found: 2, composed: 2, failed: 4 } });
+  });
+
+  it("says of lines that are no JSON, no text or too long that they are, and reads on", async () => {
+    const bytes = Buffer.concat([
+      Buffer.from("{\n"),
+      Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+      Buffer.from(`"${"x".repeat(5 * 1024 * 1024)}"\n\n  \n`),
+      Buffer.from(JSON.stringify(requests[0])),
+    ]);
+    const { text } = await app.send("POST", "/compose/batch", bytes, "application/x-ndjson");
+    const lines = linesIn(text);
+    const problems = lines.flatMap((line) => ("problem" in line ? [line.problem.detail] : []));
+    expect(problems).toEqual(["body: is not JSON", "body: is not JSON", "body: must be at most 4194304 bytes"]);
+    expect(answersIn(lines).map(({ index }) => index)).toEqual([3]);
+  });
+
+  it.each([
+    ["no JSON", "{", "application/json", 400],
+    ["no batch", [], "application/json", 422],
+    ["too many requests", { requests: Array.from({ length: 10_001 }, () => 1) }, "application/json", 422],
+    ["another type", "x", "text/plain", 415],
+  ])("refuses %s as a whole", async (_what, body, type, status) => {
+    expect(problemOf(await app.send("POST", "/compose/batch", body, type)).status).toBe(status);
+  });
+
+  it("refuses a window that is none", async () => {
+    const exchange = await app.send("POST", "/compose/batch?window=0", toLines(requests), "application/x-ndjson");
+    expect(problemOf(exchange).errors?.[0]?.field).toBe("window");
+  });
+
+  it("executes higher priorities first, and a conversation's turns in their order", async () => {
+    const turn = (n: number, more: object = {}) => ({
+      ...requests[n],
+      conversation_id: "c",
+      query: undefined,
+      messages: Array.from({ length: 2 * n + 1 }, (_, at) => ({
+        role: at % 2 === 0 ? "user" : "assistant",
+        content: `Said ${at}`,
+      })),
+      ...more,
+    });
+    const lines = await sendLines([requests[5], turn(0), turn(1), { ...requests[7], priority: 9 }, turn(2)]);
+    const indexes = answersIn(lines).map(({ index }) => index);
+    expect(indexes[0]).toBe(3);
+    expect(indexes.filter((index) => [1, 2, 4].includes(index))).toEqual([1, 2, 4]);
+    const last = answersIn(lines).find(({ index }) => index === 4)?.answer;
+    expect(last?.plan).toMatchObject({ layout: "conversation", stable_messages: 4 });
+  });
+
+  it("gives no byte of one user's to another, though they ask for the same", async () => {
+    const mine = requests.map((request) => ({ ...request, user_id: "ada" }));
+    const theirs = requests.map((request) => ({
+      ...request,
+      user_id: "bo",
+      request_id: `bo-${request.request_id}`,
+      memories: request.memories.map(({ id, memory }) => ({ id, memory: `${memory} Secretly.` })),
+    }));
+    const answers = answersIn(await sendLines([...mine, ...theirs]));
+    for (const { index, answer } of answers) {
+      expect(JSON.stringify(answer.messages).includes("Secretly")).toBe(index >= 12);
+    }
+    const alone = answersIn(
+      await sendLines(theirs.map((r) => ({ ...r, user_id: "cy", request_id: `cy-${r.request_id}` }))),
+    );
+    // What is planned for one user does not depend on what another asked for.
+    const ofBo = answers.filter(({ index }) => index >= 12);
+    expect(alone.map(({ index, answer }) => [index, answer.messages])).toEqual(
+      ofBo.map(({ index, answer }) => [index - 12, answer.messages]),
+    );
+  });
+
+  it("gives like requests to one worker, names it in the routers' headers, and does so again in a later batch", async () => {
+    const workersOf = (lines: readonly Line[]) =>
+      new Map(
+        answersIn(lines).map(({ index, worker, answer }) => {
+          expect(answer.engine.headers).toMatchObject({ "x-smg-routing-key": worker, "x-dynamo-session-id": worker });
+          return [index % 2, worker];
+        }),
+      );
+    const lines = await sendLines(requests, "?workers=left,right");
+    const first = workersOf(lines);
+    expect(new Set(first.values())).toEqual(new Set(["left", "right"]));
+    expect(answersIn(lines).filter(({ index, worker }) => first.get(index % 2) !== worker)).toEqual([]);
+    // The same kinds later, the other one first, and by a service that was started anew.
+    const later = requests.map((request, n) => ({ ...request, request_id: `later-${n}` })).reverse();
+    const { text } = await app.send("POST", "/compose/batch", { requests: later, workers: ["right", "left"] });
+    const again = answersIn(batchResult.parse(JSON.parse(text)).answers);
+    expect(again.map(({ index, worker }) => worker === first.get((index + 1) % 2))).toEqual(later.map(() => true));
+  });
+
+  it.each(["?workers=", "?workers=a,a", "?workers=a%20b"])("refuses workers that are none: %s", async (query) => {
+    const exchange = await app.send("POST", `/compose/batch${query}`, toLines(requests), "application/x-ndjson");
+    expect(problemOf(exchange).errors?.[0]?.field).toMatch(/^workers/);
+  });
+
+  it("sends the first answers before the last request came", async () => {
+    const encoder = new TextEncoder();
+    let sendRest: () => void = () => {};
+    const rest = new Promise<void>((resolve) => {
+      sendRest = resolve;
+    });
+    const body = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        controller.enqueue(encoder.encode(toLines(requests.slice(0, 4))));
+        await rest;
+        controller.enqueue(encoder.encode(toLines(requests.slice(4))));
+        controller.close();
+      },
+    });
+    const answer = await fetch(`${app.base}/compose/batch?window=4`, {
+      method: "POST",
+      body,
+      duplex: "half",
+      headers: { "content-type": "application/x-ndjson", connection: "close" },
+    } as RequestInit);
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    while (text.split("\n").length <= 4) text += (await reader?.read())?.value ?? "";
+    expect(answersIn(linesIn(text.slice(0, text.lastIndexOf("\n"))))).toHaveLength(4);
+    sendRest();
+    for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read())
+      text += read.value;
+    expect(answersIn(linesIn(text))).toHaveLength(12);
+  });
+
+  it("stops when the client goes away, keeps what was answered, and goes on serving", async () => {
+    const many = Array.from({ length: 3_000 }, (_, n) => ({ ...requests[n % 12], request_id: `many-${n}` }));
+    const cut = new AbortController();
+    const answer = await fetch(`${app.base}/compose/batch?window=100`, {
+      method: "POST",
+      body: toLines(many),
+      headers: { "content-type": "application/x-ndjson", connection: "close" },
+      signal: cut.signal,
+    });
+    await answer.body?.getReader().read();
+    cut.abort();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const stored = rowCounts(app.database)["requests"] ?? 0;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(rowCounts(app.database)["requests"]).toBe(stored);
+    expect(stored).toBeGreaterThan(0);
+    expect(stored).toBeLessThan(3_000);
+    expect(app.faults).toEqual([]);
+    expect((await app.compose({ user_id: "ada", query: "Still?", memories: [] })).messages).toHaveLength(1);
+  });
+});

@@ -1,0 +1,243 @@
+import OpenAI from "openai";
+import { describe, expect, it, vi } from "vitest";
+import { indexResult } from "../../../src/http/contracts/contracts.js";
+import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
+import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { servedApp } from "../service/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf, errorOf } from "./chat-client.js";
+import { openAiEngine, openEvents, sendJson, streamedAnswer } from "./openai-engine.js";
+
+const TEA = "Ada drinks green tea";
+
+describe("a chat that fails", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMSTEM_UPSTREAM_TIMEOUT_MS: "1000",
+    },
+  });
+  const liveRequests = async () =>
+    indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
+
+  it.each([
+    [400, OpenAI.BadRequestError],
+    [401, OpenAI.AuthenticationError],
+    [404, OpenAI.NotFoundError],
+    [429, OpenAI.RateLimitError],
+    [500, OpenAI.InternalServerError],
+    [503, OpenAI.InternalServerError],
+  ])(
+    "in the engine with %i is the engine's own error, with its headers, and nothing is expected of it",
+    async (status, type) => {
+      const body = { error: { message: "Says the engine.", type: "its_type", param: "model", code: "its_code" } };
+      engine.behave((_request, response) => sendJson(response, status, body, { "retry-after": "7" }));
+      for (const stream of [false, true]) {
+        const error = await errorOf(clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream }));
+        expect(error).toBeInstanceOf(type);
+        expect(error).toMatchObject({ status, error: body.error, code: "its_code", requestID: "req_engine" });
+        expect(error.headers?.get("retry-after")).toBe("7");
+        expect(error.headers?.get("x-memstem-error-origin")).toBe("upstream");
+      }
+      await vi.waitFor(async () => expect(await liveRequests()).toEqual([]));
+      expect(app.faults).toEqual([]);
+    },
+  );
+
+  it("in an engine that says nothing of use keeps its body", async () => {
+    engine.behave((_request, response) => {
+      response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad");
+    });
+    const exchange = await app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), user: "ada" });
+    expect(exchange).toEqual({ status: 502, contentType: "text/html", text: "<h1>Bad" });
+  });
+
+  it("takes nothing from another user whose request has the same name", async () => {
+    const named = (user_id: string) =>
+      app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), memstem: { user_id, request_id: "same" } });
+    await named("ada");
+    engine.behave((_request, response) => sendJson(response, 500, {}));
+    expect((await named("bo")).status).toBe(500);
+    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/bo/index")).text));
+    expect(nodes.flatMap((node) => node.request_ids)).toEqual([]);
+    expect(await liveRequests()).toEqual(["same"]);
+  });
+
+  it("because the engine is not there says whose fault that is", async () => {
+    const name = engine.url;
+    await engine.close();
+    const error = await errorOf(clientOf(app).chat.completions.create(ask("Which tea?")));
+    expect(error).toMatchObject({ status: 502, code: "upstream_unreachable", type: "upstream_error" });
+    expect(error.message).toBe(`502 the upstream engine at ${name} could not be reached: ECONNREFUSED`);
+    expect(error.headers?.get("x-memstem-error-origin")).toBe("upstream");
+    await vi.waitFor(async () => expect(await liveRequests()).toEqual([]));
+    expect(await errorOf(clientOf(app).models.list())).toMatchObject({ status: 502 });
+    expect(app.faults).toEqual([]);
+  });
+
+  it.each(["headers", "body"])("because the engine sends no %s in time says so, and ends the call", async (missing) => {
+    engine.behave((_request, response) => {
+      if (missing === "body") {
+        openEvents(response);
+        response.flushHeaders();
+      }
+    });
+    const error = await errorOf(clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true }));
+    expect(error).toMatchObject({ status: 504, code: "upstream_timeout" });
+    expect(error.message).toContain(`${engine.url} did not begin to answer within 1000 ms`);
+    await engine.requests[0]?.abandoned;
+    expect(app.faults).toEqual([]);
+  });
+
+  it("is not one because the answer takes longer than its first byte may", async () => {
+    engine.behave(async (_request, response) => {
+      openEvents(response);
+      for (const chunk of streamedAnswer("One two three four five six", null)) {
+        response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+        await new Promise((resolve) => setTimeout(resolve, 80));
+      }
+      response.end("data: [DONE]\n\n");
+    });
+    const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
+    let text = "";
+    for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+    expect(text).toBe("One two three four five six");
+  });
+
+  it("in the middle of a stream is an error there, not an answer's end", async () => {
+    engine.behave((_request, response) => {
+      openEvents(response);
+      const [, chunk] = streamedAnswer("Green tea.", null);
+      response.write(`data: ${JSON.stringify(chunk)}\n\ndata: {"id":`, () => response.destroy());
+    });
+    const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
+    let text = "";
+    const read = (async () => {
+      for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+    })();
+    const error = await errorOf(read);
+    expect(error).toMatchObject({ code: "upstream_broken", type: "upstream_error" });
+    expect(error.message).toBe(`the upstream engine at ${engine.url} broke off its answer: ECONNRESET`);
+    expect(text).toBe("Green");
+    expect(app.faults).toEqual([]);
+  });
+
+  it("after its client went away ends the engine's call: in a stream, and before the first byte", async () => {
+    engine.behave((request, response) => {
+      if (!request.body.stream) return;
+      openEvents(response);
+      for (const chunk of streamedAnswer("Green tea.", null).slice(0, 2))
+        response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    });
+    const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
+    await engine.requests[0]?.abandoned;
+    const cut = new AbortController();
+    const waiting = clientOf(app).chat.completions.create(ask("Which tea?"), { signal: cut.signal });
+    await vi.waitFor(() => expect(engine.requests).toHaveLength(2));
+    cut.abort();
+    await expect(waiting).rejects.toThrow(OpenAI.APIUserAbortError);
+    await engine.requests[1]?.abandoned;
+    expect(app.faults).toEqual([]);
+    expect(await liveRequests()).toHaveLength(2);
+  });
+
+  it("to have a body is an answer without one", async () => {
+    engine.behave((_request, response) => {
+      response.writeHead(204).end();
+    });
+    const exchange = await app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), user: "ada" });
+    expect(exchange).toMatchObject({ status: 204, text: "" });
+  });
+
+  it("in the memory source goes on without, and says so in a header", async () => {
+    source.failure = new MemorySourceError("answering", { kind: "unreachable", cause: "ECONNREFUSED" });
+    const { data, response } = await clientOf(app).chat.completions.create(ask("Which tea?")).withResponse();
+    source.failure = null;
+    expect(data.choices).toHaveLength(1);
+    expect(response.headers.get("x-memstem-warnings")).toBe("memory_source_failed");
+    expect(engine.requests[0]?.body.messages).toEqual(ask("Which tea?").messages);
+  });
+
+  it.each([
+    [
+      "a prefilled answer",
+      [
+        { role: "user", content: "Which?" },
+        { role: "assistant", content: "The" },
+      ],
+    ],
+    ["a role of the engine's own", [{ role: "critic", content: "Which?" }]],
+    ["no messages", []],
+    ["messages that are none", "Which?"],
+  ])("to be composed, with %s, goes to the engine as it came", async (_what, messages) => {
+    engine.behave((_request, response) => sendJson(response, 200, { fine: true }));
+    const body = { model: "stub-1", messages, user: "ada" };
+    const response = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { connection: "close", "content-type": "application/json" },
+    });
+    expect(await response.json()).toEqual({ fine: true });
+    expect(response.headers.get("x-memstem-warnings")).toBe("not_composed");
+    expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual(body);
+  });
+
+  it("to name its user is refused with the three ways, in words that the client shows", async () => {
+    const error = await errorOf(clientOf(app, {}).chat.completions.create(ask("Which tea?")));
+    expect(error).toMatchObject({ status: 422, type: "invalid_request_error", param: "memstem.user_id" });
+    expect(error.headers?.get("x-memstem-error-origin")).toBe("memstem");
+    for (const way of ["x-memstem-user", "memstem.user_id", "user"]) expect(error.message).toContain(way);
+    expect(engine.requests).toEqual([]);
+  });
+
+  it.each([
+    [{ memstem: { user_id: "ada", nope: 1 } }, {}, 422, "memstem.nope"],
+    [{ memstem: { user_id: "ada", memory_budget_ratio: 0.9 } }, {}, 422, "memstem.memory_budget_ratio"],
+    [{ memstem: { user_id: "ada", top_k: 0 } }, {}, 422, "memstem.top_k"],
+    [{ memstem: { user_id: "bo" } }, { "x-memstem-user": "ada" }, 422, "memstem.user_id"],
+    [
+      { memstem: { user_id: "ada", conversation_id: "c" } },
+      { "x-memstem-conversation": "d" },
+      422,
+      "memstem.conversation_id",
+    ],
+    [{ memstem: "ada" }, {}, 422, "memstem"],
+    [{ user: " " }, {}, 422, "user"],
+    [{}, { "x-memstem-user": "Ad\u00e4" }, 422, "x-memstem-user"],
+    ["{", {}, 400, "body"],
+    [`"${"x".repeat(5 * 1024 * 1024)}"`, {}, 413, "body"],
+  ])("because memstem cannot read it (%#) names what is wrong", async (given, headers, status, param) => {
+    const body = typeof given === "string" ? given : JSON.stringify({ ...ask("Which tea?"), ...given });
+    const response = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      body,
+      headers: { connection: "close", "content-type": "application/json", ...headers },
+    });
+    const json: unknown = await response.json();
+    expect(openAiProblemSchema.parse(json)).toEqual(json);
+    expect(json).toMatchObject({ status, error: { param, code: null, type: "invalid_request_error" } });
+    expect(response.status).toBe(status);
+    expect(engine.requests).toEqual([]);
+  });
+
+  it("to find its route has a message too", async () => {
+    const error = await errorOf(clientOf(app).embeddings.create({ model: "stub-1", input: "tea" }));
+    expect(error).toMatchObject({ status: 404, message: "404 no such route: POST /v1/embeddings" });
+  });
+});
+
+describe("without an engine", () => {
+  const app = servedApp();
+
+  it("the routes say which setting to set", async () => {
+    const client = clientOf(app);
+    for (const call of [() => client.chat.completions.create(ask("Which tea?")), () => client.models.list()]) {
+      const message = expect.stringContaining("MEMSTEM_UPSTREAM_URL");
+      expect(await errorOf(call())).toMatchObject({ status: 501, message });
+    }
+  });
+});

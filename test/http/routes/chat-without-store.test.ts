@@ -1,0 +1,365 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { readSettings } from "../../../src/cli/settings.js";
+import {
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
+  type MemoryId,
+  type RequestId,
+  type UserId,
+} from "../../../src/core/index.js";
+import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import type { RequestLog } from "../../../src/http/service/request-log.js";
+import type { MemorySource } from "../../../src/memory/memory-source.js";
+import { newApiKey } from "../../../src/service/fields/api-key.js";
+import { StoreUnavailableError } from "../../../src/service/fields/errors.js";
+import { Memstem } from "../../../src/service/library/memstem.js";
+import { namingFaults } from "../../../src/store/api/store-faults.js";
+import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
+import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { type StartedApp, startApp } from "../service/served-app.js";
+import { openAiEngine } from "./openai-engine.js";
+
+const TEA = "Ada drinks green tea";
+type Message = { readonly role: "user" | "assistant"; readonly content: string };
+
+/** The app on a socket, over a database that a test has its hands on; a fresh one for every test. */
+function appOnDatabase(source: MemorySource | null, more: Readonly<Record<string, string>> = {}) {
+  const engine = openAiEngine();
+  const log: RequestLog[] = [];
+  const faults: unknown[] = [];
+  let dataDir = "";
+  let database: OpenDatabase;
+  let app: StartedApp;
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), "memstem-chat-"));
+    database = openDatabase(join(dataDir, "memstem.db"));
+    let requests = 0;
+    const memstem = new Memstem({
+      store: namingFaults(new SqliteStore(database)),
+      source,
+      defaults: {
+        policy: DEFAULT_POLICY,
+        retention: DEFAULT_RETENTION,
+        engine: ENGINE_MODELS.gpu,
+        engineFamily: "generic",
+      },
+      engines: ENGINES,
+      countTokens: (text) => Math.ceil(text.length / 4),
+      newRequestId: () => `generated-${++requests}` as RequestId,
+      now: () => Date.now(),
+      maxWaitingPerUser: 2,
+      // One user's state at a time.
+      maxWorkingBytes: 1,
+    });
+    const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_UPSTREAM_URL: engine.url, ...more });
+    const keys = namingFaults(new StoredApiKeys(database));
+    app = await startApp(settings, null, { log, faults }, { memstem, keys });
+  });
+  afterEach(async () => {
+    await app.close();
+    await rm(dataDir, { recursive: true });
+    log.length = 0;
+    faults.length = 0;
+  });
+  const send = (path: string, body: unknown) =>
+    fetch(app.base + path, {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { connection: "close", "content-type": "application/json" },
+    });
+  return {
+    engine,
+    log,
+    faults,
+    send,
+    chat: (messages: readonly Message[], memstem: object = {}, own: object = {}) =>
+      send("/v1/chat/completions", { model: "stub-1", messages, ...own, memstem: { user_id: "ada", ...memstem } }),
+    metrics: async () => (await fetch(`${app.base}/metrics`, { headers: { connection: "close" } })).text(),
+    get memstem() {
+      return app.memstem;
+    },
+    get base() {
+      return app.base;
+    },
+    get database() {
+      return database;
+    },
+    get sqlite() {
+      return database.sqlite;
+    },
+    get file() {
+      return join(dataDir, "memstem.db");
+    },
+  };
+}
+
+const question = (content: string): Message => ({ role: "user", content });
+const memories = [{ id: "m-1", memory: TEA }];
+
+/** Keeps the store from its work; gives back what makes it well again. */
+type Ailment = (app: ReturnType<typeof appOnDatabase>) => Promise<() => void>;
+
+const AILMENTS: readonly (readonly [what: string, reason: string, status: number, make: Ailment])[] = [
+  [
+    "cannot be written",
+    "store_read_only",
+    503,
+    async ({ sqlite }) => {
+      sqlite.pragma("query_only = ON");
+      return () => sqlite.pragma("query_only = OFF");
+    },
+  ],
+  [
+    "has no room",
+    "store_full",
+    507,
+    async ({ sqlite }) => {
+      sqlite.pragma(`max_page_count = ${sqlite.pragma("page_count", { simple: true })}`);
+      return () => sqlite.pragma("max_page_count = 1073741823");
+    },
+  ],
+  [
+    "is locked by somebody else",
+    "store_busy",
+    503,
+    async ({ file }) => {
+      const other = new Database(file);
+      other.exec("begin immediate");
+      return () => {
+        other.exec("rollback");
+        other.close();
+      };
+    },
+  ],
+  [
+    "holds a user's rows that cannot be read",
+    "fault",
+    500,
+    async (app) => {
+      // Another user's state takes the place of this one's in memory.
+      await app.send("/compose", { user_id: "bo", query: "Which tea?", memories: [] });
+      const { run } = app.sqlite.prepare("select run from index_nodes where run <> '[]'").get() as { run: string };
+      app.sqlite.prepare("update index_nodes set run = '{' where run = ?").run(run);
+      return () => app.sqlite.prepare("update index_nodes set run = ? where run = '{'").run(run);
+    },
+  ],
+  [
+    "cannot say what was deleted",
+    "fault",
+    500,
+    async ({ sqlite }) => {
+      sqlite.exec("alter table deletions rename to lost");
+      return () => sqlite.exec("alter table lost rename to deletions");
+    },
+  ],
+];
+
+describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, make) => {
+  const app = appOnDatabase(null);
+  /** More than what room there is left in pages. */
+  const many = Array.from({ length: 20 }, (_, n) => ({
+    id: `long-${n}`,
+    memory: `${n}: ${"Ada reads. ".repeat(200)}`,
+  }));
+
+  it("goes to the engine as it came, and the conversation goes on from it once the store is well", async () => {
+    const { engine } = app;
+    const first = [question("Which tea?")];
+    const talk = { conversation_id: "c" };
+    expect((await app.chat(first, { ...talk, memories })).status).toBe(200);
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    const cure = await make(app);
+    const second = [...first, { role: "assistant", content: "Indeed." } as const, question("And then?")];
+    const answer = await app.chat(second, { ...talk, memories: many }, { temperature: 0.5 });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-memstem-warnings")).toBe("not_composed");
+    expect(answer.headers.get("x-memstem-not-composed")).toBe(reason);
+    expect(answer.headers.get("x-memstem-request-id")).toBeNull();
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
+    // A prompt that turns out not to be stored was on its way, and is given up.
+    const kept = () => engine.requests.filter(({ raw }) => !raw.includes("Ada reads. Ada reads."));
+    expect(JSON.parse(kept()[1]?.raw ?? "")).toEqual({
+      model: "stub-1",
+      messages: second,
+      temperature: 0.5,
+    });
+    expect(app.log.at(-1)).toMatchObject({ status: 200, notComposed: reason, warnings: ["not_composed"] });
+    expect(app.faults).toHaveLength(reason === "store_busy" ? 0 : 1);
+    if (reason.startsWith("store_") && reason !== "store_busy")
+      expect(app.faults[0]).toBeInstanceOf(StoreUnavailableError);
+    expect(await app.metrics()).toContain(`memstem_not_composed_chats_total{reason="${reason}"} 1`);
+
+    cure();
+    const third = [...second, { role: "assistant", content: "Indeed." } as const, question("And after that?")];
+    const composed = await app.chat(third, { ...talk, memories });
+    expect(composed.headers.get("x-memstem-warnings")).toBeNull();
+    const fourth = [...third, { role: "assistant", content: "Indeed." } as const, question("And at last?")];
+    await app.chat(fourth, { ...talk, memories });
+    const [one, , three, four] = kept().map(({ body }) => body.messages);
+    expect(three?.slice(0, 1)).toEqual(one);
+    expect(three?.slice(1, 4)).toEqual(second.slice(1).concat({ role: "assistant", content: "Indeed." }));
+    expect(four?.slice(0, three?.length)).toEqual(three);
+  });
+
+  it("that says something wrong is refused as ever, and /compose says what ails the store", async () => {
+    await app.chat([question("Which tea?")], { memories });
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    const cure = await make(app);
+    expect((await app.chat([question("Which tea?")], { top_k: 0 })).status).toBe(422);
+    expect((await app.chat([question("Which tea?")], { user_id: " " })).status).toBe(422);
+    const refused = await app.send("/compose", { user_id: "ada", query: "Which tea?", memories: many });
+    expect(refused.status).toBe(status);
+    expect(refused.headers.has("retry-after")).toBe(status !== 500);
+    expect(app.engine.requests).toHaveLength(1);
+    cure();
+  });
+});
+
+describe("a chat whose user's turn does not come", () => {
+  let searches: (() => void)[] = [];
+  const found = [{ id: "m-1" as MemoryId, text: TEA }];
+  /** Searches wait until they are let go, whatever their signal says. */
+  const held: MemorySource = {
+    name: "held",
+    owned: false,
+    search: async () => {
+      await new Promise<void>((go) => searches.push(go));
+      return found;
+    },
+    add: async () => [],
+    delete: async () => false,
+    deleteUser: async () => {},
+    close: async () => {},
+  };
+  const app = appOnDatabase(held, { MEMSTEM_COMPOSE_TIMEOUT_MS: "200" });
+  beforeEach(() => {
+    searches = [];
+  });
+
+  it("goes on as it came after a while, and what nobody waits for is not composed", async () => {
+    const slow = app.send("/compose", { user_id: "ada", query: "Which tea?" });
+    await vi.waitFor(() => expect(searches).toHaveLength(1));
+    const answer = await app.chat([question("And then?")]);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    expect(app.engine.requests.map(({ body }) => body.messages)).toEqual([[question("And then?")]]);
+    const other = app.chat([question("Which tea?")], { user_id: "bo", memories });
+    expect((await other).headers.get("x-memstem-not-composed")).toBeNull();
+    for (const go of searches) go();
+    expect((await slow).status).toBe(200);
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(1);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("because its own search hangs goes on as it came, too", async () => {
+    const answer = await app.chat([question("Which tea?")]);
+    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    for (const go of searches) go();
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(0);
+    expect(app.faults).toEqual([]);
+  });
+
+  it("because the database is locked goes on as it came, and is not composed when the lock is gone", async () => {
+    const other = new Database(app.file);
+    other.exec("begin immediate");
+    const answer = await app.chat([question("Which tea?")], { memories });
+    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    other.exec("rollback");
+    other.close();
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(0);
+    expect((await app.chat([question("Which tea?")], { memories })).headers.get("x-memstem-warnings")).toBeNull();
+    expect(app.faults).toEqual([]);
+  });
+
+  it("because as many wait as may goes on at once", async () => {
+    const slow = [1, 2].map(() => app.send("/compose", { user_id: "ada", query: "Which tea?" }));
+    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(2));
+    const answer = await app.chat([question("And then?")]);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-memstem-not-composed")).toBe("user_queue");
+    expect((await app.send("/compose", { user_id: "ada", query: "Which tea?" })).status).toBe(429);
+    const pump = setInterval(() => {
+      for (const go of searches.splice(0)) go();
+    }, 5);
+    expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
+    clearInterval(pump);
+  });
+});
+
+describe("a chat whose answer has come", () => {
+  const app = appOnDatabase(null);
+
+  it.each([true, false])("is answered whole where its usage cannot be kept, streamed: %s", async (stream) => {
+    app.engine.behave((_request, response, usage) => {
+      app.sqlite.pragma("query_only = ON");
+      const whole = { choices: [{ index: 0, message: { content: "Indeed." }, finish_reason: "stop" }], usage };
+      if (!stream) return void response.setHeader("content-type", "application/json").end(JSON.stringify(whole));
+      response.setHeader("content-type", "text/event-stream");
+      response.end(`data: ${JSON.stringify(whole)}\n\ndata: [DONE]\n\n`);
+    });
+    const answer = await app.chat([question("Which tea?")], { memories }, { stream });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-memstem-request-id")).toBe("generated-1");
+    const text = await answer.text();
+    expect(text).toContain("Indeed.");
+    if (stream) expect(text).toMatch(/\[DONE\]\n\n$/);
+    await vi.waitFor(() => expect(app.faults).toHaveLength(1));
+    expect(app.faults[0]).toMatchObject({ name: "StoreUnavailableError", fault: "read-only" });
+    app.sqlite.pragma("query_only = OFF");
+  });
+});
+
+describe("API keys that cannot be read", () => {
+  const app = appOnDatabase(null);
+
+  /** Damages the pages on which keys stand, as a bad disk would. */
+  function damageKeys(): void {
+    const { sqlite, file } = app;
+    const pages = sqlite.prepare("select rootpage from sqlite_schema where tbl_name = 'api_keys' and rootpage > 0");
+    const size = Number(sqlite.pragma("page_size", { simple: true }));
+    sqlite.pragma("wal_checkpoint(TRUNCATE)");
+    // By another process: closing the file here would let go of SQLite's locks on it.
+    for (const page of pages.pluck().all()) {
+      const place = [`bs=${size}`, `seek=${Number(page) - 1}`, "count=1", "conv=notrunc"];
+      expect(spawnSync("dd", ["if=/dev/zero", `of=${file}`, ...place]).status).toBe(0);
+    }
+    // After a write of somebody else's, pages are read anew.
+    const other = new Database(file);
+    other.exec("create table elsewhere (x); drop table elsewhere");
+    other.close();
+  }
+
+  it("are none where there were none: chats go on", async () => {
+    await app.chat([question("Which tea?")], { memories });
+    damageKeys();
+    expect((await app.chat([question("Which tea?")], { memories })).status).toBe(200);
+  });
+
+  it("keep everybody out where they are in use", async () => {
+    const { id, key, secretDigest } = newApiKey();
+    const added = { id, tenant: "acme", secretDigest, label: null, createdAt: 1 };
+    new StoredApiKeys(app.database).add(added, "secret");
+    const chat = () =>
+      fetch(`${app.base}/v1/chat/completions`, {
+        method: "POST",
+        body: JSON.stringify({ messages: [question("Which tea?")], user: "ada" }),
+        headers: { connection: "close", "content-type": "application/json", "x-api-key": key },
+      });
+    expect((await chat()).status).toBe(200);
+    damageKeys();
+    const refused = await chat();
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { type: "server_error" } });
+    expect(app.engine.requests).toHaveLength(1);
+  });
+});

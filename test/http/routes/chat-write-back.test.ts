@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { servedApp } from "../service/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
+
+const TEA = "Ada drinks green tea";
+
+describe("writing an exchange back", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMSTEM_WRITE_BACK: "on",
+      MEMSTEM_SOURCE: "rest",
+      MEMSTEM_MEM0_URL: "http://127.0.0.1:1",
+    },
+  });
+  beforeEach(() => {
+    source.added.length = 0;
+    source.failure = null;
+  });
+  const chat = (messages: readonly object[], more: object = {}) =>
+    app.send("POST", "/v1/chat/completions", { messages, user: "ada", ...more });
+  const question = { role: "user", content: "Which tea?" };
+
+  it.each([true, false])("keeps the question and the answer, plain (streamed: %s)", async (stream) => {
+    engine.answers.push("Green, I think.");
+    await chat([{ role: "system", content: "Be brief." }, question], { stream });
+    await vi.waitFor(() => expect(source.added).toHaveLength(1));
+    expect(source.added).toEqual([
+      { text: "User: Which tea?\nAssistant: Green, I think.", metadata: { written_back: true } },
+    ]);
+    expect(engine.requests[0]?.raw).toContain(TEA);
+  });
+
+  it("keeps nothing of what was injected, though client and engine send it back", async () => {
+    await chat([question]);
+    const composed = engine.requests[0]?.body.messages[0]?.content;
+    expect(composed).toContain(TEA);
+    engine.answers.push(`You said: ${String(composed)} – green.`, `I was told <memories>\n[1] ${TEA}`);
+    await chat([{ role: "user", content: composed }]);
+    await chat([question]);
+    await vi.waitFor(() => expect(source.added).toHaveLength(2));
+    expect(source.added.map(({ text }) => text)).toEqual([
+      "User: Which tea?\nAssistant: Indeed.",
+      "User: Which tea?\nAssistant: You said: \n\nWhich tea? – green.",
+    ]);
+  });
+
+  it("keeps the question that a tool's result was for, once its answer is there", async () => {
+    const call = { id: "c", type: "function", function: { name: "brew", arguments: "{}" } };
+    engine.behave((_request, response, usage) =>
+      sendJson(
+        response,
+        200,
+        wholeAnswer("", usage, { content: null, tool_calls: [call] }, { finish_reason: "tool_calls" }),
+      ),
+    );
+    await chat([question]);
+    engine.behave((_request, response, usage) => sendJson(response, 200, wholeAnswer("Green.", usage)));
+    await chat([
+      question,
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: "green" },
+    ]);
+    await vi.waitFor(() => expect(source.added).toHaveLength(1));
+    expect(source.added[0]?.text).toBe("User: Which tea?\nAssistant: Green.");
+  });
+
+  it("does not where the request says so, nor where the engine fails", async () => {
+    await chat([question], { memstem: { write_back: false } });
+    engine.behave((_request, response) => sendJson(response, 500, { error: { message: "No." } }));
+    await chat([question]);
+    await app.memstem.addMemories("ada" as never, null, []);
+    expect(source.added).toEqual([]);
+  });
+
+  it("that fails costs the answer nothing, and is known to whoever runs the service", async () => {
+    source.failure = new MemorySourceError("answering", { kind: "unreachable", cause: "ECONNREFUSED" });
+    expect(await chat([question])).toMatchObject({ status: 200 });
+    await vi.waitFor(() => expect(app.faults).toHaveLength(1));
+  });
+});

@@ -1,0 +1,158 @@
+import { describe, expect, it } from "vitest";
+import { recordedMemories } from "../../../src/memory/recorded-memories.js";
+import { ABSENT_AS_NULL } from "../contracts/absent-as-null.js";
+import { servedApp } from "../service/served-app.js";
+
+const tea = { id: "m-tea", memory: "Ada drinks green tea" };
+const paris = { id: "m-paris", memory: "Ada lives in Paris" };
+const bicycle = { id: "m-bicycle", memory: "Ada rides a bicycle" };
+
+describe("POST /compose without a conversation", () => {
+  const app = servedApp();
+
+  it("puts the memories before the question, in retrieval order where nothing is cached", async () => {
+    const answer = await app.compose({ user_id: "ada", query: "Where does Ada live?", memories: [paris, tea] });
+    expect(answer.messages).toEqual([
+      {
+        role: "user",
+        content: `<memories>\n[1] ${paris.memory}\n[2] ${tea.memory}\n</memories>\n\nWhere does Ada live?`,
+      },
+    ]);
+    expect(answer.blocks).toEqual([
+      { label: 1, memory_id: "m-paris", placement: "new", rank: 0, replaces: [] },
+      { label: 2, memory_id: "m-tea", placement: "new", rank: 1, replaces: [] },
+    ]);
+    expect(answer.annotations).toEqual([]);
+    expect(answer.warnings).toEqual([]);
+    expect(answer.plan).toMatchObject({ layout: "single", policy: "prefix-exact", expected_cached_tokens: 0 });
+    expect(answer.engine.headers).toEqual({ "x-request-id": answer.request_id });
+  });
+
+  it("starts with the blocks that are cached already and names the retrieval order on one line", async () => {
+    await app.compose({ user_id: "ada", query: "one", memories: [paris, tea] });
+    const answer = await app.compose({ user_id: "ada", query: "two", memories: [bicycle, tea, paris] });
+    expect(answer.blocks.map(({ label, placement }) => [label, placement])).toEqual([
+      [1, "cached_prefix"],
+      [2, "cached_prefix"],
+      [3, "new"],
+    ]);
+    expect(answer.annotations).toEqual(["Most relevant first: [3][2][1]."]);
+    expect(answer.messages[0]?.["content"]).toBe(
+      `<memories>\n[1] ${paris.memory}\n[2] ${tea.memory}\n[3] ${bicycle.memory}\n` +
+        "Most relevant first: [3][2][1].\n</memories>\n\ntwo",
+    );
+    expect(answer.plan).toMatchObject({ order_changed: true, search_path: [0] });
+    expect(answer.plan.expected_cached_tokens).toBeGreaterThan(0);
+    expect(answer.plan.expected_cached_tokens + answer.plan.uncached_tokens).toBe(answer.plan.total_tokens);
+  });
+
+  it("keeps instructions at the head and history before the question", async () => {
+    const answer = await app.compose({
+      user_id: "ada",
+      system: "Be brief.",
+      messages: [
+        { role: "developer", content: "Use metric units." },
+        { role: "user", content: "Hello" },
+        { role: "assistant", content: "Hi" },
+        { role: "user", content: "Tea?" },
+      ],
+      memories: { results: [tea] },
+    });
+    expect(answer.messages.map(({ role, content }) => [role, content])).toEqual([
+      ["system", "Be brief."],
+      ["developer", "Use metric units."],
+      ["user", "Hello"],
+      ["assistant", "Hi"],
+      ["user", `<memories>\n[1] ${tea.memory}\n</memories>\n\nTea?`],
+    ]);
+  });
+
+  it("gives the prompt as one text where that was asked for", async () => {
+    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], prompt: true });
+    expect(answer.prompt).toBe(`User: <memories>\n[1] ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
+  });
+
+  it("leaves a question without memories as it is", async () => {
+    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [] });
+    expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
+    expect(answer.blocks).toEqual([]);
+  });
+
+  it("takes null for absent in every field that may be absent", async () => {
+    const answer = await app.compose({
+      user_id: "ada",
+      ...ABSENT_AS_NULL,
+      query: "Tea?",
+    });
+    expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
+  });
+
+  it("uses the caller's words for annotations, and none where they are switched off", async () => {
+    const compose = (annotations: unknown) =>
+      app.compose({ user_id: "ada", query: "Tea?", memories: [bicycle, paris], annotations });
+    await app.compose({ user_id: "ada", query: "one", memories: [paris] });
+    expect((await compose(false)).annotations).toEqual([]);
+    expect((await compose({ wording: { order: "Read {labels} first." }, top_n: 1 })).annotations).toEqual([
+      "Read [2] first.",
+    ]);
+  });
+
+  it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
+    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_tokens: 100 });
+    expect(answer.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
+    const rated = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_ratio: 1.5 });
+    expect(rated.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
+  });
+
+  it("carries over what earlier prompts left of a shared budget; a repeated one counts once, a forgotten user has none", async () => {
+    const ask = async (user_id: string, request_id: string, memories: object[], memory_budget_ratio: number) => {
+      const body = { user_id, request_id, query: "Tea?", memories, memory_budget_ratio, policy: "carry-over" };
+      const { blocks } = await app.compose(body);
+      return blocks.filter(({ placement }) => placement === "carried_over").map(({ memory_id }) => memory_id);
+    };
+    for (const id of ["r-1", "r-2", "r-3"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
+    expect(await ask("bea", "r-4", [tea, paris], 1)).toEqual(["m-bicycle"]);
+    for (const id of ["r-5", "r-6", "r-7"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
+    await app.send("DELETE", "/users/bea");
+    await ask("bea", "r-1", [tea, bicycle, paris], 1);
+    expect(await ask("bea", "r-2", [tea, paris], 1)).toEqual([]);
+    for (let times = 0; times < 3; times++) await ask("cem", "r-1", [tea, bicycle, paris], 1.2);
+    expect(await ask("cem", "r-2", [tea, paris], 1)).toEqual([]);
+  });
+
+  it("carries cached blocks over within the budget, and names them in no annotation", async () => {
+    const ask = (memories: object[], memory_budget_tokens?: number) =>
+      app.compose({ user_id: "carla", query: "Tea?", memories, memory_budget_tokens, policy: "carry-over" });
+    await ask([tea, bicycle, paris]);
+    const answer = await ask([paris, tea], 1_000);
+    expect(answer.warnings).toEqual([]);
+    expect(answer.blocks.map(({ memory_id, placement, rank }) => [memory_id, placement, rank])).toEqual([
+      ["m-tea", "cached_prefix", 1],
+      ["m-bicycle", "carried_over", null],
+      ["m-paris", "cached_prefix", 0],
+    ]);
+    expect(answer.annotations).toEqual(["Most relevant first: [3][1]."]);
+    expect((await ask([paris, tea], 1)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
+  });
+
+  it("takes every policy, and refuses one that it does not know", async () => {
+    for (const policy of ["retrieval", "sorted", "context-pilot", "knowledge-tree", "access-frequency"]) {
+      const { plan, blocks } = await app.compose({ user_id: policy, query: "Tea?", memories: [tea, paris], policy });
+      expect(plan.policy).toBe(policy);
+      expect(blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea", "m-paris"]);
+    }
+  });
+});
+
+describe("POST /compose without memories", () => {
+  const app = servedApp({ source: () => recordedMemories({ "Tea?": [tea, paris], tea: [bicycle] }) });
+
+  it("searches the source for the query, else for the last question, for at most top_k", async () => {
+    const found = async (body: object) =>
+      (await app.compose({ user_id: "ada", ...body })).blocks.map(({ memory_id }) => memory_id);
+    expect(await found({ query: "Tea?" })).toEqual(["m-tea", "m-paris"]);
+    expect(await found({ messages: [{ role: "user", content: "Tea?" }], top_k: 1 })).toEqual(["m-tea"]);
+    expect(await found({ messages: [{ role: "user", content: "Tea?" }], query: "tea" })).toEqual(["m-bicycle"]);
+    expect(await found({ query: "something else" })).toEqual([]);
+  });
+});

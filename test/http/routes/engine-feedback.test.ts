@@ -1,0 +1,158 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { feedbackResult, indexResult } from "../../../src/http/contracts/contracts.js";
+import { servedApp } from "../service/served-app.js";
+
+const a = { id: "a", memory: "Ada drinks green tea" };
+const b = { id: "b", memory: "Ada lives in Paris" };
+const c = { id: "c", memory: "Ada rides a bicycle" };
+
+describe("POST /evict", () => {
+  const app = servedApp();
+  const evict = async (...request_ids: string[]) =>
+    JSON.parse((await app.send("POST", "/evict", { request_ids })).text) as unknown;
+
+  it("takes what only the evicted requests had out of what is expected to be cached", async () => {
+    const compose = (request_id: string, ...memories: object[]) =>
+      app.compose({ user_id: "ada", request_id, query: "Well?", memories });
+    await compose("r-1", a, b);
+    expect((await compose("r-2", b, a)).plan.expected_cached_tokens).toBeGreaterThan(0);
+    expect(await evict("r-1", "r-2")).toEqual({ evicted: ["r-1", "r-2"], unknown: [] });
+    const after = await compose("r-3", b, a);
+    expect(after.plan.expected_cached_tokens).toBe(0);
+    expect(after.blocks.map(({ memory_id }) => memory_id)).toEqual(["b", "a"]);
+  });
+
+  it("keeps what a request that was not evicted had too", async () => {
+    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a, b, c] });
+    await app.compose({ user_id: "ada", request_id: "r-2", query: "two", memories: [a, b] });
+    await evict("r-1");
+    const answer = await app.compose({ user_id: "ada", query: "three", memories: [c, b, a] });
+    expect(answer.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
+      ["a", "cached_prefix"],
+      ["b", "cached_prefix"],
+      ["c", "new"],
+    ]);
+  });
+
+  it("knows the request by the id that the answer gave it, and only once", async () => {
+    const { request_id } = await app.compose({ user_id: "ada", query: "one", memories: [a] });
+    expect(await evict("never", request_id, request_id)).toEqual({ evicted: [request_id], unknown: ["never"] });
+    expect(await evict(request_id)).toEqual({ evicted: [], unknown: [request_id] });
+    expect(await evict()).toEqual({ evicted: [], unknown: [] });
+  });
+});
+
+describe("POST /feedback", () => {
+  const app = servedApp();
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const feedback = async (body: object) =>
+    feedbackResult.parse(JSON.parse((await app.send("POST", "/feedback", body)).text));
+
+  it("sets what the engine cached against what was expected", async () => {
+    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a, b] });
+    const { plan } = await app.compose({ user_id: "ada", request_id: "r-2", query: "two", memories: [a, b] });
+    const expected = plan.expected_cached_tokens;
+    expect(expected).toBeGreaterThan(4);
+    expect(await feedback({ user_id: "ada", request_id: "r-2", cached_tokens: expected - 4 })).toEqual({
+      request_id: "r-2",
+      expected_cached_tokens: expected,
+      observed_cached_tokens: expected - 4,
+      difference: -4,
+      corrected: { tokens_removed: 0 },
+    });
+  });
+
+  it("takes what the engine did not find out of what the next request expects, and out of the index", async () => {
+    const [long, other, third] = [a, b, c].map(({ id, memory }) => ({
+      id,
+      memory: `${memory} ${"indeed ".repeat(200)}`,
+    }));
+    const compose = (request_id: string, ...memories: unknown[]) =>
+      app.compose({ user_id: "ada", request_id, query: "Well?", memories });
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
+    await compose("r-1", long, other);
+    vi.useRealTimers();
+    const { plan } = await compose("r-2", long, third);
+    expect(plan.expected_cached_tokens).toBeGreaterThan(200);
+    const report = { user_id: "ada", request_id: "r-2", prompt_tokens: plan.total_tokens, cached_tokens: 0 };
+    const { corrected } = await feedback(report);
+    expect(corrected.tokens_removed).toBeGreaterThan(200);
+    expect(await feedback(report)).toMatchObject({ corrected: { tokens_removed: 0 } });
+    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text));
+    expect(nodes.flatMap(({ request_ids }) => request_ids)).toEqual(["r-2"]);
+    const after = await compose("r-3", other, long);
+    expect(after.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
+      ["a", "cached_prefix"],
+      ["b", "new"],
+    ]);
+  });
+
+  it("takes an engine that does not say for unknown, and one that says zero for zero", async () => {
+    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a] });
+    expect(await feedback({ user_id: "ada", request_id: "r-1" })).toMatchObject({
+      observed_cached_tokens: null,
+      difference: null,
+    });
+    expect(await feedback({ user_id: "ada", request_id: "r-1", cached_tokens: 0 })).toMatchObject({
+      observed_cached_tokens: 0,
+      difference: 0,
+    });
+  });
+
+  it("does not take one user's request for another's", async () => {
+    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a] });
+    for (const who of [{ user_id: "bob" }, { user_id: "ada", agent_id: "planner" }]) {
+      expect(await app.send("POST", "/feedback", { ...who, request_id: "r-1" })).toMatchObject({ status: 404 });
+    }
+  });
+});
+
+describe("an engine that keeps little", () => {
+  const app = servedApp({ environment: { MEMSTEM_CACHE_TOKENS: "40" } });
+
+  it("is not expected to have kept what was used longest ago", async () => {
+    const expected = async (query: string, ...memories: object[]) =>
+      (await app.compose({ user_id: "ada", query, memories })).plan.expected_cached_tokens;
+    await expected("one", a, b);
+    expect(await expected("one", a, b)).toBeGreaterThan(10);
+    for (const memory of [c, { id: "d", memory: "Ada reads a book every week, and two in summer" }]) {
+      await expected("two", memory);
+    }
+    expect(await expected("one", a, b)).toBeLessThan(10);
+  });
+});
+
+describe("GET /users/{user_id}/index", () => {
+  const app = servedApp();
+  const index = async (path: string) => indexResult.parse(JSON.parse((await app.send("GET", path)).text));
+
+  it("shows the tree of what was served, with the requests that end at each node", async () => {
+    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a, b] });
+    await app.compose({ user_id: "ada", request_id: "r-2", query: "two", memories: [a, c] });
+    await app.compose({ user_id: "ada", conversation_id: "talk", request_id: "r-3", query: "three", memories: [a] });
+    const shown = await index("/users/ada/index");
+    expect(shown).toMatchObject({ user_id: "ada", agent_id: null });
+    expect(shown.counts).toMatchObject({ blocks: 3, conversations: 1, turns: 3, requests: 3 });
+    expect(shown.nodes).toHaveLength(shown.counts.nodes);
+    expect(shown.nodes).toMatchObject([
+      { search_path: [], labels: [], request_ids: [], uses: 3, live_requests: 0 },
+      { search_path: [0], labels: [1], request_ids: ["r-3"], uses: 3, live_requests: 1 },
+      { search_path: [0, 0], labels: [1, 2], request_ids: ["r-1"], uses: 1, live_requests: 1 },
+      { search_path: [0, 1], labels: [1, 3], request_ids: ["r-2"], uses: 1, live_requests: 1 },
+    ]);
+    expect((await index("/users/ada/index?limit=1")).nodes).toHaveLength(1);
+  });
+
+  it("is empty for a user that was never seen, and keeps nothing of the look", async () => {
+    const empty = { counts: { blocks: 0, nodes: 0, conversations: 0, turns: 0, requests: 0 }, nodes: [] };
+    expect(await index("/users/nobody%2Fat%20all/index")).toEqual({
+      user_id: "nobody/at all",
+      agent_id: null,
+      ...empty,
+    });
+    await app.compose({ user_id: "ada", query: "one", memories: [a] });
+    expect(await index("/users/ada/index?agent_id=planner")).toEqual({ user_id: "ada", agent_id: "planner", ...empty });
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { ENGINE_NAMES } from "../../../src/engines/adapters/engine-adapter.js";
+import { servedApp } from "../service/served-app.js";
+
+const tea = { id: "m-tea", memory: "Ada drinks green tea" };
+const request = { user_id: "ada", conversation_id: "c", query: "Tea?", memories: [tea] };
+const plain = [{ role: "user", content: "<memories>\n[1] Ada drinks green tea\n</memories>\n\nTea?" }];
+
+describe("POST /compose with an engine", () => {
+  const app = servedApp();
+
+  it("takes every engine's name, and marks messages for those that want it", async () => {
+    const marking = [];
+    for (const engine of ENGINE_NAMES) {
+      const { messages } = await app.compose({ ...request, user_id: engine, engine });
+      if (JSON.stringify(messages) !== JSON.stringify(plain)) marking.push(engine);
+    }
+    expect(marking).toEqual(["openai-breakpoints", "anthropic"]);
+  });
+
+  it("says what to send along", async () => {
+    const { engine } = await app.compose({ ...request, request_id: "r-1", engine: "vllm" });
+    expect(engine).toEqual({
+      fields: { request_id: "r-1", cache_salt: expect.stringMatching(/^[\w-]{43}$/) },
+      headers: { "x-request-id": "r-1" },
+    });
+  });
+});
+
+describe("POST /compose with a separator for LMCache", () => {
+  const app = servedApp({ environment: { MEMSTEM_BLOCK_SEPARATOR: "<|fim_pad|>" } });
+
+  it("separates memories for the engines that it runs in, and for no other", async () => {
+    const separated = await app.compose({ ...request, engine: "vllm" });
+    expect(separated.messages[0]?.["content"]).toBe(
+      "<memories>\n<|fim_pad|>[1] Ada drinks green tea\n<|fim_pad|></memories>\n\nTea?",
+    );
+    expect((await app.compose({ ...request, user_id: "bob" })).messages).toEqual(plain);
+  });
+});
+
+describe("POST /compose where an engine is configured", () => {
+  const app = servedApp({ environment: { MEMSTEM_ENGINE_FAMILY: "sglang" } });
+
+  it("goes by it, unless the request names another", async () => {
+    const configured = await app.compose({ ...request, request_id: "r-1" });
+    expect(configured.engine.fields).toMatchObject({ rid: "r-1" });
+    const named = await app.compose({ ...request, request_id: "r-2", engine: "generic" });
+    expect(named.engine.fields).toEqual({});
+  });
+});

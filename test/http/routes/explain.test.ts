@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { explainResult } from "../../../src/http/contracts/explain-contract.js";
+import { problemOf, servedApp } from "../service/served-app.js";
+import { rowCounts } from "./stored-rows.js";
+
+const SECRET = "Ada hides the key under the third flower pot";
+const tea = { id: "m-tea", memory: "Ada drinks green tea" };
+const key = { id: "m-key", memory: SECRET };
+
+describe("GET /requests/{request_id}/explain", () => {
+  const app = servedApp({ environment: { MEMSTEM_CACHE_TTL_SECONDS: "300" } });
+  const explain = async (path: string) => {
+    const exchange = await app.send("GET", path);
+    expect(exchange).toMatchObject({ status: 200, contentType: "application/json" });
+    expect(exchange.text).not.toContain(SECRET);
+    const json: unknown = JSON.parse(exchange.text);
+    const explanation = explainResult.parse(json);
+    expect(explanation).toEqual(json);
+    return explanation;
+  };
+  const compose = (request_id: string, memories: readonly object[], more: object = {}) =>
+    app.compose({ user_id: "ada", request_id, query: SECRET, policy: "retrieval", memories, ...more });
+
+  it("says where a prompt first differs from the nearest earlier one, and why, in words and in fields", async () => {
+    await compose("r 1", [tea, key]);
+    const { plan } = await compose("r/2", [key, tea]);
+    const before = rowCounts(app.database);
+    const explanation = await explain("/requests/r%2F2/explain?user_id=ada");
+    expect(explanation).toMatchObject({
+      request_id: "r/2",
+      cause: { kind: "other_order", here: 2, there: 1 },
+      compared: 1,
+      compared_all: true,
+      nearest: { request_id: "r 1", conversation: "none", evicted: false },
+      difference: { message: 0, block: 0, here: { kind: "block", label: 2 }, there: { kind: "block", label: 1 } },
+      tokens: { total: plan.total_tokens, expected: plan.expected_cached_tokens, reported: null },
+      index: { kind: "expected" },
+      engine: { kind: "not_reported" },
+      lost: { tokens: 0, price: { unit: "ms", amount: 0 } },
+    });
+    expect(explanation.behind.tokens).toBeGreaterThan(10);
+    expect(explanation.explanation).toContain("Both have memories [2] and [1], in another order.");
+    expect(rowCounts(app.database)).toEqual(before);
+  });
+
+  it("says what the engine reported", async () => {
+    await compose("r1", [tea]);
+    await compose("r2", [tea]);
+    await app.send("POST", "/feedback", { user_id: "ada", request_id: "r2", cached_tokens: 4_000 });
+    expect(await explain("/requests/r2/explain?user_id=ada")).toMatchObject({
+      cause: { kind: "repeated" },
+      tokens: { reported: 4_000 },
+      engine: { kind: "more" },
+    });
+  });
+
+  it("keeps to the agent that is named", async () => {
+    await compose("r1", [tea], { agent_id: "coach" });
+    expect((await explain("/requests/r1/explain?user_id=ada&agent_id=coach")).cause).toEqual({ kind: "first_prompt" });
+  });
+
+  it.each([
+    ["/requests/r9/explain?user_id=ada", 404, "request_id"],
+    ["/requests/r1/explain?user_id=bob", 404, "request_id"],
+    ["/requests/r1/explain?user_id=ada&agent_id=coach", 404, "request_id"],
+    ["/requests/r1/explain", 422, "user_id"],
+    ["/requests/r1/explain?user_id=", 422, "user_id"],
+    ["/requests/r1/explain?user_id=ada&conversation_id=c", 422, "conversation_id"],
+    ["/requests/%E2%82%AC/explain?user_id=ada", 422, "request_id"],
+  ])("refuses %s, naming the field", async (path, status, field) => {
+    await compose("r1", [tea]);
+    const problem = problemOf(await app.send("GET", path));
+    expect(problem.status).toBe(status);
+    expect(problem.errors?.map((error) => error.field)).toEqual([field]);
+    expect(app.faults).toEqual([]);
+  });
+});
+
+describe("explaining beside another process", () => {
+  const app = servedApp();
+
+  it("knows what was composed there", async () => {
+    const { assemble } = await import("../../../src/cli/assemble.js");
+    const { readSettings } = await import("../../../src/cli/settings.js");
+    const { readComposeOptions } = await import("../../../src/service/compose/compose-request.js");
+    await app.compose({ user_id: "ada", request_id: "r1", query: "Well?", memories: [tea] });
+    const other = assemble(readSettings({ MEMSTEM_DATA_DIR: app.dataDir, MEMSTEM_SOURCE: "none" }), null);
+    const options = { userId: "ada", requestId: "r2", query: "Well?", memories: [tea, key] };
+    await other.compose(readComposeOptions(options));
+    await other.close();
+    const { text, status } = await app.send("GET", "/requests/r2/explain?user_id=ada");
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toMatchObject({ cause: { kind: "new_memory", label: 2, instead: null } });
+  });
+});

@@ -1,0 +1,177 @@
+import { getTableColumns, getTableName, is } from "drizzle-orm";
+import { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { exportResult } from "../../../src/http/contracts/export-contract.js";
+import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
+import * as schema from "../../../src/store/database/schema.js";
+import { type ServedApp, servedApp } from "../service/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { storedRows } from "./stored-rows.js";
+
+type Exported = z.output<typeof exportResult>;
+
+async function exported(app: ServedApp, user: string): Promise<Exported> {
+  const { status, text } = await app.send("GET", `/users/${user}/export`);
+  expect(status).toBe(200);
+  return exportResult.parse(JSON.parse(text));
+}
+
+/** Numbers that count other users, and digests. */
+function isLeftOut(table: string, column: string): boolean {
+  const digests = [
+    "digest",
+    "anchor",
+    "prompt",
+    ...(table === "turns" ? ["head"] : []),
+    ...(table === "requests" ? ["body"] : []),
+  ];
+  return ["scope_id", ...digests].includes(column);
+}
+
+const NOTHING = { user_id: "ada", scopes: [], forgotten_memories: [] };
+const tea = { id: "m-tea", memory: "Ada drinks green tea" };
+const key = { id: "m-key", memory: "Ada hides the key under the flower pot" };
+const call = { id: "call_1", type: "function", function: { name: "lookUp", arguments: '{"whichKey":1}' } };
+const composed = {
+  user_id: "ada",
+  conversation_id: "c",
+  request_id: "r-1",
+  system: "Be brief",
+  messages: [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: "call_1", content: "Found." },
+    { role: "user", content: "Where is the key?" },
+  ],
+  memories: [tea, key],
+};
+
+describe("GET /users/{user_id}/export", () => {
+  const app = servedApp();
+
+  /** Everything there can be of a user. */
+  async function live() {
+    await app.compose(composed);
+    await app.compose({ ...composed, request_id: "r-2", conversation_id: null, policy: "knowledge-tree" });
+    await app.compose({ ...composed, agent_id: "planner", policy: "access-frequency" });
+    await app.compose({ ...composed, user_id: "bob", system: "Be long" });
+    await app.send("POST", "/feedback", { user_id: "ada", request_id: "r-1", cached_tokens: 1, prompt_tokens: 50 });
+    await app.send("DELETE", "/users/ada/memories/m-gone");
+  }
+
+  it("holds no digest, by which a short text could be guessed", async () => {
+    await live();
+    expect(JSON.stringify(await exported(app, "ada"))).not.toMatch(/[\w-]{43}/);
+  });
+
+  it("holds every row of every table that belongs to a scope and says more than digests, of every agent", async () => {
+    await live();
+    const { scopes } = await exported(app, "ada");
+    expect(scopes.map(({ agent_id }) => agent_id)).toEqual([null, "planner"]);
+    const rows = storedRows(app.database);
+    const numbers = (rows.get("users") ?? []).filter((row) => row["user_id"] === "ada").map((row) => row["scope_id"]);
+    const tables = Object.values(schema).filter((table) => is(table, SQLiteTable));
+    const elsewhere: readonly SQLiteTable[] = [schema.users, schema.sections, schema.messages];
+    const names = tables.filter((table) => !elsewhere.includes(table) && "scopeId" in getTableColumns(table));
+    expect(names.length).toBeGreaterThan(7);
+    for (const table of names) {
+      const name = getTableName(table);
+      const columns = Object.values(getTableColumns(table)).map((column) => column.name);
+      for (const [at, scope] of scopes.entries()) {
+        const kept = (rows.get(name) ?? []).filter((row) => row["scope_id"] === numbers[at]);
+        const given = scope.tables[name] ?? [];
+        expect(given, name).toHaveLength(kept.length);
+        if (at === 0) expect(given.length, name).toBeGreaterThan(0);
+        for (const row of given) expect(Object.keys(row)).toEqual(columns.filter((column) => !isLeftOut(name, column)));
+      }
+      expect(Object.keys(scopes[0]?.tables ?? {})).toContain(name);
+    }
+  });
+
+  it("takes JSON apart: our own in snake_case, the application's as it was said", async () => {
+    await live();
+    const [scope] = (await exported(app, "ada")).scopes;
+    const [turn] = scope?.tables.turns ?? [];
+    expect(turn?.["given"]).toEqual(composed.messages);
+    expect(turn?.["requested"]).toEqual([1, 2]);
+    expect(turn?.["injection"]).toMatchObject({
+      blocks: [
+        { label: 1, replaces: [] },
+        { label: 2, replaces: [] },
+      ],
+    });
+    expect(scope?.tables.heads).toMatchObject([{ messages: [{ role: "system", content: "Be brief" }] }]);
+    expect(scope?.tables.requests[0]).toMatchObject({
+      request_id: "r-1",
+      answer: {
+        memories: [
+          { label: 1, memory_id: "m-tea" },
+          { label: 2, memory_id: "m-key" },
+        ],
+        plan: { fresh_start: false },
+      },
+      observed: { cached_tokens: 1, prompt_tokens: 50 },
+    });
+    expect(scope?.tables.blocks.map((block) => block["text"])).toEqual([tea.memory, key.memory]);
+    expect(scope?.scope).toMatchObject({ next_label: 3, requests: 2 });
+  });
+
+  it("names what was forgotten, and nothing of its text", async () => {
+    await live();
+    await app.send("DELETE", "/users/ada/memories/m-key");
+    const answer = await exported(app, "ada");
+    expect(answer.forgotten_memories).toEqual(["m-gone", "m-key"]);
+    expect(JSON.stringify(answer)).not.toContain("flower pot");
+  });
+
+  it("is of one user alone", async () => {
+    await live();
+    expect(JSON.stringify(await exported(app, "ada"))).not.toContain("Be long");
+    expect((await exported(app, "bob")).scopes).toHaveLength(1);
+  });
+
+  it("is empty for a user that was never seen, and for one that was forgotten", async () => {
+    expect(await exported(app, "ada")).toEqual({ ...NOTHING, source: null });
+    await live();
+    await app.send("DELETE", "/users/ada");
+    expect(await exported(app, "ada")).toEqual({ ...NOTHING, source: null });
+  });
+
+  it("gives long tables whole, and in order", async () => {
+    for (let at = 0; at < 450; at++)
+      await app.compose({ user_id: "ada", request_id: `r-${at}`, query: `${at}?`, memories: [] });
+    const [scope] = (await exported(app, "ada")).scopes;
+    expect(scope?.tables.requests.map((row) => row["request_id"])).toEqual(
+      Array.from({ length: 450 }, (_, at) => `r-${at}`),
+    );
+  });
+});
+
+describe("GET /users/{user_id}/export with a source that another system owns", () => {
+  const app = servedApp({ source: () => answeringSource([tea.memory]) });
+
+  it("names it, and says nothing of what it holds", async () => {
+    expect((await exported(app, "ada")).source).toEqual({ name: expect.any(String), memories: null });
+  });
+});
+
+describe("GET /users/{user_id}/export with the embedded Mem0", () => {
+  const app = servedApp({ source: (dataDir) => openEmbeddedMem0({ dataDir }) });
+
+  it("holds the memories there, of every agent, until the user is forgotten", async () => {
+    const added = { user_id: "ada", memories: [key.memory], metadata: { from: "chat" } };
+    await app.send("POST", "/memories", added);
+    await app.send("POST", "/memories", { ...added, agent_id: "day planner", memories: [tea.memory] });
+    await app.send("POST", "/memories", { ...added, user_id: "bob" });
+    const { source } = await exported(app, "ada");
+    const kept = { created_at: expect.any(String), metadata: { from: "chat" } };
+    expect(source?.name).toBe("embedded");
+    expect(source?.memories?.toSorted((a, b) => a.memory.localeCompare(b.memory))).toMatchObject([
+      { ...kept, memory: tea.memory, agent_id: "day planner" },
+      { ...kept, memory: key.memory, agent_id: null },
+    ]);
+    await app.send("DELETE", "/users/ada");
+    expect(await exported(app, "ada")).toEqual({ ...NOTHING, source: { name: "embedded", memories: [] } });
+  });
+});

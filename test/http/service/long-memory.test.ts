@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { CUT_MARK } from "../../../src/core/index.js";
+import { servedApp } from "./served-app.js";
+
+describe("a memory that is too long for a prompt", () => {
+  const app = servedApp({ environment: { MEMSTEM_MAX_MEMORY_CHARACTERS: "100" } });
+  const body = {
+    user_id: "ada",
+    conversation_id: "c",
+    messages: [{ role: "user", content: "Where?" }],
+    memories: [
+      { id: "long", memory: "👩‍👩‍👧".repeat(100) },
+      { id: "short", memory: "Ada hides the key." },
+    ],
+  };
+
+  it("is given in part, with a mark and a warning that names it, and is the same memory the next time", async () => {
+    const { messages, warnings, blocks } = await app.compose({ ...body, request_id: "r-1" });
+    expect(messages).toMatchObject([
+      { content: `<memories>\n[1] ${"👩‍👩‍👧".repeat(12)}${CUT_MARK}\n[2] Ada hides the key.\n</memories>\n\nWhere?` },
+    ]);
+    expect(blocks).toHaveLength(2);
+    expect(warnings).toEqual([{ code: "memory_cut", message: expect.any(String), memory_ids: ["long"] }]);
+    const again = await app.compose({ ...body, request_id: "r-1" });
+    expect(again.messages).toEqual(messages);
+    const next = await app.compose({
+      ...body,
+      messages: [...body.messages, { role: "assistant", content: "There." }, { role: "user", content: "Why?" }],
+    });
+    expect(next.blocks.map(({ placement }) => placement)).toEqual(["earlier_turn", "earlier_turn"]);
+  });
+});
+
+describe("a memory of one word with a million letters", () => {
+  const app = servedApp();
+
+  it("is answered like any other", async () => {
+    const word = "w".repeat(1_000_000);
+    const { warnings, plan } = await app.compose({
+      user_id: "ada",
+      query: "Where?",
+      memories: [{ id: "word", memory: word }],
+    });
+    expect(warnings).toMatchObject([{ code: "memory_cut", memory_ids: ["word"] }]);
+    expect(plan.total_tokens).toBeGreaterThan(1_000);
+  });
+});

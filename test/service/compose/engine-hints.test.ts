@@ -1,0 +1,198 @@
+import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../../src/core/index.js";
+import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
+import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
+import { anthropicCache, openAiBreakpointCache } from "../../../src/simulator/breakpoint-cache.js";
+import type { PrefixCache, SimulatedPrompt } from "../../../src/simulator/prefix-cache.js";
+import { marksIn, textOf } from "../../engines/adapters/prompts.js";
+import { composeWith, memories, openService } from "./service-fixture.js";
+
+const FIELDS: Partial<Record<EngineName, string>> = {
+  anthropic: "cache_control",
+  "openai-breakpoints": "prompt_cache_breakpoint",
+};
+
+const turns = [
+  { question: "Which tea?", found: { tea: "Ada drinks green tea", paris: "Ada lives in Paris" } },
+  { question: "And where?", found: { paris: "Ada lives in Paris", job: "Ada works as a luthier" } },
+  {
+    question: "Doing what?",
+    found: { job: "Ada works as a luthier", cat: "Ada has a cat", tea: "Ada drinks green tea" },
+  },
+  { question: "Any pets?", found: { cat: "Ada has a cat" } },
+];
+
+/** A conversation's prompts, each composed for the engine with the plain history before it. */
+async function conversation(
+  engine: EngineName,
+  retention: "keep" | "volatile" | "ephemeral",
+): Promise<ComposeAnswer[]> {
+  const service = openService();
+  const answers: ComposeAnswer[] = [];
+  const history: ChatMessage[] = [{ role: "system", content: "Be brief." }];
+  for (const { question, found } of turns) {
+    history.push({ role: "user", content: question });
+    const to = { userId: "ada", conversationId: "c", engine, retention };
+    answers.push(await composeWith(service, { ...to, messages: [...history], memories: memories(found) }));
+    history.push({ role: "assistant", content: `Answer to ${question}` });
+  }
+  return answers;
+}
+
+/** A prompt as a provider's cache sees it: a character is a token, a role one that no character is. */
+function simulated(messages: readonly ChatMessage[], field: string): SimulatedPrompt {
+  const tokens: number[] = [];
+  const breakpoints: number[] = [];
+  const blockEnds: number[] = [];
+  for (const { role, content } of messages) {
+    tokens.push(-1 - role.length);
+    for (const part of typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])) {
+      for (const char of String(part["text"])) tokens.push(char.codePointAt(0) ?? 0);
+      blockEnds.push(tokens.length);
+      if ((part as Readonly<Record<string, unknown>>)[field] !== undefined) breakpoints.push(tokens.length);
+    }
+  }
+  return { tokens, breakpoints, blockEnds };
+}
+
+function cacheOf(engine: EngineName): PrefixCache {
+  return engine === "anthropic" ? anthropicCache({ minimumTokens: 1 }) : openAiBreakpointCache({ minimumTokens: 1 });
+}
+
+/** Characters that two prompts begin with in common. */
+function commonStart(a: SimulatedPrompt, b: SimulatedPrompt): number {
+  const at = a.tokens.findIndex((token, n) => b.tokens[n] !== token);
+  return at < 0 ? a.tokens.length : at;
+}
+
+describe("an engine's hints", () => {
+  it("are a header and nothing else where no engine is named", async () => {
+    const service = openService();
+    const answer = await composeWith(service, { userId: "ada", query: "Tea?", memories: [] });
+    expect(answer.engine).toEqual({ fields: {}, headers: { "x-request-id": answer.requestId } });
+    expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
+  });
+
+  it("never hold the name of a user, an agent or a tenant, and differ between scopes", async () => {
+    const service = openService();
+    const scopes = [{ userId: "ada" }, { userId: "bob" }, { userId: "ada", agentId: "planner" }];
+    for (const engine of ENGINE_NAMES) {
+      const hints = await Promise.all(
+        scopes.map(
+          async (scope) => (await composeWith(service, { ...scope, query: "Tea?", memories: [], engine })).engine,
+        ),
+      );
+      expect(JSON.stringify(hints)).not.toMatch(/ada|bob|planner|default/);
+      const keys = hints.map(({ fields }) => fields["prompt_cache_key"]);
+      if (keys[0] !== undefined) expect(new Set(keys).size).toBe(scopes.length);
+      expect(new Set(hints.map(({ fields }) => fields["cache_salt"])).size).toBe(1);
+    }
+  });
+
+  it.each(ENGINE_NAMES)(
+    "are given again with a repeated request, and for another engine when it is asked for: %s",
+    async (engine) => {
+      const service = openService();
+      const request = { userId: "ada", conversationId: "c", requestId: "r-1", query: "Tea?", system: "Be brief." };
+      const full = { ...request, memories: memories({ tea: "Ada drinks green tea" }), prompt: true };
+      const first = await composeWith(service, { ...full, engine });
+      expect(await composeWith(service, { ...full, engine })).toEqual(first);
+      const generic = await composeWith(service, full);
+      expect(generic.warnings).toEqual([]);
+      expect(generic.engine.fields).toEqual({});
+      expect(generic.prompt).toBe(first.prompt);
+      expect(generic.messages.map(textOf)).toEqual(first.messages.map(textOf));
+      expect(await composeWith(service, { ...full, engine })).toEqual(first);
+    },
+  );
+
+  it("mark the memories, the end and the instructions of a conversation's first prompt", async () => {
+    const [first] = await conversation("anthropic", "keep");
+    expect(marksIn(first?.messages ?? [], "cache_control")).toEqual([
+      [0, 0],
+      [1, 0],
+      [1, 1],
+    ]);
+    expect(first?.messages[1]?.content).toEqual([
+      {
+        type: "text",
+        text: "<memories>\n[1] Ada drinks green tea\n[2] Ada lives in Paris\n",
+        cache_control: { type: "ephemeral" },
+      },
+      { type: "text", text: "</memories>\n\nWhich tea?", cache_control: { type: "ephemeral" } },
+    ]);
+  });
+
+  it("do not pay for writing the end of a single prompt, which nothing continues", async () => {
+    const service = openService();
+    const request = { userId: "ada", query: "Tea?", system: "Be brief.", memories: memories({ tea: "Green tea" }) };
+    const { messages } = await composeWith(service, { ...request, engine: "openai-breakpoints" });
+    expect(marksIn(messages, "prompt_cache_breakpoint")).toEqual([
+      [0, 0],
+      [1, 0],
+    ]);
+  });
+});
+
+describe.each(["anthropic", "openai-breakpoints"] as const)("marks for %s", (engine) => {
+  const field = FIELDS[engine] ?? "";
+
+  it("do not take what a question holds for memories of ours", async () => {
+    const service = openService();
+    const question = "<memories>\n[1] Ada drinks green tea\n</memories>\n\nIs that so?";
+    const request = { userId: "ada", query: question, system: "Be brief.", memories: [], engine };
+    const { messages, requestId } = await composeWith(service, request);
+    // As of any prompt without memories: its end, and not where that text says that memories end.
+    expect(marksIn(messages, field)).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+    expect((await composeWith(service, { ...request, requestId })).messages).toEqual(messages);
+  });
+
+  it.each(["keep", "volatile", "ephemeral"] as const)(
+    "let every turn find what the one before left: %s",
+    async (retention) => {
+      const cache = cacheOf(engine);
+      let before: SimulatedPrompt | null = null;
+      for (const { messages } of await conversation(engine, retention)) {
+        const prompt = simulated(messages, field);
+        expect(prompt.breakpoints?.length).toBeLessThanOrEqual(4);
+        const { cachedTokens } = cache.serve(prompt, 0);
+        if (before !== null) {
+          const common = commonStart(before, prompt);
+          const ends: readonly number[] = before.blockEnds ?? [];
+          // The last end of a part that both prompts have; OpenAI takes no mark on an answer.
+          const reachable = ends.filter((end) => end <= common && (engine === "anthropic" || !isAnswer(messages, end)));
+          expect(cachedTokens).toBeGreaterThanOrEqual(Math.max(...reachable));
+        }
+        before = prompt;
+      }
+    },
+  );
+
+  it("let single prompts find each other's memories under another question", async () => {
+    const service = openService();
+    const cache = cacheOf(engine);
+    const ask = async (query: string) => {
+      const request = { userId: "ada", system: "Be brief.", query, engine };
+      const { messages } = await composeWith(service, {
+        ...request,
+        memories: memories({ tea: "Green tea", cat: "A cat" }),
+      });
+      return cache.serve(simulated(messages, field), 0);
+    };
+    expect((await ask("Tea?")).cachedTokens).toBe(0);
+    expect((await ask("Pets?")).cachedTokens).toBeGreaterThan("Be brief.<memories>[1] Green tea[2] A cat".length);
+  });
+});
+
+/** Whether the part that ends there is an assistant's. */
+function isAnswer(messages: readonly ChatMessage[], end: number): boolean {
+  let at = 0;
+  for (const message of messages) {
+    at += 1 + textOf(message).length;
+    if (at >= end) return message.role === "assistant";
+  }
+  return false;
+}

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { withDeadline } from "../../../src/memory/deadline.js";
+import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { composeWith, found, memories, openService, searchingSource } from "./service-fixture.js";
+
+const KNOWN = memories({ m1: "Ana likes green tea.", m2: "Bo the dog is old.", m3: "Ana lives in Porto." });
+const down = searchingSource(async () => {
+  throw new MemorySourceError("test", { kind: "unreachable", cause: "ECONNREFUSED" });
+});
+
+describe("a memory source that fails", () => {
+  it("gets a prompt from the memories known already, with a warning", async () => {
+    const service = openService({ source: down });
+    await composeWith(service, { userId: "ana", query: "hello", memories: KNOWN });
+    const { blocks, warnings, messages } = await composeWith(service, {
+      userId: "ana",
+      query: "Which tea does Ana like?",
+    });
+    expect(blocks.map(({ memoryId }) => memoryId)).toEqual(["m1", "m3"]);
+    expect(messages.at(-1)?.content).toContain("Ana likes green tea.");
+    expect(warnings).toEqual([{ code: "memory_source_failed", message: expect.stringContaining("ECONNREFUSED") }]);
+    await service.close();
+  });
+
+  it("gets the bare question where nothing is known", async () => {
+    const service = openService({ source: down });
+    const { blocks, messages } = await composeWith(service, { userId: "ana", query: "Which tea?" });
+    expect(blocks).toEqual([]);
+    expect(messages).toEqual([{ role: "user", content: "Which tea?" }]);
+    await service.close();
+  });
+
+  it("does not bring back a memory that was superseded or forgotten", async () => {
+    const service = openService({ source: down });
+    await composeWith(service, { userId: "ana", query: "x", memories: KNOWN });
+    await composeWith(service, { userId: "ana", query: "x", memories: memories({ m1: "Ana likes black tea." }) });
+    await service.forgetMemory("ana" as never, "m3" as never);
+    const { messages } = await composeWith(service, { userId: "ana", query: "Ana, tea, Porto?" });
+    expect(messages.at(-1)?.content).toContain("black tea");
+    expect(messages.at(-1)?.content).not.toContain("green tea");
+    expect(messages.at(-1)?.content).not.toContain("lives in");
+    await service.close();
+  });
+
+  it("is waited for no longer than its deadline, though it ignores its signal", async () => {
+    const silent = searchingSource(() => new Promise(() => {}));
+    const service = openService({ source: withDeadline(silent, { searchMs: 30, writeMs: 30 }) });
+    const { warnings } = await composeWith(service, { userId: "ana", query: "Which tea?" });
+    expect(warnings[0]?.message).toContain("did not answer within 30 ms");
+    await service.close();
+  });
+});
+
+describe("users and their queues", () => {
+  it("serves one user's requests in the order they came, and another user's meanwhile", async () => {
+    const done: string[] = [];
+    const source = searchingSource(async ({ query, scope }) => {
+      await new Promise((resolve) => setTimeout(resolve, scope.userId === "slow" ? 80 : 1));
+      done.push(query);
+      return found({ [query]: `About ${query}.` });
+    });
+    const service = openService({ source });
+    const answers = await Promise.all([
+      composeWith(service, { userId: "slow", query: "first" }),
+      composeWith(service, { userId: "slow", query: "second", memories: [] }),
+      composeWith(service, { userId: "quick", query: "other" }),
+    ]);
+    expect(done).toEqual(["other", "first"]);
+    expect(answers.map(({ requestId }) => requestId)).toEqual(["generated-2", "generated-3", "generated-1"]);
+    await service.close();
+  });
+
+  it("does not send what was forgotten while its search was under way", async () => {
+    let release: () => void = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const source = searchingSource(async () => {
+      await gate;
+      return found({ m1: "Ana likes tea." });
+    });
+    const service = openService({ source });
+    await composeWith(service, { userId: "ana", query: "x", memories: memories({ m1: "Ana likes tea." }) });
+    const searching = composeWith(service, { userId: "ana", query: "tea?" });
+    const forgetting = service.forgetMemory("ana" as never, "m1" as never);
+    const later = composeWith(service, { userId: "ana", query: "tea?" });
+    release();
+    await Promise.all([searching, forgetting]);
+    const { messages, warnings } = await later;
+    expect(JSON.stringify(messages)).not.toContain("likes tea");
+    expect(warnings.map(({ code }) => code)).toEqual(["memory_forgotten"]);
+    await service.close();
+  });
+
+  it("finishes what was accepted before it closes", async () => {
+    const source = searchingSource(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return found({ m1: "Ana likes tea." });
+    });
+    const service = openService({ source });
+    const accepted = composeWith(service, { userId: "ana", query: "tea?" });
+    await service.close();
+    expect((await accepted).blocks).toHaveLength(1);
+  });
+});

@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { POLICY_NAMES, type RequestId } from "../../../src/core/index.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+import { ana, composeWith, memories, openService } from "./service-fixture.js";
+
+const TEXTS = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`m${n}`, `Fact number ${n} about Ana.`]));
+
+/** Requests for overlapping sets of memories, in changing order; the same in every run. */
+function request(turn: number) {
+  const ids = Array.from({ length: 5 }, (_, i) => `m${(turn * 5 + i * (1 + (turn % 4))) % 12}`);
+  return memories(Object.fromEntries([...new Set(ids)].map((id) => [id, TEXTS[id] ?? ""])));
+}
+
+describe("a service that was closed and opened again", () => {
+  let directory: string;
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "memstem-policies-"));
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  it.each(POLICY_NAMES)("gives the next answer of one that was not, policy %s", async (policy) => {
+    const ask = (service: Memstem, turn: number) =>
+      composeWith(service, {
+        userId: "ana",
+        requestId: `r${turn}`,
+        query: "What?",
+        memories: request(turn),
+        policy,
+        ...(turn % 3 === 0 ? {} : { memoryBudgetRatio: 1 + (turn % 4) / 4 }),
+        ...(turn % 3 === 1 ? {} : { memoryBudgetTokens: 60 }),
+      });
+    const file = join(directory, `${policy}.db`);
+    const steady = openService();
+    for (let turn = 0; turn < 24; turn++) {
+      const reopened = openService({ file });
+      expect(await ask(reopened, turn)).toEqual(await ask(steady, turn));
+      if (turn % 5 === 4) {
+        const ids = [`r${turn - 2}` as RequestId];
+        expect(await reopened.evict(ids)).toEqual(await steady.evict(ids));
+      }
+      if (turn === 15) {
+        await reopened.forgetMemory(ana, "m3" as never);
+        await steady.forgetMemory(ana, "m3" as never);
+      }
+      await reopened.close();
+    }
+    await steady.close();
+  });
+});

@@ -1,0 +1,98 @@
+import {
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  ENGINE_MODELS,
+  type EngineModel,
+  type MemoryId,
+  type RequestId,
+  type ResidencyModel,
+  type RetrievedMemory,
+  type ScopeBounds,
+  type TokenCounter,
+  type UserId,
+} from "../../../src/core/index.js";
+import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import type { MemorySource } from "../../../src/memory/memory-source.js";
+import type { Planning } from "../../../src/service/batch/batch-planning.js";
+import { type ComposeOptions, readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import { Memstem } from "../../../src/service/library/memstem.js";
+import type { Store } from "../../../src/store/api/store.js";
+import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+
+/** What a test may choose of a service. */
+export interface ServiceOptions {
+  readonly file?: string;
+  /** In place of `file`, one that the test has its hands on. */
+  readonly database?: OpenDatabase;
+  /** In place of a plain one on `database`. */
+  readonly store?: Store;
+  readonly source?: MemorySource | null;
+  readonly maxWorkingBytes?: number;
+  readonly scopeBounds?: ScopeBounds;
+  readonly residency?: ResidencyModel;
+  /** Turns that expire in one transaction. */
+  readonly maxExpiredAtOnce?: number;
+  /** How batches are planned. */
+  readonly planning?: Planning;
+  /** What prompts cost. */
+  readonly engine?: EngineModel;
+  /** Default: a token for every four characters. */
+  readonly countTokens?: TokenCounter;
+  /** Milliseconds since the epoch; default: time stands still. */
+  readonly now?: () => number;
+}
+
+/** When time stands still. */
+export const NOON = 1_700_000_000_000;
+
+/** A service on real SQLite with request ids that count up. */
+export function openService({
+  file = ":memory:",
+  database = openDatabase(file),
+  store = new SqliteStore(database),
+  source = null,
+  engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+  ...bounds
+}: ServiceOptions = {}): Memstem {
+  let requests = 0;
+  return new Memstem({
+    store,
+    source,
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
+    engines: ENGINES,
+    countTokens: (text) => Math.ceil(text.length / 4),
+    newRequestId: () => `generated-${++requests}` as RequestId,
+    now: () => NOON,
+    ...bounds,
+  });
+}
+
+export const ana = "ana" as UserId;
+
+/** Composes through the library's reader, as callers do. */
+export function composeWith(service: Memstem, options: ComposeOptions) {
+  return service.compose(readComposeOptions(options));
+}
+
+export function memories(texts: Readonly<Record<string, string>>) {
+  return Object.entries(texts).map(([id, memory]) => ({ id, memory }));
+}
+
+export function found(texts: Readonly<Record<string, string>>): RetrievedMemory[] {
+  return Object.entries(texts).map(([id, text]) => ({ id: id as MemoryId, text }));
+}
+
+/** A source whose searches do what the test says; it keeps nothing. */
+export function searchingSource(search: MemorySource["search"], owned = false): MemorySource {
+  return {
+    name: "test",
+    owned,
+    search,
+    add: async () => [],
+    delete: async () => true,
+    deleteUser: async () => {},
+    close: async () => {},
+  };
+}

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ENGINE_MODELS, type EngineModel, promptCost, smooth } from "../../../src/core/index.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+import { ana, composeWith, openService } from "../compose/service-fixture.js";
+
+const { cpu, gpu, hosted } = ENGINE_MODELS;
+
+describe("the law of a service's engine", () => {
+  let directory = "";
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "memstem-law-"));
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+  const open = (engine: EngineModel) => openService({ file: join(directory, "memstem.db"), engine });
+
+  /** Composes and reports times as an engine with this law would have taken. */
+  async function serve(service: Memstem, law: EngineModel, requests: number, name: string): Promise<void> {
+    for (let n = 0; n < requests; n++) {
+      const { requestId } = await composeWith(service, {
+        userId: "ana",
+        requestId: `${name}-${n}`,
+        query: `${n}?`,
+        memories: [],
+      });
+      const [promptTokens, cachedTokens] = [2_000 + ((n * 577) % 3_000), (n * 211) % 1_900];
+      const ttftMs = promptCost(smooth(law), promptTokens, cachedTokens);
+      await service.feedback(ana, null, requestId, { promptTokens, cachedTokens, ttftMs });
+    }
+  }
+
+  it("is the configured one until enough was measured, then the measured one, also after a restart", async () => {
+    const service = open(cpu);
+    await serve(service, gpu, 20, "few");
+    expect(service.timeLaw).toBeNull();
+    await serve(service, gpu, 20, "more");
+    const law = service.timeLaw;
+    expect(law?.fixedMs).toBeCloseTo(15, 1);
+    expect(law?.perTokenMs).toBeCloseTo(0.008, 4);
+    await service.close();
+    const again = open(cpu);
+    expect(again.timeLaw).toEqual(law);
+    await again.close();
+  });
+
+  it("is what auto retention goes by", async () => {
+    const retentions = async (service: Memstem, id: string) => {
+      const history: { role: string; content: string }[] = [];
+      const chosen = [];
+      for (let n = 0; n < 25; n++) {
+        history.push({ role: "user", content: `Question ${n}?` });
+        const memories = Array.from({ length: 8 }, (_, at) => ({
+          id: `m${5 * n + at}`,
+          memory: `Fact number ${5 * n + at} is this.`,
+        }));
+        const { plan } = await composeWith(service, {
+          userId: "ana",
+          conversationId: id,
+          messages: [...history],
+          memories,
+          retention: "auto",
+        });
+        chosen.push(plan.retention === "keep" && !plan.freshStart);
+        history.push({ role: "assistant", content: "Yes." });
+      }
+      return chosen;
+    };
+    const dear: EngineModel = { ...cpu, cost: { kind: "time", fixedMs: 0, perTokenMs: 0.001, perPairMs: 0.01 } };
+    const service = open(dear);
+    expect(await retentions(service, "before")).toContain(false);
+    await serve(service, gpu, 40, "measured");
+    expect(await retentions(service, "after")).not.toContain(false);
+    await service.close();
+  });
+
+  it("stays a price where prompts are billed, and takes a repeated report once", async () => {
+    const billed = open(hosted);
+    await serve(billed, gpu, 40, "billed");
+    expect(billed.timeLaw).toBeNull();
+    await billed.close();
+    const service = openService({ engine: cpu });
+    const { requestId } = await composeWith(service, { userId: "ana", query: "?", memories: [] });
+    for (let n = 1; n <= 40; n++)
+      await service.feedback(ana, null, requestId, { promptTokens: 100 * n, cachedTokens: 0, ttftMs: n });
+    expect(service.timeLaw).toBeNull();
+    await service.close();
+  });
+});

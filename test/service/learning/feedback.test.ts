@@ -1,0 +1,190 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { type RequestId, residencyModel, type UserId } from "../../../src/core/index.js";
+import { NotFoundError } from "../../../src/service/fields/errors.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
+
+const directory = mkdtempSync(join(tmpdir(), "memstem-feedback-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** Facts of some 250 tokens each: one is more than any engine's step. */
+const fact = (name: string) => ({ [name]: `${name} ${"x".repeat(1_000)}` });
+const facts = (...names: readonly string[]) => memories(Object.assign({}, ...names.map(fact)));
+
+/** Of one fact's line and what stood behind it. */
+const FACT_TOKENS = expect.toSatisfy((tokens: number) => tokens > 250 && tokens < 270);
+
+const ask = (service: Memstem, requestId: string, ...names: readonly string[]) =>
+  composeWith(service, { userId: "ana", requestId, query: "?", memories: facts(...names) });
+/** A service to which requests come a minute apart. */
+const openSlowly: typeof openService = (options = {}) => {
+  let minutes = 0;
+  return openService({ now: () => NOON + 60_000 * ++minutes, ...options });
+};
+
+const report = (service: Memstem, requestId: string, cachedTokens: number) =>
+  service.feedback(ana, null, requestId as RequestId, { cachedTokens });
+const nodes = (service: Memstem, of: UserId = ana) => service.describeIndex(of, null, 1_000).nodes;
+
+describe("feedback", () => {
+  it("that shows a miss ends what the next request expects, also after a restart", async () => {
+    const file = join(directory, "restart.db");
+    const [steady, reopened] = [openSlowly(), openSlowly({ file })];
+    for (const service of [steady, reopened]) {
+      await ask(service, "r1", "a", "b");
+      await ask(service, "r2", "a", "c");
+      const { difference, corrected } = await report(service, "r2", 0);
+      expect(difference).toBeLessThan(-200);
+      expect(corrected).toEqual({ tokensRemoved: FACT_TOKENS });
+    }
+    await reopened.close();
+    const again = openSlowly({ file });
+    const next = await ask(again, "r3", "b", "a");
+    expect(next).toEqual(await ask(steady, "r3", "b", "a"));
+    expect(next.blocks.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
+      ["a", "cached_prefix"],
+      ["b", "new"],
+    ]);
+    await Promise.all([again.close(), steady.close()]);
+  });
+
+  it("corrects once: the first time that it says how much was cached", async () => {
+    const service = openSlowly();
+    await ask(service, "r1", "a", "b");
+    await ask(service, "r2", "a", "c");
+    expect((await service.feedback(ana, null, "r2" as RequestId, { ttftMs: 12, promptTokens: 900 })).corrected).toEqual(
+      {
+        tokensRemoved: 0,
+      },
+    );
+    expect((await report(service, "r2", 0)).corrected).toEqual({ tokensRemoved: FACT_TOKENS });
+    const left = nodes(service);
+    expect(await report(service, "r2", 0)).toMatchObject({ observedCachedTokens: 0, corrected: { tokensRemoved: 0 } });
+    await service.feedback(ana, null, "r2" as RequestId, { ttftMs: 13 });
+    await report(service, "r2", 0);
+    expect(nodes(service)).toEqual(left);
+    await service.close();
+  });
+
+  it("on a request that was evicted changes nothing, and on one that never was is refused", async () => {
+    const service = openSlowly();
+    await ask(service, "r1", "a", "b");
+    await ask(service, "r2", "a", "c");
+    await service.evict(["r2" as RequestId]);
+    const left = nodes(service);
+    expect((await report(service, "r2", 0)).corrected).toEqual({ tokensRemoved: 0 });
+    await expect(report(service, "r9", 0)).rejects.toThrow(NotFoundError);
+    await expect(service.feedback("bo" as UserId, null, "r1" as RequestId, {})).rejects.toThrow(NotFoundError);
+    expect(nodes(service)).toEqual(left);
+    await service.close();
+  });
+
+  it("waits its turn: what was asked for before it is composed before it", async () => {
+    const service = openSlowly();
+    await ask(service, "r1", "a", "b");
+    const [second, correction, third] = await Promise.all([
+      ask(service, "r2", "a", "c"),
+      report(service, "r2", 0),
+      ask(service, "r3", "a", "b"),
+    ]);
+    expect(second.plan.expectedCachedTokens).toBeGreaterThan(0);
+    expect(correction.corrected).toEqual({ tokensRemoved: FACT_TOKENS });
+    expect(third.blocks.map(({ placement }) => placement)).toEqual(["cached_prefix", "new"]);
+    await service.close();
+  });
+
+  it("from another process is what this one goes on with", async () => {
+    const file = join(directory, "two.db");
+    const [one, two, alone] = [openSlowly({ file }), openSlowly({ file }), openSlowly()];
+    for (const [n, names] of [["a", "b"], ["a", "c"], ["d"], ["a", "c", "b"]].entries()) {
+      const answer = await ask(n % 2 === 0 ? one : two, `r${n}`, ...names);
+      expect(answer).toEqual(await ask(alone, `r${n}`, ...names));
+      const cached = n % 2 === 0 ? answer.plan.expectedCachedTokens : 0;
+      expect(await report(n % 2 === 0 ? two : one, `r${n}`, cached)).toEqual(await report(alone, `r${n}`, cached));
+    }
+    expect(nodes(one)).toEqual(nodes(alone));
+    await Promise.all([one.close(), two.close(), alone.close()]);
+  });
+
+  it("that comes after the cache's time is up does not bring back what it is about", async () => {
+    let now = NOON;
+    const service = openSlowly({ residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }), now: () => now });
+    const { plan } = await ask(service, "r1", "a");
+    now += 59_000;
+    await report(service, "r1", plan.expectedCachedTokens);
+    now += 59_000;
+    expect((await ask(service, "r2", "a")).plan.expectedCachedTokens).toBeGreaterThan(0);
+    now += 60_000;
+    await report(service, "r2", 10_000);
+    expect((await ask(service, "r3", "a")).plan.expectedCachedTokens).toBe(0);
+    await service.close();
+  });
+});
+
+describe("an engine that was started again", () => {
+  /** Two answered prompts that share their first fact, and a third that goes on from the first; all at the same moment. */
+  const openQuickly = async () => {
+    const service = openService();
+    for (const [id, names] of [
+      ["r1", ["a", "b"]],
+      ["r2", ["c", "d"]],
+    ] as const) {
+      const { plan } = await ask(service, id, ...names);
+      await report(service, id, plan.expectedCachedTokens);
+    }
+    return service;
+  };
+  const expectedOf = async (service: Memstem, id: string, ...names: readonly string[]) =>
+    (await ask(service, id, ...names)).plan.expectedCachedTokens;
+
+  it("is noticed from one answer without a hit, however shortly before it what is gone was answered", async () => {
+    const service = await openQuickly();
+    expect(await expectedOf(service, "r3", "a", "e")).toBeGreaterThan(250);
+    await report(service, "r3", 0);
+    expect(await expectedOf(service, "r4", "c", "d")).toBeLessThan(20);
+    await service.close();
+  });
+
+  it("is not taken for what was asked at the same time and is not answered yet", async () => {
+    const service = await openQuickly();
+    const [, both] = [await ask(service, "r3", "a", "b", "f"), await ask(service, "r4", "a", "b", "g")];
+    expect(both.plan.expectedCachedTokens).toBeGreaterThan(500);
+    await report(service, "r4", 0);
+    // The request before was under way: of what it shares with this one nothing is known.
+    expect(await expectedOf(service, "r5", "a", "b", "f")).toBeGreaterThan(500);
+    await service.close();
+  });
+
+  it("is noticed from two answers in a row that had only the instructions, which others had brought back", async () => {
+    const system = "Be kind. ".repeat(150);
+    const of = (service: Memstem, requestId: string, ...names: readonly string[]) =>
+      composeWith(service, { userId: "ana", requestId, query: "?", system, memories: facts(...names) });
+    const [once, twice] = [openService(), openService()];
+    const expected: number[] = [];
+    for (const service of [once, twice]) {
+      for (const [id, name] of [
+        ["r1", "a"],
+        ["r2", "b"],
+        ["r3", "c"],
+        ["r4", "d"],
+      ] as const) {
+        const { plan } = await of(service, id, name);
+        await report(service, id, plan.expectedCachedTokens);
+      }
+      // The oldest of them first: that it is gone says nothing of the younger ones.
+      await of(service, "r5", "a");
+      await report(service, "r5", 340);
+      if (service === twice) {
+        await of(service, "r6", "b");
+        await report(service, "r6", 340);
+      }
+      expected.push((await of(service, "r7", "d")).plan.expectedCachedTokens);
+      await service.close();
+    }
+    expect(expected[0]).toBeGreaterThan(550);
+    expect(expected[1]).toBeLessThan(360);
+  });
+});

@@ -1,0 +1,279 @@
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import Database from "better-sqlite3";
+import { afterAll, describe, expect, it } from "vitest";
+import { StoreUnavailableError } from "../../../src/store/api/store.js";
+import { namingFaults } from "../../../src/store/api/store-faults.js";
+import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { DatabaseOpenError } from "../../../src/store/database/database-open-error.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { composeInto, id, scopeOf } from "../api/stored-compose.js";
+
+const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** In a thread: takes a new file's write lock, says so, and lets go after a while. */
+const HOLDS_A_NEW_FILE = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  const sqlite = require("better-sqlite3")(workerData);
+  sqlite.exec("begin immediate");
+  parentPort.postMessage("held");
+  setTimeout(() => { sqlite.exec("rollback"); sqlite.close(); }, 300);
+`;
+
+const PAGE = 2_048;
+let files = 0;
+const newFile = () => join(directory, `file-${++files}.db`);
+
+/** A database with the requests of some users; closed, so that it is all in one file. */
+function filled(users = 3): string {
+  const file = newFile();
+  const store = new SqliteStore(openDatabase(file));
+  for (let user = 0; user < users; user++) {
+    for (let n = 0; n < 8; n++) {
+      const memories = { [`m${n}`]: `Fact ${n} of user ${user}. ${"It is long. ".repeat(40)}` };
+      composeInto(store, scopeOf(`user-${user}`), { requestId: `r${n}`, question: "Well?", memories });
+    }
+  }
+  store.close();
+  return file;
+}
+
+/** As a killed process leaves it: with a log beside it. */
+function killed(): string {
+  const open = newFile();
+  const store = new SqliteStore(openDatabase(open));
+  composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
+  const file = newFile();
+  for (const end of ["", "-wal"]) copyFileSync(`${open}${end}`, `${file}${end}`);
+  store.close();
+  return file;
+}
+
+function overwrite(file: string, at: number, bytes: Buffer): void {
+  const whole = readFileSync(file);
+  bytes.copy(whole, at);
+  writeFileSync(file, whole);
+}
+
+/** SQLite makes the log's file, empty, also where it only reads. */
+const bytesOf = (file: string) =>
+  [file, `${file}-wal`].map((path) => (existsSync(path) ? readFileSync(path) : Buffer.alloc(0)).toString("base64"));
+
+function refusal(file: string): string {
+  try {
+    openDatabase(file).sqlite.close();
+    return "it was opened";
+  } catch (error) {
+    if (error instanceof DatabaseOpenError) return error.reason;
+    throw error;
+  }
+}
+
+describe("a file that cannot be opened", () => {
+  const cases: readonly (readonly [string, () => string, RegExp])[] = [
+    [
+      "has garbage for a header",
+      () => {
+        const file = filled();
+        overwrite(file, 0, Buffer.alloc(100, 0x5a));
+        return file;
+      },
+      /^it is not a database, or its beginning is damaged$/,
+    ],
+    [
+      "was cut short",
+      () => {
+        const file = filled();
+        truncateSync(file, 3 * PAGE);
+        return file;
+      },
+      /^it is damaged or cut short; restore a backup$/,
+    ],
+    [
+      "was written by a newer version, and then its process was killed",
+      () => {
+        const file = killed();
+        const sqlite = new Database(file);
+        sqlite.pragma("wal_autocheckpoint = 0");
+        sqlite.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)");
+        const copy = newFile();
+        for (const end of ["", "-wal"]) copyFileSync(`${file}${end}`, `${copy}${end}`);
+        sqlite.close();
+        return copy;
+      },
+      /^it was written by a newer version of memstem$/,
+    ],
+    [
+      "is another program's database",
+      () => {
+        const file = newFile();
+        const sqlite = new Database(file);
+        sqlite.exec("create table users (name text); insert into users values ('somebody')");
+        sqlite.close();
+        return file;
+      },
+      /^it is the database of another program$/,
+    ],
+  ];
+
+  it.each(cases)("because it %s is refused in plain words, and no byte of it changes", (_name, make, reason) => {
+    const file = make();
+    const before = bytesOf(file);
+    expect(refusal(file)).toMatch(reason);
+    expect(bytesOf(file)).toEqual(before);
+  });
+
+  it("because it is a directory, or lies below a file, is refused", () => {
+    const taken = newFile();
+    mkdirSync(taken);
+    expect(refusal(taken)).toMatch(/^its files could not be opened, read or written \(SQLITE_/);
+    const file = newFile();
+    writeFileSync(file, "a file");
+    expect(refusal(join(file, "memstem.db"))).toMatch(/ENOTDIR|EEXIST/);
+    expect(readFileSync(file, "utf8")).toBe("a file");
+  });
+});
+
+describe("a file that opens though it is damaged", () => {
+  it("by a page in its middle is named by a check, and says so where that page is needed; other users go on", () => {
+    const file = filled(6);
+    const sqlite = new Database(file, { readonly: true });
+    // A page that only one user's blocks stand on.
+    const pages = sqlite
+      .prepare("select distinct pageno from dbstat where name = 'blocks' and pagetype = 'leaf' order by pageno")
+      .pluck()
+      .all() as number[];
+    sqlite.close();
+    const [, second] = pages;
+    expect(second).toBeDefined();
+    overwrite(file, ((second ?? 0) - 1) * PAGE, Buffer.alloc(PAGE, 0xa5));
+    const { findings } = checkDatabase(file);
+    expect(findings).toContain("integrity: database disk image is malformed");
+    const store = namingFaults(new SqliteStore(openDatabase(file)));
+    const outcomes = Array.from({ length: 6 }, (_, user) => {
+      try {
+        store.loadScope(scopeOf(`user-${user}`));
+        return "loaded";
+      } catch (error) {
+        return error instanceof StoreUnavailableError ? error.fault : String(error);
+      }
+    });
+    expect(new Set(outcomes)).toEqual(new Set(["loaded", "damaged"]));
+    const damaged = outcomes.flatMap((outcome, user) =>
+      outcome === "damaged" ? [`user "default" "user-${user}": database disk image is malformed`] : [],
+    );
+    expect(findings.filter((finding) => finding.startsWith("user "))).toEqual(damaged);
+    store.close();
+  });
+
+  it("in what a row says is named by a check: each kind of row, by its user", () => {
+    const breakages: readonly (readonly [string, RegExp])[] = [
+      ["update blocks set text = text || '!' where label = 1", /a section that is not known as ours/],
+      ["delete from messages", /message \d+ is named and not there/],
+      [
+        "insert into messages (scope_id, digest, body) select scope_id, digest, body from messages",
+        /message \d+ is no turn's and no instruction/,
+      ],
+      ["update users set next_label = 1", /a label that was never given/],
+      ["update users set next_turn = 1", /turn \d+ has an id that was never given/],
+      ["update users set next_node = 1", /index node \d+ has an id that was never given/],
+      ["delete from sections", /a section that is not known as ours/],
+      ["delete from heads", /instructions that are not there/],
+      ["delete from turns where id = 2", /request "r1" names turn 2, which is not there/],
+      ['update turns set injection = \'{"b":[99],"a":[]}\' where id = 2', /gives blocks \[99\], which are not there/],
+      ["update turns set injection = 'x' where id = 2", /not valid JSON/],
+      ["update turns set parent = 7 where id = 2", /goes on from turn 7, which is not before it/],
+      ["update memory_versions set current = 0 where label = 1", /a memory has not one current version/],
+      ["update index_nodes set live = live + 9", /index node \d+ counts \d+ requests/],
+      ["update index_nodes set parent = 777 where parent is not null", /node/],
+      ["update requests set answer = '{}' where request_id = 'r1'", /user "default" "user-0": /],
+      [
+        "pragma foreign_keys = off; delete from users where user_id = 'user-1'",
+        /references: a row of \w+ names none of users/,
+      ],
+    ];
+    for (const [sql, finding] of breakages) {
+      const file = filled(2);
+      expect(checkDatabase(file)).toMatchObject({ findings: [], scopes: 2, requests: 16 });
+      const sqlite = new Database(file);
+      sqlite.exec(sql);
+      sqlite.close();
+      expect(checkDatabase(file).findings.join("\n"), sql).toMatch(finding);
+    }
+  });
+
+  it("by a log that somebody deleted is as it was when the log was last written back", () => {
+    const file = filled(1);
+    const store = new SqliteStore(openDatabase(file));
+    composeInto(store, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
+    const copy = newFile();
+    copyFileSync(file, copy);
+    store.close();
+    expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 8 });
+    const reopened = new SqliteStore(openDatabase(copy));
+    expect(reopened.findRequest(scopeOf("user-0"), id("late"))).toBeNull();
+    composeInto(reopened, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
+    reopened.close();
+    expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 9 });
+  });
+});
+
+describe("a file that another process holds locked", () => {
+  it("is waited for where it is new, and the other one is about to make it: SQLite itself would fail at once", async () => {
+    const file = newFile();
+    const other = new Worker(HOLDS_A_NEW_FILE, { eval: true, workerData: file });
+    await once(other, "message");
+    const store = new SqliteStore(openDatabase(file));
+    composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
+    store.close();
+    await once(other, "exit");
+  });
+
+  it("fails a commit at once and in a word, and takes it when the lock is gone", () => {
+    const file = filled(1);
+    const store = namingFaults(new SqliteStore(openDatabase(file)));
+    const other = new Database(file);
+    other.exec("begin immediate");
+    const asked = { requestId: "late", question: "Well?", memories: { m9: "Late." } };
+    const compose = () => composeInto(store, scopeOf("user-0"), asked);
+    expect(compose).toThrow(StoreUnavailableError);
+    expect(compose).toThrow("another process holds the database locked");
+    expect(() => store.begin()).toThrow(StoreUnavailableError);
+    other.exec("rollback");
+    other.close();
+    compose();
+    store.close();
+    expect(checkDatabase(file)).toMatchObject({ findings: [], requests: 9 });
+  });
+
+  it("keeps erased text in its log only as long as another process reads there", async () => {
+    const file = filled(1);
+    const store = new SqliteStore(openDatabase(file));
+    const secret = "Ana hides the key";
+    composeInto(store, scopeOf("ana"), { requestId: "r", question: "Well?", memories: { m: secret } });
+    const reader = new Database(file, { readonly: true });
+    reader.exec("begin");
+    reader.prepare("select count(*) from users").get();
+    store.deleteUser("default", scopeOf("ana").userId, false);
+    const log = () => readFileSync(`${file}-wal`, "latin1") + readFileSync(file, "latin1");
+    expect(log()).toContain(secret);
+    reader.exec("commit");
+    await expect.poll(log, { timeout: 20_000 }).not.toContain(secret);
+    reader.close();
+    store.close();
+  });
+});
