@@ -59,6 +59,7 @@ export * from "./prompt/annotations.js";
 export * from "./prompt/injection.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/rendering.js";
+export * from "./prompt/section-placement.js";
 export { withoutSections } from "./prompt/section-scan.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export { accessFrequency } from "./published/access-frequency-policy.js";

@@ -13,7 +13,6 @@ import {
 import { injectionTokens, planInjection, supersedesStanding } from "../conversation/injecting.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
-import type { SectionPlacement, ToolMemories } from "../conversation/turn.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { orderAfter } from "../ordering/order-after.js";
 import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "../ordering/ordering.js";
@@ -21,6 +20,7 @@ import type { AnnotationSettings } from "../prompt/annotations.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
+import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
 import type { ConversationId, Digest, Label } from "../text/ids.js";
 import { type ChatMessage, isInstruction, messageDigest } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";

@@ -4,6 +4,7 @@ import type { RegisterChanges } from "../blocks/stored-block.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges } from "../context-index/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
+import { CountedHeads } from "../conversation/counted-heads.js";
 import { MemoryBank } from "../ordering/memory-bank.js";
 import type { ScopeKnowledge } from "../ordering/ordering.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/recent-retrievals.js";
@@ -13,7 +14,6 @@ import { ClusterTree } from "../published/cluster-tree.js";
 import { largest } from "../text/extremes.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import { CountedHeads } from "./counted-heads.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */
 export interface ScopeCounters {

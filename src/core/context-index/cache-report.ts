@@ -1,6 +1,13 @@
-import type { Plan } from "../compose/plan.js";
 import type { NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
+
+/** What a composed prompt was expected to cost, in tokens as the configured counter counts them. */
+export interface ExpectedTokens {
+  /** Tokens that the engine should have found in its prefix cache. */
+  readonly expectedCachedTokens: number;
+  /** Tokens of the whole prompt. */
+  readonly totalTokens: number;
+}
 
 /** A request that was composed, as far as an engine's report of it needs it. */
 export interface ReportedRequest {
@@ -10,7 +17,7 @@ export interface ReportedRequest {
   readonly turn: TurnId;
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
-  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens">;
+  readonly plan: ExpectedTokens;
   /** What is known of the moment when it was composed; null in requests of before it was kept. */
   readonly grounds?: ReportGrounds | null;
 }

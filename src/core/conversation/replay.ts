@@ -1,15 +1,16 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { ScopeState } from "../compose/scope-state.js";
+import type { ContextIndex } from "../context-index/context-index.js";
 import type { InjectedBlock, Injection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
+import type { SectionPlacement } from "../prompt/section-placement.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation.js";
+import type { CountedHeads } from "./counted-heads.js";
 import { injectionTokens } from "./injecting.js";
 import type { ReplayedTurn } from "./replayed-turn.js";
 import { standingInjections } from "./retention.js";
-import type { SectionPlacement } from "./turn.js";
 
 /** The part of a prompt that earlier turns made, built again. */
 export interface Replay {
@@ -44,13 +45,20 @@ export interface PromptSection {
   readonly sentBy: TurnId | null;
 }
 
+/** What a scope knows that replay reads; only `heads` may change, by a count that it did not hold. */
+export interface ReplayKnowledge {
+  readonly index: ContextIndex;
+  readonly register: BlockRegister;
+  readonly heads: CountedHeads;
+}
+
 /**
  * Puts back what later prompts keep of every turn's injection, where it stood (ALGORITHMS.md §5, history replay); after a fresh start
  * nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then, so
  * other instructions, a forgotten memory or a dropped annotation show.
  */
 export function replayTurns(
-  { index, register, heads }: Pick<ScopeState, "index" | "register" | "heads">,
+  { index, register, heads }: ReplayKnowledge,
   conversation: Conversation,
   head: DigestedMessages,
   history: RecalledHistory,

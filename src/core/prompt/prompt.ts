@@ -1,10 +1,10 @@
-import type { SectionPlacement } from "../conversation/turn.js";
 import { digestOf } from "../text/digest.js";
 import { append } from "../text/extremes.js";
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
 import { appendTo, injectInto, sectionMessage } from "./rendering.js";
+import type { SectionPlacement } from "./section-placement.js";
 
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
