@@ -45,6 +45,32 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   "index.ts": { rooms: ROOMS },
 };
 
+/**
+ * Folders of a room, lowest first: a folder imports only those above it in its list, and itself. A room that is not named here is flat.
+ */
+const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  core: [
+    "text",
+    "escaping",
+    "prompt",
+    "cost",
+    "blocks",
+    "context-index",
+    "ordering",
+    "conversation",
+    "batch",
+    "published",
+    "compose",
+    "explain",
+  ],
+  engines: ["upstream", "adapters", "anthropic", "embedded", "random-model"],
+  store: ["api", "database", "records", "erasure", "sqlite", "check"],
+  eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
+};
+
+/** Most files of one folder of `core`. */
+const MOST_FILES = 16;
+
 /** `core` is pure: the packages that it may import, and what its code may not so much as mention. */
 const PURE = {
   room: "core",
@@ -95,6 +121,21 @@ function graphOf(sources: Readonly<Record<string, string>>): ModuleGraph {
 
 const roomOf = (path: string) => path.split("/")[0] ?? path;
 
+/** The folder of a room that a file is in; null for a file of the room itself. */
+function folderOf(path: string): string | null {
+  const [, folder, file] = path.split("/");
+  return file === undefined ? null : (folder ?? null);
+}
+
+/** Why a file may not import another of its room, or null. Files of the room itself, its entry points, may import every folder. */
+function orderObjection(path: string, file: string): string | null {
+  const folders = FOLDERS[roomOf(path)];
+  const [from, to] = [folderOf(path), folderOf(file)];
+  if (folders === undefined || from === null) return null;
+  if (to === null) return `${from} may not import the room's own files`;
+  return folders.indexOf(to) <= folders.indexOf(from) ? null : `${from} comes before ${to}`;
+}
+
 /** Why a module may not import this, or null. */
 function objection(path: string, { file, specifier, typesOnly }: Import, graph: ModuleGraph): string | null {
   const room = roomOf(path);
@@ -104,7 +145,8 @@ function objection(path: string, { file, specifier, typesOnly }: Import, graph: 
   if (file.startsWith("../")) return room === PURE.room ? `${room} is pure` : null;
   if (!graph.has(file)) return "there is no such file";
   const other = roomOf(file);
-  if (other === room || rule.rooms.includes(other) || rule.files?.includes(file)) return null;
+  if (other === room) return orderObjection(path, file);
+  if (rule.rooms.includes(other) || rule.files?.includes(file)) return null;
   if (rule.typesOf?.includes(other)) return typesOnly ? null : `${room} may import types of ${other} only`;
   return `${room} may not import ${other}`;
 }
@@ -180,6 +222,23 @@ describe("imports", () => {
     expect(brokenRules(graph)).toEqual([]);
   });
 
+  it("go in one direction inside the rooms, too", () => {
+    for (const [room, folders] of Object.entries(FOLDERS)) console.log(`${room}: ${folders.join(" < ")}`);
+    const found = Object.keys(FOLDERS).map((room) => {
+      const inside = [...graph.keys()].filter((path) => roomOf(path) === room).map(folderOf);
+      return [room, [...new Set(inside)].filter((folder) => folder !== null).sort()];
+    });
+    expect(Object.fromEntries(found)).toEqual(
+      Object.fromEntries(Object.entries(FOLDERS).map(([room, folders]) => [room, [...folders].sort()])),
+    );
+  });
+
+  it("stay within a folder's size in core", () => {
+    const files = [...graph.keys()].filter((path) => roomOf(path) === "core");
+    const sizes = FOLDERS["core"]?.map((folder) => [folder, files.filter((path) => folderOf(path) === folder).length]);
+    expect(sizes?.filter(([, size]) => Number(size) > MOST_FILES)).toEqual([]);
+  });
+
   it("make no circle", () => {
     expect(circles(graph)).toEqual([]);
   });
@@ -236,6 +295,19 @@ describe("the import rules, on made-up modules", () => {
   it("catch a value where only types may be imported", () => {
     const sources = { "http/a.ts": 'import { type Label, digestOf } from "../core/ids.js";', "core/ids.ts": "" };
     expect(broken(sources)).toEqual(["http/a.ts → core/ids.ts: http may import types of core only"]);
+  });
+
+  it("catch an import against the order of a room's folders", () => {
+    const sources = {
+      "index.ts": 'export * from "./core/index.js";',
+      "core/index.ts": 'export * from "./compose/compose.js";\nexport * from "./text/ids.js";',
+      "core/compose/compose.ts": 'import "../text/ids.js";',
+      "core/text/ids.ts": 'import "../compose/compose.js";\nimport "../index.js";',
+    };
+    expect(broken(sources)).toEqual([
+      "index.ts → core/index.ts → core/text/ids.ts → core/compose/compose.ts: text comes before compose",
+      "index.ts → core/index.ts → core/text/ids.ts → core/index.ts: text may not import the room's own files",
+    ]);
   });
 
   it("catch a module outside of every room", () => {

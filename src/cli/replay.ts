@@ -9,7 +9,7 @@ import {
   RETENTION_NAMES,
   type RetentionName,
 } from "../core/index.js";
-import { largest } from "../core/text/extremes.js";
+import { largest } from "../core/text/lists.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { composeTrace, type ReplayOptions } from "../eval/replay/compose-trace.js";
 import { recordedOrder } from "../eval/replay/recorded-order.js";

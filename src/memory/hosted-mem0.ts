@@ -1,5 +1,5 @@
 import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
-import { append } from "../core/text/extremes.js";
+import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { loadOnce } from "./load-once.js";

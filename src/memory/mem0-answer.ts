@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
-import { append } from "../core/text/extremes.js";
 import type { MemoryId } from "../core/text/ids.js";
+import { append } from "../core/text/lists.js";
 import { foundTextProblem } from "../core/text/memory-text.js";
 import { unstorable } from "../core/text/storable-text.js";
 

@@ -1,5 +1,5 @@
 import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
-import { append } from "../core/text/extremes.js";
+import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";

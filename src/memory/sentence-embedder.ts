@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { append } from "../core/text/extremes.js";
+import { append } from "../core/text/lists.js";
 import { loadOnce } from "./load-once.js";
 
 /** Numbers in one vector. */

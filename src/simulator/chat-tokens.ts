@@ -1,5 +1,5 @@
 import { type ChatMessage, messageText } from "../core/index.js";
-import { append } from "../core/text/extremes.js";
+import { append } from "../core/text/lists.js";
 
 /** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];

@@ -1,4 +1,4 @@
-import { groupBy } from "../text/group-by.js";
+import { groupBy } from "../text/lists.js";
 
 /** What of a request decides when it may be executed; see `BatchRequest`. */
 export interface Urgency {

@@ -1,7 +1,6 @@
 import { blocksKey } from "../ordering/alignment.js";
-import { append, smallest } from "../text/extremes.js";
-import { groupBy } from "../text/group-by.js";
 import type { Label } from "../text/ids.js";
+import { append, groupBy, smallest } from "../text/lists.js";
 import type { BatchOrder, NumberedBatch } from "./batch-request.js";
 import { contextComponents } from "./context-components.js";
 import { contextParts } from "./context-parts.js";

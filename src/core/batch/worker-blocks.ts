@@ -1,5 +1,5 @@
-import { largest } from "../text/extremes.js";
 import type { Label } from "../text/ids.js";
+import { largest } from "../text/lists.js";
 
 /** Workers that a scope remembers; past it the one that was used longest ago is forgotten. */
 export const MAX_WORKERS = 64;

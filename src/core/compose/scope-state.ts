@@ -11,8 +11,9 @@ import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../o
 import { type Access, type AccessChanges, AccessWindow } from "../published/access-frequency.js";
 import type { ClusterChanges, ClusterNode } from "../published/cluster-node.js";
 import { ClusterTree } from "../published/cluster-tree.js";
-import { largest } from "../text/extremes.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
+import { largest } from "../text/lists.js";
+import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
 
 /** Counters of one scope; each only ever grows, so nothing is named twice. */
@@ -85,14 +86,14 @@ export class ScopeState implements ScopeKnowledge {
   readonly heads = new CountedHeads();
   /** What prompts that share a memory budget left of it. */
   readonly bank: MemoryBank;
-  readonly #conversations = new Map<ConversationId, Conversation>();
+  readonly #conversations: LruMap<ConversationId, Conversation>;
   #nextTurn: number;
   #requests: number;
 
   constructor(
     stored: StoredScope,
     countTokens: TokenCounter,
-    private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
     /** Texts that are escaped wherever they stand in a memory, by configuration. */
     markers: readonly string[] = [],
   ) {
@@ -110,6 +111,7 @@ export class ScopeState implements ScopeKnowledge {
     this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
     this.accesses = new AccessWindow(stored.accesses);
     this.bank = new MemoryBank(stored.bankedTokens);
+    this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
     this.#requests = stored.counters.requests;
   }
@@ -150,13 +152,10 @@ export class ScopeState implements ScopeKnowledge {
 
   /** A conversation's turns; `load` is asked for them where they are not in memory. */
   conversation(id: ConversationId, load: () => Conversation): Conversation {
-    const conversation = this.#conversations.get(id) ?? load();
-    this.#conversations.delete(id);
+    const loaded = this.#conversations.get(id);
+    if (loaded !== undefined) return loaded;
+    const conversation = load();
     this.#conversations.set(id, conversation);
-    const [oldest] = this.#conversations.keys();
-    if (this.#conversations.size > this.bounds.maxLoadedConversations && oldest !== undefined) {
-      this.#conversations.delete(oldest);
-    }
     return conversation;
   }
 

@@ -1,5 +1,5 @@
-import { append } from "../text/extremes.js";
 import type { Digest, Label, NodeId } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import type {
   HeldEnd,
   IndexChanges,

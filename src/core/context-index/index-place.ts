@@ -1,5 +1,5 @@
-import { append } from "../text/extremes.js";
 import type { Label } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import type { IndexNode, PrefixMatch } from "./index-node.js";
 import type { Used } from "./use-order.js";
 

@@ -1,5 +1,5 @@
-import { append } from "../text/extremes.js";
 import type { Digest, Label, NodeId } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import type { IndexChanges, IndexNode } from "./index-node.js";
 import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
 import { listByUse, placeBehind, takeOut } from "./use-order.js";

@@ -1,4 +1,4 @@
-import { smallest } from "../text/extremes.js";
+import { smallest } from "../text/lists.js";
 /** More tokens than vocabularies in use have: what an engine does not list is at most spread over so many. */
 export const VOCABULARY_TOKENS = 262_144;
 

@@ -1,4 +1,4 @@
-import { largest, smallest } from "../text/extremes.js";
+import { largest, smallest } from "../text/lists.js";
 import type { TimeLaw } from "./engine-model.js";
 
 /** One request as an engine served it. */

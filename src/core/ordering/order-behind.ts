@@ -1,5 +1,5 @@
-import { append } from "../text/extremes.js";
 import type { Label } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import { orderForReuse } from "./order-for-reuse.js";
 import type { OrderingRequest, ScopeKnowledge } from "./ordering.js";
 

@@ -1,6 +1,6 @@
 import { digestOf } from "../text/digest.js";
-import { append } from "../text/extremes.js";
 import type { Digest } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
 import { appendTo, injectInto, sectionMessage } from "./rendering.js";

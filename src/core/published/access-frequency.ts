@@ -1,5 +1,5 @@
-import { append } from "../text/extremes.js";
 import type { Label, TurnId } from "../text/ids.js";
+import { append } from "../text/lists.js";
 
 /** Requests that count (CRAFT's sliding window). */
 export const WINDOW_REQUESTS = 1_000;

@@ -1,6 +1,6 @@
 import { alignTo, blocksKey, intersectionOf } from "../ordering/alignment.js";
-import { append } from "../text/extremes.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import type { ClusterPlace } from "./cluster-children.js";
 import type { ClusterChanges, ClusterEntry, ClusterMatch, ClusterNode } from "./cluster-node.js";
 import { ClusterPlaces } from "./cluster-places.js";

@@ -1,7 +1,7 @@
 import type { BatchOrder, NumberedBatch } from "../batch/batch-request.js";
 import { blocksKey } from "../ordering/alignment.js";
-import { groupBy } from "../text/group-by.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
+import { groupBy } from "../text/lists.js";
 import type { ClusterNode } from "./cluster-node.js";
 import { clusterContexts } from "./clustering.js";
 import { schedule } from "./schedule.js";

@@ -1,8 +1,8 @@
 import { contextComponents } from "../batch/context-components.js";
 import { contextParts } from "../batch/context-parts.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/alignment.js";
-import { groupBy } from "../text/group-by.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
+import { groupBy } from "../text/lists.js";
 import { averageLinkage } from "./average-linkage.js";
 import type { ClusterNode } from "./cluster-node.js";
 import { MAX_TICKETS } from "./cluster-tree.js";

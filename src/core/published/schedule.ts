@@ -1,4 +1,4 @@
-import { groupBy } from "../text/group-by.js";
+import { groupBy } from "../text/lists.js";
 
 /**
  * In which order to execute requests so that those that share a prefix run back to back (Alg. 5): grouped by the first step of

@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
-import { append } from "../../core/text/extremes.js";
+import { append } from "../../core/text/lists.js";
 
 /** A content block of `/v1/messages`. */
 export interface AnthropicBlock {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { append } from "../../core/text/extremes.js";
+import { append } from "../../core/text/lists.js";
 import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
 import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
 import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";

@@ -1,4 +1,4 @@
-import { largest, smallest } from "../../core/text/extremes.js";
+import { largest, smallest } from "../../core/text/lists.js";
 
 /** What may be handed on of a text so far, and whether it has ended. */
 export interface Handed {

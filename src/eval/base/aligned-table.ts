@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 
 /** Markdown takes no rule that is shorter. */
 const LEAST_WIDTH = 3;

@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/group-by.js";
+import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm } from "../base/run-record.js";
 import { budgetLabel } from "../run/arms.js";
 

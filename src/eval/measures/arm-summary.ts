@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/group-by.js";
+import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { type Measured, meanOf, quantileOf, ratioOf } from "./measured.js";
 import type { Price } from "./prices.js";

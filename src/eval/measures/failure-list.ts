@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/group-by.js";
+import { groupBy } from "../../core/text/lists.js";
 import type { FailedQuestion } from "../base/run-record.js";
 
 /** Failures with the same stage and message, by where they happened. */

@@ -11,7 +11,7 @@ import {
   SECTION_OPENING,
   type TurnId,
 } from "../../core/index.js";
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import type { RecordedTrace } from "./recorded-trace.js";

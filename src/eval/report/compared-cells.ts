@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 import type { MeasuredDifference } from "../measures/compared-measures.js";
 import { signed, times, withInterval } from "../measures/figures.js";
 import type { Cell } from "./report-table.js";

@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 import { visibleText } from "../base/visible-text.js";
 
 /** Our own words for a paragraph, a list or a table of Markdown: no character of them is Markdown or HTML. */

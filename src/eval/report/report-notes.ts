@@ -1,4 +1,4 @@
-import { largest, smallest } from "../../core/text/extremes.js";
+import { largest, smallest } from "../../core/text/lists.js";
 import { RESAMPLES } from "../measures/bootstrap.js";
 import { percent } from "../measures/figures.js";
 import type { ReportContent } from "./report-content.js";

@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 import type { ReportContent } from "./report-content.js";
 
 /** What stands over both reports. */

@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/extremes.js";
+import { largest } from "../../core/text/lists.js";
 import { type Markup, markup } from "./markup.js";
 import { at, axisTicks, CHART_WIDTH, type ChartText, svgChart } from "./svg-chart.js";
 

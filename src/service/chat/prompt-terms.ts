@@ -1,9 +1,8 @@
-import { type ChatMessage, sectionAtStart, type ToolMemories } from "../../core/index.js";
+import { type ChatMessage, LruMap, sectionAtStart, type ToolMemories } from "../../core/index.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { modelName } from "../fields/model-name.js";
-import { RecentMap } from "../fields/recent-map.js";
 
 /** What a prompt has to be like for its engine to take it. */
 export interface PromptTerms {
@@ -40,8 +39,8 @@ const MARGIN = 0.95;
  * memories stand behind tool results holds for all, as inside the result they are taken everywhere.
  */
 export class KnownTerms {
-  readonly #limits = new WeakMap<object, RecentMap<KnownLimit>>();
-  readonly #insideResults = new RecentMap<true>(MOST_KNOWN);
+  readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
+  readonly #insideResults = new LruMap<string, true>(MOST_KNOWN);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -59,7 +58,7 @@ export class KnownTerms {
   learn(of: TermsOf, { maxPromptTokens, toolMemories }: PromptTerms): void {
     if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
     if (maxPromptTokens === null) return;
-    const limits = this.#limits.get(of.tenant) ?? new RecentMap<KnownLimit>(MOST_KNOWN);
+    const limits = this.#limits.get(of.tenant) ?? new LruMap<string, KnownLimit>(MOST_KNOWN);
     this.#limits.set(of.tenant, limits);
     limits.set(limitKey(of), { tokens: maxPromptTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
   }

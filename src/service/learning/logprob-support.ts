@@ -1,4 +1,4 @@
-import { RecentMap } from "../fields/recent-map.js";
+import { LruMap } from "../../core/index.js";
 
 /** Tokens that OpenAI's API lists at most, and vLLM unless it is told otherwise … */
 const MOST_LISTED = 20;
@@ -22,7 +22,7 @@ const UNKNOWN: Known = { top: MOST_LISTED, strikes: 0, offUntil: null };
 
 /** For which models an engine gives log probabilities, as far as it was seen. */
 export class LogprobSupport {
-  readonly #models = new RecentMap<Known>(MAX_MODELS);
+  readonly #models = new LruMap<string, Known>(MAX_MODELS);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}

@@ -1,5 +1,5 @@
+import { LruMap } from "../../core/index.js";
 import { modelName } from "../fields/model-name.js";
-import { RecentMap } from "../fields/recent-map.js";
 
 /** How long what an engine refused is not asked for again: it may be another version by then. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;
@@ -12,7 +12,7 @@ const MAX_MODELS = 256;
  */
 export class RefusedModels {
   /** When it may be asked again, in the clock's milliseconds, by model. A tenant's goes with the tenant. */
-  readonly #until = new WeakMap<object, RecentMap<number>>();
+  readonly #until = new WeakMap<object, LruMap<string, number>>();
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -26,7 +26,7 @@ export class RefusedModels {
   }
 
   add(tenant: object, asked: Readonly<Record<string, unknown>>): void {
-    const models = this.#until.get(tenant) ?? new RecentMap<number>(MAX_MODELS);
+    const models = this.#until.get(tenant) ?? new LruMap<string, number>(MAX_MODELS);
     this.#until.set(tenant, models);
     models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
   }

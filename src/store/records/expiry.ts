@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
 import type { ConversationId, NodeId, Scope, TurnId } from "../../core/index.js";
-import { append } from "../../core/text/extremes.js";
+import { append } from "../../core/text/lists.js";
 import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
 import { inPieces } from "../database/in-pieces.js";
 import type { OpenDatabase } from "../database/open-database.js";
