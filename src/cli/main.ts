@@ -3,7 +3,7 @@ import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/ordering/ordering.js";
+import { POLICY_NAMES } from "../core/compose/policies.js";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo/locomo-data.js";

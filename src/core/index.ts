@@ -3,7 +3,6 @@
  * plain rows.
  */
 
-export { BATCH_PLANNERS, type BatchPlanner, planBatch } from "./batch/batch-plan.js";
 export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
@@ -17,7 +16,7 @@ export * from "./compose/composed-prompt.js";
 export * from "./compose/depth.js";
 export * from "./compose/draft.js";
 export * from "./compose/plan.js";
-export { DEFAULT_POLICY, ORDERING_POLICIES } from "./compose/policies.js";
+export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-state.js";
 export type { Warning } from "./compose/warning.js";
@@ -62,13 +61,14 @@ export * from "./prompt/rendering.js";
 export * from "./prompt/section-placement.js";
 export { withoutSections } from "./prompt/section-scan.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
-export { accessFrequency } from "./published/access-frequency-policy.js";
+export { accessFrequency, cpTree } from "./published/access-frequency-policy.js";
 export * from "./published/cluster-node.js";
 export { ClusterTree } from "./published/cluster-tree.js";
 export { type ClusteredRows, clusterContexts, type TicketedContext } from "./published/clustering.js";
 export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
+export * from "./published/published-knowledge.js";
 export { CUT_MARK, cutText } from "./text/cut-text.js";
 export * from "./text/digest.js";
 export * from "./text/ids.js";

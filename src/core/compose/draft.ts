@@ -15,7 +15,7 @@ import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { orderAfter } from "../ordering/order-after.js";
-import type { CarryAllowance, Ordering, OrderingPolicy, OrderingRequest } from "../ordering/ordering.js";
+import type { CarryAllowance, Ordering, OrderingRequest } from "../ordering/ordering.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
@@ -25,6 +25,7 @@ import type { ConversationId, Digest, Label } from "../text/ids.js";
 import { type ChatMessage, isInstruction, messageDigest } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { Depth } from "./depth.js";
+import type { ScopePolicy } from "./policies.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** One request, checked and with its memories at hand. */
@@ -35,7 +36,7 @@ export interface ComposeInput {
   readonly messages: readonly ChatMessage[];
   /** In relevance order, best first. */
   readonly memories: readonly RetrievedMemory[];
-  readonly policy: OrderingPolicy;
+  readonly policy: ScopePolicy;
   /** What the engine should have let go of by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */

@@ -56,12 +56,14 @@ export class AccessWindow {
     return this.#counts.get(label) ?? 0;
   }
 
-  /**
-   * Orders distinct blocks given in relevance order: along the prefix tree, at each node to the child accessed most often, then
-   * the others, most often accessed first. Ties stay in relevance order.
-   */
-  order(labels: readonly Label[]): Label[] {
-    const hottest = [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
+  /** Distinct blocks given in relevance order, most often accessed first; ties stay in relevance order. */
+  byFrequency(labels: readonly Label[]): Label[] {
+    return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
+  }
+
+  /** The same, but first along the prefix tree, at each node to the child accessed most often. */
+  alongPrefixes(labels: readonly Label[]): Label[] {
+    const hottest = this.byFrequency(labels);
     const rank = new Map(hottest.map((label, at) => [label, at]));
     const front = new Set<Label>();
     for (let node: PrefixNode | undefined = this.#prefixes; node !== undefined; ) {

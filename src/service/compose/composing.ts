@@ -11,10 +11,10 @@ import {
   KEEPS_ALL,
   NOTHING_INJECTED,
   ORDERING_POLICIES,
-  type OrderingPolicy,
   plannedOrder,
   promptHead,
   type Scope,
+  type ScopePolicy,
   type ToolMemories,
   type Warning,
 } from "../../core/index.js";
@@ -207,7 +207,7 @@ function policyFor(
   order: readonly Digest[] | null,
   { state }: WorkingScope,
   { defaults }: MemstemParts,
-): OrderingPolicy {
+): ScopePolicy {
   if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? defaults.policy];
   return plannedOrder(order, (label) => state.register.get(label)?.textDigest);
 }

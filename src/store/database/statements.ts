@@ -162,7 +162,8 @@ export function prepareStatements({ sqlite, orm }: OpenDatabase) {
       orm.delete(indexNodes).where(and(eq(indexNodes.scopeId, p("scopeId")), eq(indexNodes.id, p("id")))),
     ),
 
-    orderingRows: read(orderingRows, "where scope_id = @scopeId order by id"),
+    orderingRows: read(orderingRows, "where scope_id = @scopeId and kind in ('recent', 'worker') order by id"),
+    publishedRows: read(orderingRows, "where scope_id = @scopeId and kind = @kind order by id"),
     keepOrderingRow: write(
       orm
         .insert(orderingRows)

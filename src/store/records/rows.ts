@@ -198,16 +198,22 @@ const clusterNode = z.object({
 
 export function readOrderingRows(
   rows: readonly (typeof orderingRows.$inferSelect)[],
-): Pick<StoredScope, "recent" | "clusters" | "accesses" | "workers"> {
+): Pick<StoredScope, "recent" | "workers"> {
   const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
   return {
     workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
-    clusters: of("cluster").map(
-      ({ id, row }) => ({ id, ...clusterNode.parse(JSON.parse(row)) }) as unknown as ClusterNode,
-    ),
-    accesses: of("access").map(({ id, row }) => ({ turn: id, ...access.parse(JSON.parse(row)) }) as unknown as Access),
   };
+}
+
+type StoredRow = Pick<typeof orderingRows.$inferSelect, "id" | "row">;
+
+export function readClusterNode({ id, row }: StoredRow): ClusterNode {
+  return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
+}
+
+export function readAccess({ id, row }: StoredRow): Access {
+  return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
 }
 
 /** A turn's row, as its statement takes it, less whose it is and when it was. */

@@ -52,8 +52,7 @@ class StoredRegister {
       index: unchanged,
       recent: unchanged,
       workers: unchanged,
-      clusters: unchanged,
-      accesses: unchanged,
+      published: null,
     });
     return outcome;
   }

@@ -2,6 +2,7 @@ import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";
+import type { ScopePolicy } from "../../../src/core/compose/policies.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
@@ -9,7 +10,6 @@ import { Conversation } from "../../../src/core/conversation/conversation.js";
 import type { RetentionName } from "../../../src/core/conversation/retention.js";
 import type { Turn } from "../../../src/core/conversation/turn.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import type { OrderingPolicy } from "../../../src/core/ordering/ordering.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
 import { withoutLabels } from "../../../src/core/prompt/injection.js";
@@ -57,7 +57,7 @@ export function toolExchange(result: string): ChatMessage[] {
 export interface ComposeOptions {
   readonly conversation?: string;
   readonly annotations?: Partial<AnnotationSettings>;
-  readonly policy?: OrderingPolicy;
+  readonly policy?: ScopePolicy;
   readonly memoryBudgetTokens?: number;
   readonly memoryBudgetRatio?: number;
   readonly retention?: RetentionName;

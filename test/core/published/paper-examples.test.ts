@@ -197,7 +197,7 @@ describe.skipIf(!known)("the papers' worked examples (skipped where ../shared is
     const window = new AccessWindow([{ turn: ticket(1), labels: labels(1, 2), promoted: 0 }]);
     expect(window.prefixes(10)).toEqual([]);
     for (const [at, { context, prefixTreeAfter }] of examples.accessFrequency.requests.entries()) {
-      window.take(window.order(labels(...context)), ticket(at + 2));
+      window.take(window.alongPrefixes(labels(...context)), ticket(at + 2));
       expect(window.prefixes(10), JSON.stringify(context)).toEqual(prefixTreeAfter);
     }
   });
@@ -208,6 +208,6 @@ describe.skipIf(!known)("the papers' worked examples (skipped where ../shared is
       Array.from({ length: count }, () => labels(Number(block))),
     );
     const window = new AccessWindow(rows.map((row, at) => ({ turn: ticket(at + 1), labels: row, promoted: 0 })));
-    expect(window.order(labels(...context))).toEqual(ordered);
+    expect(window.byFrequency(labels(...context))).toEqual(ordered);
   });
 });
