@@ -48,10 +48,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
   const draft = draftPrompt(state, input);
-  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, freshTokens, heldBack } = draft;
-  const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
+  const { prompt, totalTokens, past, replay, choice, selection, section } = draft;
+  const { turns, history } = past;
+  const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
+  const { placement, injection, anchor } = section;
   const { rest } = history;
-  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
+  const ownSection = { anchor, blocks: injection.blocks, before: section.tokensBefore, end: totalTokens, sentBy: null };
   const { sections, known } = promptSections(
     replay,
     ownSection,
@@ -119,10 +121,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
     ],
     turn,
-    head,
+    head: past.head.messages,
     given: rest.messages,
     restated,
-    sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
+    sections: [...new Set([section.text, section.kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
     headTokens: replay.headTokens,
   };

@@ -16,7 +16,8 @@ export function draftIn(
 ): DraftedPrompt {
   const { request, tenant } = found;
   const { input } = composeInput(working, scope, { ...found, depth }, parts, engine, parts.now());
-  const { prompt, head, choice, replay, injection, ordering, fresh, due } = draftPrompt(working.state, input);
+  const { prompt, past, choice, replay, selection, section } = draftPrompt(working.state, input);
+  const { ordering, fresh, due } = selection;
   const adapter = parts.engines[request.engine ?? parts.defaults.engineFamily];
   const emitted = adapter.emit({
     ...enginePrompt({
@@ -24,13 +25,13 @@ export function draftIn(
       requestId: parts.newRequestId(),
       scope,
       messages: prompt.messages,
-      head: head.length,
+      head: past.head.messages.length,
       plan: {
         layout: request.conversationId === null ? "single" : "conversation",
         retention: choice.retention,
         stableMessages: replay.stableMessages,
       },
-      injection,
+      injection: section.injection,
       cacheSecret: tenant.cacheSecret,
     }),
     marksElsewhere: request.marksElsewhere ?? 0,
