@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { newApiKey, newSecret } from "../service/fields/api-key.js";
-import { NotFoundError } from "../service/fields/errors.js";
+import { newApiKey, newSecret } from "../service/base/api-key.js";
+import { NotFoundError } from "../service/base/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { openDataDir, withDatabase } from "./open-data-dir.js";

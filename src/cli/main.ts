@@ -9,7 +9,7 @@ import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo/locomo-data.js";
 import { TraceError } from "../eval/replay/recorded-trace.js";
 import { parseSafely } from "../http/guards/safe-json.js";
-import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/fields/errors.js";
+import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";

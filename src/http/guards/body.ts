@@ -1,11 +1,11 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { InvalidRequestError } from "../../service/fields/errors.js";
-import type { HttpEnvironment } from "../problems/environment.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse } from "../problems/problem.js";
-import { utf8Text } from "../problems/utf8.js";
-import { BATCH_PATH } from "../routes/batch-route.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { BATCH_PATH } from "../requests/paths.js";
+import { utf8Text } from "../requests/utf8.js";
 import { type BodyPace, bodyChunks } from "./body-pace.js";
 import { awaitBody } from "./pending.js";
 import { refuseUnsafe } from "./safe-json.js";

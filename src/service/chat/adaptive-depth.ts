@@ -13,11 +13,11 @@ import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { linkedSignal } from "../base/linked-signal.js";
+import { inCallSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
-import { linkedSignal } from "../fields/linked-signal.js";
-import { modelName } from "../fields/model-name.js";
-import { inCallSpan } from "../fields/spans.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
+import { modelName } from "../learning/model-name.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type DepthWish = boolean | Partial<DepthSettings> | null;

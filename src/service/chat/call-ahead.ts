@@ -1,4 +1,4 @@
-import { type LinkedSignal, linkedSignal } from "../fields/linked-signal.js";
+import { type LinkedSignal, linkedSignal } from "../base/linked-signal.js";
 
 /**
  * A call to an engine that goes out while its prompt is still being stored: the store's time passes with the engine's. Its answer is

@@ -13,7 +13,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import { InvalidRequestError } from "../fields/errors.js";
+import { InvalidRequestError } from "../base/errors.js";
 import * as field from "../fields/fields.js";
 import { readOptions } from "../fields/read-options.js";
 

@@ -18,9 +18,9 @@ import {
   type ToolMemories,
   type Warning,
 } from "../../core/index.js";
-import type { Tenant } from "../fields/tenant.js";
-import type { MemstemParts } from "../library/memstem-parts.js";
-import { DeletedMeanwhileError } from "../scopes/deletions-meanwhile.js";
+import { DeletedMeanwhileError } from "../base/errors.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import type { Tenant } from "../base/tenant.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";

@@ -1,5 +1,5 @@
 import { type Depth, draftPrompt, type EngineModel, type Scope } from "../../core/index.js";
-import type { MemstemParts } from "../library/memstem-parts.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { DraftedPrompt } from "./chosen-depth.js";
 import { composeInput, type LookedUpCompose } from "./composing.js";

@@ -1,12 +1,13 @@
 import { SpanStatusCode } from "@opentelemetry/api";
 import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../../core/index.js";
-import { AbandonedRequestError, StoreUnavailableError } from "../fields/errors.js";
-import { inSpan } from "../fields/spans.js";
-import type { Tenant } from "../fields/tenant.js";
+import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
+import type { MemstemObserver } from "../base/memstem-observer.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import { inSpan } from "../base/spans.js";
+import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
-import type { MemstemObserver, MemstemParts } from "../library/memstem-parts.js";
-import { DeletedMeanwhileError, DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import type { Committed, StoredTurns } from "../scopes/stored-turns.js";
 import type { UserTurns } from "../scopes/user-turns.js";
 import { whileBusy } from "../scopes/while-busy.js";

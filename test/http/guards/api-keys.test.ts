@@ -1,10 +1,10 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
-import { newApiKey } from "../../../src/service/fields/api-key.js";
+import { newApiKey } from "../../../src/service/base/api-key.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { openAiEngine } from "../routes/openai-engine.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, revoke, sendWith } from "./callers.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "Ada drinks tea" }] };

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { composedOf, type ServedApp, servedApp } from "../service/served-app.js";
+import { composedOf, type ServedApp, servedApp } from "../server/served-app.js";
 import { ask, clientOf } from "./chat-client.js";
 import { likeliest, openAiEngine, type Received, sendJson, wholeAnswer } from "./openai-engine.js";
 

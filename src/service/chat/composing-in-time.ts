@@ -6,9 +6,9 @@ import {
   InvalidRequestError,
   NotFoundError,
   StoreUnavailableError,
-} from "../fields/errors.js";
-import { linkedSignal } from "../fields/linked-signal.js";
-import type { ComposeAnswer } from "./compose-answer.js";
+} from "../base/errors.js";
+import { linkedSignal } from "../base/linked-signal.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
 
 /**
  * Why a chat goes to its engine as it came: its messages are none that can be composed; more comes than can be served in time; as many of

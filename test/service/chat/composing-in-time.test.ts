@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { RequestId } from "../../../src/core/index.js";
-import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
-import { composeInTime } from "../../../src/service/compose/composing-in-time.js";
 import {
   AbandonedRequestError,
   BusyUserError,
   InvalidRequestError,
   StoreUnavailableError,
-} from "../../../src/service/fields/errors.js";
-import { composeWith, openService } from "./service-fixture.js";
+} from "../../../src/service/base/errors.js";
+import { composeInTime } from "../../../src/service/chat/composing-in-time.js";
+import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
+import { composeWith, openService } from "../compose/service-fixture.js";
 
 const nobodyLeaves = new AbortController().signal;
 

@@ -1,5 +1,7 @@
 import type {
+  BatchRequest,
   EngineModel,
+  PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -8,12 +10,8 @@ import type {
   TokenCounter,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { UpstreamFailure } from "../../engines/upstream/upstream.js";
-import type { MemorySource, MemorySourceFailure } from "../../memory/memory-source.js";
+import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import type { Planning } from "../batch/batch-planning.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { Feedback } from "../records/answers.js";
 
 /** What holds where a request does not say. */
 export interface ComposeDefaults {
@@ -23,6 +21,9 @@ export interface ComposeDefaults {
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
 }
+
+/** Plans a batch, in the order in which it is to be executed; `planBatch`, wherever it runs. */
+export type BatchPlanner = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
 
 /** What the service is made of; built in one place. */
 export interface MemstemParts {
@@ -35,7 +36,7 @@ export interface MemstemParts {
   /** What the engine is taken to let go of by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
   /** How batches are planned. Default: at once, while everything else waits. */
-  readonly planning?: Planning;
+  readonly planning?: BatchPlanner;
   readonly countTokens: TokenCounter;
   /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is cut. Default 100,000. */
   readonly maxMemoryCharacters?: number;
@@ -51,28 +52,4 @@ export interface MemstemParts {
   readonly maxExpiredAtOnce?: number;
   /** Requests of one user that may be under way or wait at once. Default 256. */
   readonly maxWaitingPerUser?: number;
-}
-
-/** One search of the memory source, by how it ended. */
-export interface MemorySearch {
-  readonly outcome: "ok" | MemorySourceFailure["kind"];
-  /** Milliseconds. */
-  readonly ms: number;
-}
-
-/** One call of the engine, by how its answer began: a status below 400 is `ok`. */
-export interface EngineCall {
-  readonly outcome: "ok" | "client_error" | "server_error" | UpstreamFailure["kind"];
-  /** Milliseconds to the answer's first byte, or to where the call failed. */
-  readonly ms: number;
-}
-
-/** Is told what a service did, whoever asked for it. */
-export interface MemstemObserver {
-  /** A prompt was composed and stored; a repeated answer is not told again. */
-  composed(answer: ComposeAnswer): void;
-  /** An engine's report was taken in. `ttftMs`: the time to the first token, where this report is the first of its request to say it. */
-  reported(feedback: Feedback, ttftMs: number | null): void;
-  /** Memories were searched for. */
-  searched(search: MemorySearch): void;
 }

@@ -1,7 +1,10 @@
-import type { MemstemOfAll } from "../library/memstem.js";
-
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+
+/** What is swept. */
+export interface Swept {
+  dropUnused(before: number, signal: AbortSignal): Promise<unknown>;
+}
 
 /** How sweeps are set up. */
 export interface Sweeping {
@@ -14,10 +17,7 @@ export interface Sweeping {
 }
 
 /** Drops what nobody used for so long, now and every hour, until it is told to stop. Resolves when no sweep is under way any more. */
-export function startSweeps(
-  memstem: Pick<MemstemOfAll, "dropUnused">,
-  { keepDays, now, onFault }: Sweeping,
-): () => Promise<void> {
+export function startSweeps(memstem: Swept, { keepDays, now, onFault }: Sweeping): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let sweep: Promise<void>;

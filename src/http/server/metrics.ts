@@ -1,10 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PlanDepth } from "../../core/index.js";
-import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
-import type { NotComposedReason } from "../../service/compose/composing-in-time.js";
+import type { Feedback } from "../../service/base/answers.js";
+import type {
+  EngineCall,
+  MemorySearch,
+  MemstemObserver,
+  ObservedCompose,
+} from "../../service/base/memstem-observer.js";
+import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import type { EngineCall, MemorySearch, MemstemObserver } from "../../service/library/memstem-parts.js";
-import type { Feedback } from "../../service/records/answers.js";
 import type { RefusalReason } from "../problems/refusal.js";
 import type { RequestLog } from "./request-log.js";
 
@@ -177,7 +181,7 @@ export class Metrics implements MemstemObserver {
     this.#notComposed.inc({ reason });
   }
 
-  composed({ plan, warnings }: ComposeAnswer): void {
+  composed({ plan, warnings }: ObservedCompose): void {
     this.#composes.inc({ layout: plan.layout, policy: plan.policy });
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);

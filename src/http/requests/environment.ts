@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { NotComposedReason } from "../../service/compose/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
 import type { Memstem } from "../../service/library/memstem.js";
-import type { PendingPlace } from "../guards/pending-requests.js";
 
 /** What the log gets to know of a composed prompt. */
 export interface ComposedEntry {
@@ -11,6 +10,12 @@ export interface ComposedEntry {
   readonly warnings?: readonly string[];
   /** Why a chat went to its engine as it came; absent where it did not. */
   readonly notComposed?: NotComposedReason;
+}
+
+/** One request's place among those in work. */
+export interface PendingPlace {
+  /** Counts the place as this holder's too, until it is free again. False, and not counted: the holder has its share already. */
+  share(holder: string): boolean;
 }
 
 /** What requests carry on their way through the app. */

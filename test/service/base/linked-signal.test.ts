@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { linkedSignal } from "../../../src/service/fields/linked-signal.js";
+import { linkedSignal } from "../../../src/service/base/linked-signal.js";
 
 describe("a linked signal", () => {
   it("aborts with whichever comes first, for its reason", () => {

@@ -1,4 +1,4 @@
-import type { ComposedEntry } from "../problems/environment.js";
+import type { ComposedEntry } from "../requests/environment.js";
 
 /** What the log gets of a request. Never memory text, never a query. */
 export interface RequestLog extends ComposedEntry {

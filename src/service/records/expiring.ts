@@ -11,9 +11,9 @@ import {
   type TurnId,
 } from "../../core/index.js";
 import type { MessageId, NamingTurn, Store } from "../../store/api/store.js";
-import { NameUses } from "../scopes/name-uses.js";
+import { dropServed } from "../learning/evicting.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
-import { dropServed } from "./evicting.js";
+import { NameUses } from "./name-uses.js";
 
 /** Turns that are looked at in one go: some milliseconds. */
 const SCANNED_AT_ONCE = 200;

@@ -1,7 +1,8 @@
 import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import { DeletedMeanwhileError, DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { DeletedMeanwhileError } from "../base/errors.js";
+import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import type { UserTurns } from "../scopes/user-turns.js";
 
 /** Adds memories of a tenant's users to the source, each in its user's turn, and none to what was deleted meanwhile. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { EventLoopBlocks } from "../../../src/http/service/event-loop-blocks.js";
+import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
 
 /** Milliseconds. */
 const LONG = 150;

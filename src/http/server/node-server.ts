@@ -1,10 +1,10 @@
 import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { JoinedHead } from "../guards/joined-head.js";
-import { QueuedResponses } from "../guards/queued-responses.js";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
+import { JoinedHead } from "./joined-head.js";
+import { QueuedResponses } from "./queued-responses.js";
 
 /** Milliseconds that a request's head may take. Nothing is done for it by then, and it has no place among those in work. */
 const HEADERS_TIMEOUT_MS = 60_000;

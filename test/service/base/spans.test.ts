@@ -4,7 +4,7 @@ import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { answeringSource } from "../../http/routes/answering-source.js";
 import { ask, clientOf } from "../../http/routes/chat-client.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
-import { servedApp } from "../../http/service/served-app.js";
+import { servedApp } from "../../http/server/served-app.js";
 import { ana, composeWith, memories, openService, searchingSource } from "../compose/service-fixture.js";
 
 interface Recorded {

@@ -1,7 +1,6 @@
 export { UpstreamError } from "../../engines/upstream/upstream.js";
 export { MemorySourceError } from "../../memory/memory-source.js";
 export { StoreUnavailableError } from "../../store/api/store.js";
-export { DeletedMeanwhileError } from "../scopes/deletions-meanwhile.js";
 
 /** One thing that is wrong with a request; `field` names it as the caller wrote it. Never quotes memory text. */
 export interface FieldIssue {
@@ -49,5 +48,13 @@ export class ClosedError extends Error {
   override readonly name = "ClosedError";
   constructor() {
     super("memstem is closed: make another with createMemstem");
+  }
+}
+
+/** The user, or a memory of theirs, was deleted since what is under way began. Nothing of it was stored. */
+export class DeletedMeanwhileError extends Error {
+  override readonly name = "DeletedMeanwhileError";
+  constructor() {
+    super("the user, or a memory of theirs, was deleted while this was under way");
   }
 }

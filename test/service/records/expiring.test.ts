@@ -8,8 +8,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
-import { startSweeps } from "../../../src/service/learning/sweeps.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
+import { startSweeps } from "../../../src/service/records/sweeps.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
