@@ -3,7 +3,7 @@ import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstr
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inCallSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { ColdHead } from "../compose/composing.js";
+import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { CallAhead } from "./call-ahead.js";

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import type { ColdHead } from "../compose/composing.js";
+import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
 
 /** Longest wait, in milliseconds, for what was given up. The engine inside stops between two batches of tokens, others at once. */

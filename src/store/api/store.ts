@@ -1,6 +1,7 @@
 import type {
   ChatMessage,
   ComposedPrompt,
+  Composition,
   ConversationId,
   Digest,
   FirstTokenTime,
@@ -12,7 +13,6 @@ import type {
   QuoteSearch,
   ReportGrounds,
   RequestId,
-  RestatedTurn,
   Scope,
   ScopeChanges,
   StoredScope,
@@ -46,20 +46,10 @@ export interface StoredAnswer {
 
 /** One compose, to be stored whole or not at all. */
 export interface ComposeRecord {
+  /** What was composed, as far as it is stored; its messages are built again from its turns. */
+  readonly composition: Pick<Composition, "turn" | "given" | "restated" | "head" | "sections" | "leaf">;
   readonly changes: ScopeChanges;
-  readonly turn: Turn;
-  readonly given: readonly ChatMessage[];
-  /** Turns that it goes on from and that were said again with it, first to last. */
-  readonly restated: readonly RestatedTurn[];
-  readonly head: readonly ChatMessage[];
-  /** Digests of the sections that the turn sent and that later ones replay. */
-  readonly sections: readonly Digest[];
-  readonly request: {
-    readonly id: RequestId;
-    readonly leaf: NodeId;
-    readonly body: Digest;
-    readonly answer: StoredAnswer;
-  };
+  readonly request: { readonly id: RequestId; readonly body: Digest; readonly answer: StoredAnswer };
   /** Milliseconds since the epoch. */
   readonly at: number;
 }

@@ -69,7 +69,13 @@ describe("what the published policies keep of a scope", () => {
 
   it("asks a scope without rows for them once, however much is evicted", () => {
     let reads = 0;
-    const none = { ...NO_PUBLISHED_ROWS, clusters: () => (reads++, []) };
+    const none = {
+      ...NO_PUBLISHED_ROWS,
+      clusters: () => {
+        reads++;
+        return [];
+      },
+    };
     const scope = new PublishedKnowledge(none, 1_000);
     scope.evict(ticket(1));
     scope.evict(ticket(2));

@@ -73,14 +73,9 @@ export function recordFor(
   });
   const record: ComposeRecord = {
     changes: state.drain(),
-    turn: composition.turn,
-    given: composition.given,
-    restated: composition.restated,
-    head: composition.head,
-    sections: composition.sections,
+    composition,
     request: {
       id: asked.requestId as RequestId,
-      leaf: composition.leaf,
       body: digestOf("body"),
       answer: {
         memories: composition.memories,

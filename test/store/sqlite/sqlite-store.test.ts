@@ -63,7 +63,9 @@ describe("SQLite database file", () => {
       memories: { m2: "More." },
     });
     // The turn's id is taken: the insert fails after blocks, nodes and counters were written.
-    const broken = { ...record, turn: { ...record.turn, id: 1 as never } };
+    const { composition } = record;
+    const turn = { ...composition.turn, id: 1 as never };
+    const broken = { ...record, composition: { ...composition, turn } };
     expect(() => store.commitCompose(scopeOf("ana"), version, broken)).toThrow("UNIQUE");
     expect(allOf(store, scopeOf("ana"))).toEqual(before);
     store.close();
