@@ -1,3 +1,9 @@
+/*
+ * batch: requests that are all known before the first is executed.
+ * Enters: each request's blocks, priority, deadline and conversation; which workers hold what. Leaves: an order of blocks per request, a
+ * sequence of requests, a worker for each. Nothing here reads a scope's state.
+ */
+
 import {
   type BatchOrder,
   type BatchRequest,

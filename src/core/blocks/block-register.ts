@@ -1,3 +1,9 @@
+/*
+ * blocks: context blocks, one per memory and version of its text, with labels that are never reused.
+ * Enters: retrieved memories. Leaves: blocks in relevance order, their texts by label, what supersedes what, what is forgotten, and, where
+ * the memory source fails, blocks recalled by the words of the query.
+ */
+
 import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isWrittenAlike } from "../escaping/escaping.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";

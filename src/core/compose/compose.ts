@@ -1,3 +1,9 @@
+/*
+ * compose: one request becomes one prompt. Past (what the history is recognised as) → selection (blocks in order) → draft (the prompt as it
+ * would be sent) → composition (served into the scope's state).
+ * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and what is to be stored of them.
+ */
+
 import type { BlockRegister, Resolution } from "../blocks/block-register.js";
 import { serve } from "../context-index/serving.js";
 import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";

@@ -2,7 +2,6 @@ import { type BatchPlanning, planBatchBy } from "../batch/batch-plan.js";
 import type { BatchRequest, PlannedRequest } from "../batch/batch-request.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
-import type { OrderingPolicy } from "../ordering/ordering.js";
 import { prefixExact } from "../ordering/prefix-exact.js";
 import { retrieval } from "../ordering/retrieval.js";
 import { sorted } from "../ordering/sorted.js";
@@ -10,7 +9,7 @@ import { accessFrequency, cpTree } from "../published/access-frequency-policy.js
 import { clusteredBatch } from "../published/clustered-batch.js";
 import { contextPilot } from "../published/context-pilot.js";
 import { knowledgeTree } from "../published/knowledge-tree.js";
-import type { WithPublished } from "../published/published-knowledge.js";
+import type { ScopePolicy } from "../published/published-knowledge.js";
 
 /** The policies that a caller can name: ours, two that order by nothing known, and the published ones. */
 export const POLICY_NAMES = [
@@ -24,9 +23,6 @@ export const POLICY_NAMES = [
   "cp-tree",
 ] as const;
 export type PolicyName = (typeof POLICY_NAMES)[number];
-
-/** A policy that a scope can order by, whatever it reads. */
-export type ScopePolicy = OrderingPolicy<WithPublished>;
 
 export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
   "prefix-exact": prefixExact,

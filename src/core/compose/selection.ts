@@ -5,9 +5,9 @@ import { supersedesStanding } from "../conversation/injecting.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { orderAfter } from "../ordering/order-after.js";
 import type { CarryAllowance, Ordering, OrderingRequest } from "../ordering/ordering.js";
+import type { ScopePolicy } from "../published/published-knowledge.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { Depth } from "./depth.js";
-import type { ScopePolicy } from "./policies.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** What of a request says which blocks its turn gives. */

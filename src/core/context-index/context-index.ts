@@ -1,3 +1,10 @@
+/*
+ * context-index: what an engine's prefix cache should hold, per scope: served sequences of blocks behind the digest of what stood before
+ * them, as a forest of runs.
+ * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and the best path through
+ * a set of blocks. Residency models say what an engine lets go of by itself.
+ */
+
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import type {

@@ -35,11 +35,11 @@ export interface RetentionOutlook {
     readonly plain: { readonly inFront: number; readonly behind: number };
   };
   /** This turn's section where it goes on from what stands, and where it starts afresh; `annotations` is a part of `total`. */
-  readonly going: SectionTokens & { readonly newBlocks: number };
-  readonly afresh: SectionTokens;
+  readonly going: SectionSize & { readonly newBlocks: number };
+  readonly afresh: SectionSize;
 }
 
-export interface SectionTokens {
+export interface SectionSize {
   readonly total: number;
   readonly annotations: number;
 }

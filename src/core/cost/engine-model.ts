@@ -1,3 +1,8 @@
+/*
+ * cost: what a prompt costs its engine, as time (a law fitted to reported first-token times) or as money (prices per token).
+ * Enters: measured times, configured prices, token counts. Leaves: the cost of a prompt, and what a cached prefix spares.
+ */
+
 /** What prefill costs in time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones (ALGORITHMS.md §4). */
 export interface TimeLaw {
   readonly kind: "time";

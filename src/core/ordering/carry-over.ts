@@ -54,13 +54,13 @@ export const carryOver: OrderingPolicy = {
 /** What a path is worth that saves and carries so many tokens: the more, the more it saves and the less it carries. */
 type Value = (saved: number, carried: number) => number;
 
-interface Prices {
+interface PathPrices {
   readonly value: Value;
   /** What a path costs beside, by the share of the requests behind its anchor that went through it. */
   readonly crowding: (share: number) => number;
 }
 
-function pricesFor(retrievedTokens: number, allowance: CarryAllowance): Prices {
+function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPrices {
   const { tokens, ownTokens, bankedTokens, knownTokens, spared } = allowance;
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));

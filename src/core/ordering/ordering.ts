@@ -1,3 +1,9 @@
+/*
+ * ordering: in which order a request's blocks stand. One contract, {@link OrderingPolicy}, and the policies that are ours: prefix-exact and
+ * carry-over, beside retrieval and sorted, which order by nothing known.
+ * Enters: a request's blocks with their tokens, what may be carried, what the scope knows. Leaves: an order, and which blocks are carried.
+ */
+
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";

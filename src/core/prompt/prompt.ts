@@ -1,3 +1,9 @@
+/*
+ * prompt: what one prompt is made of, as text. An injection names blocks and annotations by label; rendering gives its bytes; a prompt is
+ * messages with rolling digests.
+ * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
+ */
+
 import { digestOf } from "../text/digest.js";
 import type { Digest } from "../text/ids.js";
 import { append } from "../text/lists.js";

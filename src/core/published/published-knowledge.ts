@@ -1,16 +1,16 @@
-import type { ScopeKnowledge } from "../ordering/ordering.js";
+/*
+ * published: policies and planners of the papers, which ours are measured against. ContextPilot (context distance, clustering, cluster tree,
+ * schedule), RAGCache++ (knowledge tree), CRAFT (access frequency, CP-Tree).
+ * Enters: a request's blocks, or a batch's. Leaves: an order. What they keep per scope is made when one of them is first asked for there: a
+ * scope that never asks reads, sizes and writes nothing of it.
+ */
+
+import type { OrderingPolicy, ScopeKnowledge } from "../ordering/ordering.js";
 import type { Label, TurnId } from "../text/ids.js";
 import { largest } from "../text/lists.js";
 import { type Access, type AccessChanges, AccessWindow } from "./access-frequency.js";
 import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 import { ClusterTree } from "./cluster-tree.js";
-
-/*
- * Published policies and planners, that ours are measured against: ContextPilot (context distance, clustering, cluster tree, schedule),
- * RAGCache++ (knowledge tree) and CRAFT (access frequency).
- * Enters: a request's blocks, or a batch's. Leaves: an order. What they keep per scope is made when one of them is first asked for there:
- * a scope that never asks reads, sizes and writes nothing of it.
- */
 
 /** Where a scope's stored rows of the published policies are read from; asked at most once each. */
 export interface PublishedRows {
@@ -30,6 +30,9 @@ export interface PublishedChanges {
 export interface WithPublished extends ScopeKnowledge {
   readonly published: PublishedKnowledge;
 }
+
+/** A policy that a scope can order by, whatever it reads. */
+export type ScopePolicy = OrderingPolicy<WithPublished>;
 
 /** The published policies' state of one scope, each part read from its rows when it is first needed. */
 export class PublishedKnowledge {

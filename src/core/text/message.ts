@@ -1,3 +1,9 @@
+/*
+ * text: the values that everything else is made of. Ids and labels, digests, chat messages and what they mean, token counting, what text
+ * can be stored, lists and maps with a bound.
+ * Enters: text and messages as callers give them. Leaves: the same, checked, counted or digested; nothing here knows of memories.
+ */
+
 import { digestOf } from "./digest.js";
 import type { Digest } from "./ids.js";
 

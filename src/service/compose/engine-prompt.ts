@@ -10,7 +10,7 @@ import {
 import type { EnginePrompt } from "../../engines/adapters/engine-adapter.js";
 
 /** What an engine's adapter is told of a composed prompt; the same of a new one and of one that is answered again. */
-export interface ServedPrompt {
+export interface PromptForEngine {
   readonly requestId: RequestId;
   readonly scope: Scope;
   readonly messages: readonly ChatMessage[];
@@ -24,7 +24,7 @@ export interface ServedPrompt {
 }
 
 /** Says where later prompts will go on, from what the plan says that they keep of this turn. */
-export function enginePrompt(served: ServedPrompt): EnginePrompt {
+export function enginePrompt(served: PromptForEngine): EnginePrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
@@ -55,7 +55,7 @@ function cacheKeys(scope: Scope, cacheSecret: string): Pick<EnginePrompt, "tenan
 }
 
 /** The message up to whose end the next prompt is this one. */
-function goesOnAfter({ messages, plan, injection }: ServedPrompt, section: number | null): number {
+function goesOnAfter({ messages, plan, injection }: PromptForEngine, section: number | null): number {
   const keepsAll =
     section === null ||
     (plan.layout === "conversation" &&
@@ -64,6 +64,6 @@ function goesOnAfter({ messages, plan, injection }: ServedPrompt, section: numbe
 }
 
 /** A single prompt's memories may come with another question; a conversation's stay, or are asked about again. */
-function repeatsMemories({ layout, retention }: ServedPrompt["plan"]): boolean {
+function repeatsMemories({ layout, retention }: PromptForEngine["plan"]): boolean {
   return layout === "single" || retention !== "ephemeral";
 }

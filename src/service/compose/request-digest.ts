@@ -7,7 +7,7 @@ import type { ComposeRequest } from "./compose-request.js";
  * in a request that is repeated. A new field that changes what is composed goes to the end, absent where it is null, as
  * `memoryBudgetRatio` is.
  */
-function askedFor(request: ComposeRequest): Asked {
+function askedFor(request: ComposeRequest): DigestedFields {
   return {
     userId: request.userId,
     agentId: request.agentId,
@@ -27,7 +27,7 @@ function askedFor(request: ComposeRequest): Asked {
 }
 
 /** Every field of a request is named here or there: with a new one this does not compile until it is decided which. */
-type Asked = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
+type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
 type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens";
 
 /** Digest of what a request asks for, to notice an id that is used for another one. */

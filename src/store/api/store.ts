@@ -1,6 +1,5 @@
 import type {
   ChatMessage,
-  ComposedPrompt,
   Composition,
   ConversationId,
   Digest,
@@ -15,6 +14,7 @@ import type {
   RequestId,
   Scope,
   ScopeChanges,
+  StoredPrompt,
   StoredScope,
   Turn,
   TurnId,
@@ -88,9 +88,9 @@ export interface ServedRequest {
  * conversation before it, and what it goes on from; of other conversations' prompts only as many as 5,000 turns make up.
  */
 export interface PromptHistory {
-  readonly prompt: ComposedPrompt;
+  readonly prompt: StoredPrompt;
   /** Newest first. */
-  readonly earlier: readonly ComposedPrompt[];
+  readonly earlier: readonly StoredPrompt[];
   /** Whether those are all the scope's earlier prompts. */
   readonly isComplete: boolean;
 }

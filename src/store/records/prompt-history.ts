@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, lt, sql } from "drizzle-orm";
-import type { ChatMessage, ComposedPrompt, RequestId, SpokenTurn } from "../../core/index.js";
+import type { ChatMessage, RequestId, SpokenTurn, StoredPrompt } from "../../core/index.js";
 import type { PromptHistory } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
@@ -92,7 +92,7 @@ class PromptReading {
   ) {}
 
   /** Null where its path is broken, or would bring the turns that were read to more than `mostTurns`. */
-  promptOf({ turns: row, requests: request }: Row, mostTurns: number): ComposedPrompt | null {
+  promptOf({ turns: row, requests: request }: Row, mostTurns: number): StoredPrompt | null {
     const path = this.#pathTo(row, mostTurns);
     if (path === null) return null;
     const served = request === null ? null : readServed(request);

@@ -2,7 +2,6 @@ import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";
-import type { ScopePolicy } from "../../../src/core/compose/policies.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
@@ -14,6 +13,7 @@ import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
 import { withoutLabels } from "../../../src/core/prompt/injection.js";
 import type { ToolMemories } from "../../../src/core/prompt/section-placement.js";
+import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import type { TokenCounter } from "../../../src/core/text/token-counter.js";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import type { ScopePolicy } from "../../../src/core/compose/policies.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import type { CarryAllowance, Ordering, OrderingRequest, RetrievedBlock } from "../../../src/core/ordering/ordering.js";
 import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
+import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ScopePolicy } from "../../../src/core/compose/policies.js";
 import type { Ordering, OrderingRequest } from "../../../src/core/ordering/ordering.js";
-import type { WithPublished } from "../../../src/core/published/published-knowledge.js";
+import type { ScopePolicy, WithPublished } from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
 import {
   allowance,

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ScopePolicy } from "../../../src/core/compose/policies.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import type { OrderingRequest } from "../../../src/core/ordering/ordering.js";
 import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
@@ -9,6 +8,7 @@ import { sorted } from "../../../src/core/ordering/sorted.js";
 import { accessFrequency, cpTree } from "../../../src/core/published/access-frequency-policy.js";
 import { contextPilot } from "../../../src/core/published/context-pilot.js";
 import { knowledgeTree } from "../../../src/core/published/knowledge-tree.js";
+import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,

@@ -11,7 +11,7 @@ export interface SpokenTurn {
 }
 
 /** A prompt that was composed before, as far as it can be built again from what is stored. */
-export interface ComposedPrompt {
+export interface StoredPrompt {
   /** Null where the request's name was given to a later one. */
   readonly requestId: RequestId | null;
   /** The turns of its path, first to last; the last one is its own. */
@@ -29,7 +29,7 @@ export interface ComposedPrompt {
 }
 
 /** The turn that a prompt was composed for. */
-export function ownTurn({ turns }: Pick<ComposedPrompt, "turns">): Turn {
+export function ownTurn({ turns }: Pick<StoredPrompt, "turns">): Turn {
   const last = turns.at(-1);
   if (last === undefined) throw new Error("a composed prompt has a turn of its own");
   return last.turn;
