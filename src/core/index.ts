@@ -9,8 +9,6 @@ export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export { recallKnown } from "./blocks/recall.js";
-export * from "./blocks/retrieved-memory.js";
-export * from "./blocks/stored-block.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export * from "./compose/draft.js";
@@ -71,14 +69,18 @@ export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
 export * from "./published/published-knowledge.js";
-export { CUT_MARK, cutText } from "./text/cut-text.js";
-export * from "./text/digest.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
-export { foundTextProblem, MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./text/memory-text.js";
 export * from "./text/message.js";
-export * from "./text/message-meaning.js";
 export { meaningDigest } from "./text/message-meaning.js";
-export { unstorable, unstorableWithin } from "./text/storable-text.js";
+export {
+  CUT_MARK,
+  cutText,
+  foundTextProblem,
+  MAX_MEMORY_CHARACTERS,
+  memoryTextProblem,
+  unstorable,
+  unstorableWithin,
+} from "./text/storable-text.js";
 export * from "./text/token-counter.js";

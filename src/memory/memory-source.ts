@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
 
 /** What to search for, in whose memories. */

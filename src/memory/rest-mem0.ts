@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { readMem0Added } from "./mem0-added.js";

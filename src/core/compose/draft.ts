@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../blocks/context-block.js";
 import type { ResidencyModel } from "../context-index/residency.js";
 import { chooseRetention } from "../conversation/choose-retention.js";
 import { type RecalledHistory, standingOf } from "../conversation/conversation.js";

@@ -1,6 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
+import type { StoredBlock } from "../blocks/context-block.js";
 import type { SeenRetrievals } from "../blocks/seen-retrievals.js";
-import type { StoredBlock } from "../blocks/stored-block.js";
 import type { EngineModel } from "../cost/engine-model.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
 import { isEmptyInjection } from "../prompt/injection.js";

@@ -10,13 +10,11 @@ import { type Injection, isEmptyInjection } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import { stripSection } from "../prompt/rendering.js";
 import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
-import { digestOf } from "../text/digest.js";
-import type { Digest, Label, TurnId } from "../text/ids.js";
+import { type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
 import { meaningDigest } from "../text/message-meaning.js";
-import type { ReplayedTurn } from "./replayed-turn.js";
-import type { Turn } from "./turn.js";
+import type { ReplayedTurn, Turn } from "./turn.js";
 
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {

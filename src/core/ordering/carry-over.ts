@@ -1,8 +1,7 @@
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { PrefixMatch, ServedNode } from "../context-index/index-node.js";
 import type { Digest, Label } from "../text/ids.js";
-import { orderBehind } from "./order-behind.js";
-import { orderForReuse } from "./order-for-reuse.js";
+import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
 import { prefixExact } from "./prefix-exact.js";
 

@@ -1,5 +1,4 @@
-import { orderBehind } from "./order-behind.js";
-import { orderForReuse } from "./order-for-reuse.js";
+import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
 /**

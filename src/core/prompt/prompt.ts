@@ -4,8 +4,7 @@
  * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
  */
 
-import { digestOf } from "../text/digest.js";
-import type { Digest } from "../text/ids.js";
+import { type Digest, digestOf } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";

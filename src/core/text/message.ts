@@ -4,8 +4,7 @@
  * Enters: text and messages as callers give them. Leaves: the same, checked, counted or digested; nothing here knows of memories.
  */
 
-import { digestOf } from "./digest.js";
-import type { Digest } from "./ids.js";
+import { type Digest, digestOf } from "./ids.js";
 
 /** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through untouched. */
 export interface ContentPart {

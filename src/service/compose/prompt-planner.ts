@@ -24,9 +24,8 @@ import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
-import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { enginePrompt } from "./engine-prompt.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 

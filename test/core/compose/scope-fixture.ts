@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";

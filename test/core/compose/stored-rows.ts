@@ -1,5 +1,5 @@
 import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
-import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/stored-block.js";
+import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
-import { canonicalText } from "../../../src/core/blocks/context-block.js";
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import { canonicalText, type RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
 import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
