@@ -187,6 +187,17 @@ describe("the internals", () => {
     expect(described.toSorted()).toEqual([...new Set(folders)].sort());
   });
 
+  it("list folders in the order that the test of imports holds them to", () => {
+    const rows = [...textOf(`${folder}/architecture.md`).matchAll(/^\| `([\w-]+)\/([\w-]+)\/` \|/gm)];
+    const held = /const FOLDERS[\s\S]*?^\};$/m.exec(textOf("test/imports.test.ts"))?.[0] ?? "";
+    const orders = [...held.matchAll(/^ {2}(\w+): \[([^\]]*)\],$/gm)];
+    expect(orders.length).toBeGreaterThan(0);
+    for (const [, room, order = ""] of orders) {
+      const listed = rows.filter(([, of]) => of === room).map(([, , name]) => name);
+      expect(listed, room).toEqual(order.match(/[\w-]+/g));
+    }
+  });
+
   it("explain words that the code has: each name stands in the file that is named beside it", () => {
     const rows = textOf(`${folder}/glossary.md`).split("\n");
     const named = rows.flatMap((row) => {
