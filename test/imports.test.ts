@@ -26,7 +26,7 @@ const ROOMS = [
   "cli",
 ];
 
-/** The table of ARCHITECTURE.md. */
+/** The table of docs/internals/architecture.md, "Rooms". */
 const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
   store: { rooms: ["core"] },

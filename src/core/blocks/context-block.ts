@@ -2,8 +2,8 @@ import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { wellFormed } from "../text/storable-text.js";
 
 /**
- * One unit of external context: one memory at one version of its text (ALGORITHMS.md §1). Two memories with the same text share
- * a block, so a prompt never holds the same text twice.
+ * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Two memories
+ * with the same text share a block, so a prompt never holds the same text twice.
  */
 export interface ContextBlock {
   readonly label: Label;

@@ -26,7 +26,7 @@ const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_BESIDE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
 
 /**
- * The context index of one scope (ALGORITHMS.md §3 and §4, "prefix-exact"): which block sequences an engine's prefix cache should
+ * The context index of one scope (docs/internals/algorithms.md, "The context index"): which block sequences an engine's prefix cache should
  * hold. Changes are made in place and drained as rows; nothing here reads a clock. Holds at most `maxNodes` nodes: past that the
  * least recently used leaves go, a tenth at a time. What else leaves it is a residency model's to say, and what engines report.
  */

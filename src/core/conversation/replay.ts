@@ -53,9 +53,9 @@ export interface ReplayKnowledge {
 }
 
 /**
- * Puts back what later prompts keep of every turn's injection, where it stood (ALGORITHMS.md §5, history replay); after a fresh start
- * nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then, so
- * other instructions, a forgotten memory or a dropped annotation show.
+ * Puts back what later prompts keep of every turn's injection, where it stood (docs/internals/algorithms.md, "Conversations"); after a
+ * fresh start nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then,
+ * so other instructions, a forgotten memory or a dropped annotation show.
  */
 export function replayTurns(
   { index, register, heads }: ReplayKnowledge,

@@ -25,9 +25,9 @@ const LEAST_ERROR = 0.01;
 const CUT = 4.685;
 
 /**
- * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (ENGINES.md) to measured first-token times: least squares of relative
- * errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having no say. Null where the samples are too
- * few or too much alike.
+ * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to measured
+ * first-token times: least squares of relative errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having
+ * no say. Null where the samples are too few or too much alike.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);

@@ -24,11 +24,11 @@ const MAX_VISITED = 512;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not
- * retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
+ * Ours (docs/internals/algorithms.md, "Carry-over under a budget"): a strict prefix breaks at the first cached block that this request did
+ * not retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
  * that spares the engine most (every token that is computed attends over the carried ones, or they are billed), less a price for what it
- * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
- * `prefix-exact`.
+ * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path
+ * costs more than it saves the request starts afresh. Without an allowance it is `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",

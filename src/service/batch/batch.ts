@@ -76,9 +76,9 @@ export interface BatchOptions {
 }
 
 /**
- * Composes a batch (ALGORITHMS.md §3, build and schedule): the memories of all its requests first, then a plan for all of them, then one
- * prompt after the other in the plan's order. A request that fails is an event in its own place; the others go on. Ends with what it
- * came to. Holds one window of requests in memory, however long the batch.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"): the memories of all its requests first, then a plan for all of them,
+ * then one prompt after the other in the plan's order. A request that fails is an event in its own place; the others go on. Ends with what
+ * it came to. Holds one window of requests in memory, however long the batch.
  */
 export async function* composeBatch(
   composer: BatchComposer,

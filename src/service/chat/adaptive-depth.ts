@@ -62,9 +62,9 @@ export interface DepthChooser {
 }
 
 /**
- * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
- * first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the one before, so that it is a
- * prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
+ * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"): a prompt with the most relevant ones goes to
+ * the engine for its answer's first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the
+ * one before, so that it is a prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
  */
 export class AdaptiveDepth {
   readonly #support: LogprobSupport;

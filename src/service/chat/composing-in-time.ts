@@ -43,8 +43,8 @@ export interface ComposingInTime {
 
 /**
  * Composes, and gives a reason in place of a prompt where that fails or takes too long: whoever has messages for an engine is not to go
- * without its answer because of memstem (ARCHITECTURE.md, "fails open"). Rejects only with what the caller did wrong, and where the caller
- * has gone.
+ * without its answer because of memstem (docs/internals/architecture.md, "Promises"). Rejects only with what the caller did wrong, and
+ * where the caller has gone.
  *
  * @param signal the caller is gone
  */

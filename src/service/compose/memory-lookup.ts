@@ -32,8 +32,8 @@ export interface LookupParts {
 }
 
 /**
- * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails (ARCHITECTURE.md, "fails
- * open"); the source keeps its own deadline.
+ * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails
+ * (docs/internals/architecture.md, "Promises"); the source keeps its own deadline.
  */
 export async function lookUpMemories(
   { source, maxMemoryCharacters }: LookupParts,
