@@ -5,7 +5,7 @@ import type { Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
-import { loadingProblem, loadOnce } from "./load-once.js";
+import { loadOnce } from "./load-once.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";
 import { embeddedScope, embeddedUserName } from "./mem0-identity.js";
@@ -76,9 +76,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   let closed = false;
 
   const open = loadOnce(async () => {
-    const store = await openEmbeddedStore(directory, options.model).catch((error: unknown) => {
-      throw unreachable(loadingProblem(error) ?? reasonOf(error));
-    });
+    const store = await openEmbeddedStore(directory, options.model);
     if (closed) {
       store.close();
       throw unreachable("it is closed");

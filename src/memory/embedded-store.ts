@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { Memory } from "mem0ai/oss";
+import { loaded } from "./load-once.js";
 import { inMem0Directory, withoutTelemetry } from "./mem0-environment.js";
 import { EMBEDDING_DIMENSIONS, loadSentenceModel, sentenceEmbedder } from "./sentence-embedder.js";
 
@@ -32,7 +33,7 @@ export interface EmbeddedStore {
 export async function openEmbeddedStore(directory: string, model?: ExtractionModel): Promise<EmbeddedStore> {
   withoutTelemetry();
   // All that there is to load, now: what is loaded later fails while the packages are being replaced.
-  const [{ Memory }] = await Promise.all([import("mem0ai/oss"), loadSentenceModel()]);
+  const [{ Memory }] = await loaded(Promise.all([import("mem0ai/oss"), loadSentenceModel()]));
   const memory = await inMem0Directory(directory, async () => {
     const starting = new Memory({
       vectorStore: {

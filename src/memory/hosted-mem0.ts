@@ -2,7 +2,7 @@ import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
-import { loadingProblem, loadOnce } from "./load-once.js";
+import { LoadingError, loadOnce } from "./load-once.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";
 import { sharedScope, sharedUserName } from "./mem0-identity.js";
@@ -33,7 +33,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
   if (apiKey === undefined) throw new TypeError("apiKey: must be given");
   const client = loadOnce(() =>
     loadBoundedMem0Client(NAME, { apiKey, host: url }).catch((error: unknown) => {
-      const cause = loadingProblem(error) ?? "Mem0's client could not be started";
+      const cause = error instanceof LoadingError ? error.message : "Mem0's client could not be started";
       throw new MemorySourceError(NAME, { kind: "unreachable", cause });
     }),
   );

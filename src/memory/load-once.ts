@@ -10,17 +10,23 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Codes of Node.js for a package, or a file of it, that is missing, half written or built for another Node.js. */
-const LOADING_FAILED =
-  /^(?:ERR_(?:MODULE|PACKAGE|INVALID_PACKAGE|INVALID_MODULE|DLOPEN|UNSUPPORTED|REQUIRE)_|MODULE_NOT_FOUND$|ENOENT$)/;
+/** A package, or a file of one, could not be loaded, as while they are being installed. The message is safe to show. */
+export class LoadingError extends Error {
+  override readonly name = "LoadingError";
+  constructor(cause: unknown) {
+    const code = cause instanceof Error ? ("code" in cause ? cause.code : cause.name) : "unknown";
+    super(`its packages could not be loaded (${code}): restart the service once they are installed`, { cause });
+  }
+}
 
 /**
- * Says so where an error means that packages could not be loaded, as while they are being installed; null for others. Node.js remembers
- * some of these failures for as long as the process lives, so a restart is what helps for sure.
+ * What packages give that are being loaded. Rejects with {@link LoadingError}. Node.js remembers some failures for as long as the process
+ * lives, so a new attempt may fail where a new process does not.
  */
-export function loadingProblem(error: unknown): string | null {
-  if (!(error instanceof Error)) return null;
-  const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
-  if (!LOADING_FAILED.test(code) && !(error instanceof SyntaxError)) return null;
-  return `its packages could not be loaded (${code}): restart the service once they are installed`;
+export async function loaded<T>(packages: Promise<T>): Promise<T> {
+  try {
+    return await packages;
+  } catch (error) {
+    throw new LoadingError(error);
+  }
 }
