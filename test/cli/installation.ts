@@ -12,6 +12,8 @@ export interface Installation {
   /** Takes all packages away, as the beginning of `npm ci` does. */
   takePackages(): void;
   bringPackages(): void;
+  /** Takes memstem's own built files away, as the beginning of a build does. */
+  takeBuild(): void;
   /** Takes one package, or puts a copy of it in its place that lacks one of its folders. */
   spoil(name: string, without?: string): void;
   mend(name: string): void;
@@ -48,6 +50,7 @@ export function installation(): Installation {
     },
     takePackages: () => renameSync(join(root, "node_modules"), join(root, "away")),
     bringPackages: () => renameSync(join(root, "away"), join(root, "node_modules")),
+    takeBuild: () => rmSync(join(root, "dist"), { recursive: true }),
     spoil(name, without) {
       rmSync(place(name), { recursive: true });
       if (without === undefined) return;

@@ -26,6 +26,26 @@ describe("a service whose packages are replaced while it runs, as by `npm ci`", 
   });
 });
 
+describe("a service whose own files are replaced while it runs, as by `npm test`", () => {
+  const installed = installation();
+
+  it("answers a batch that is planned in a thread of its own", async () => {
+    const address = await listening(installed.start(["serve"], { MEMSTEM_SOURCE: "none" }));
+    installed.takeBuild();
+    const memories = (user: number) =>
+      Array.from({ length: 20 }, (_, at) => ({ id: `m-${user}-${at}`, memory: `User ${user} has ${at} books.` }));
+    const requests = Array.from({ length: 300 }, (_, user) => ({
+      user_id: `u-${user}`,
+      query: "Books?",
+      memories: memories(user),
+    }));
+    const { status, text } = await post(address, "/compose/batch", { requests });
+    expect(status).toBe(200);
+    expect(text).not.toContain(installed.root);
+    expect(JSON.parse(text).answers).toHaveLength(300);
+  });
+});
+
 describe("a service that was started while its packages are not all there", () => {
   const installed = installation();
   const RESTART = /its packages could not be loaded \(\w+\): restart the service once they are installed/;
