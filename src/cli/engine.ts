@@ -46,8 +46,8 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const BODY_PACE: BodyPace = { idleMs: 15_000, bytesPerSecond: 4_096 };
 
 /**
- * Serves the engine inside by itself, as an OpenAI-compatible server. Bodies keep to the service's limits. Rejects where it cannot be started (`EmbeddedEngineError`) or the
- * address cannot be listened on.
+ * Serves the engine inside by itself, as an OpenAI-compatible server. Bodies keep to the service's limits. Rejects where it cannot be
+ * started (`EmbeddedEngineError`) or the address cannot be listened on.
  */
 export async function serveEngine(
   options: ServeEngineOptions,

@@ -318,13 +318,22 @@ function explain(error: unknown): string {
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }
 
+/** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the mistake is another. */
+async function unbuilt(error: unknown): Promise<string | null> {
+  if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
+    return null;
+  const { missingNativeBuild } = await import("../store/database/native-build.js");
+  const problem = missingNativeBuild();
+  return problem === null ? null : `memstem: ${problem}\n`;
+}
+
 endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else {
-    process.stderr.write(explain(error));
+    process.stderr.write((await unbuilt(error)) ?? explain(error));
     process.exitCode = 1;
   }
 }

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { installation } from "./installation.js";
 import { type Launched, listening } from "./launch.js";
@@ -73,6 +75,16 @@ describe("a service that was started while its packages are not all there", () =
     expect(await said(installed.start(["serve"]))).not.toContain(installed.root);
   });
 
+  it("says so of the hosted Mem0 too, and composes without it", async () => {
+    installed.spoil("mem0ai", "dist");
+    const environment = {
+      MEMSTEM_MEM0_API_KEY: "key",
+      MEMSTEM_MEM0_URL: "http://127.0.0.1:1",
+      MEMSTEM_SOURCE: "hosted",
+    };
+    expect(await said(installed.start(["serve"], environment))).not.toContain(installed.root);
+  });
+
   it("works after a restart with all of them", async () => {
     installed.spoil("mem0ai");
     await said(installed.start(["serve"]));
@@ -85,17 +97,26 @@ describe("a service that was started while its packages are not all there", () =
 describe("a memstem without the native build of its database", () => {
   const installed = installation();
 
-  it.each([["serve"], ["keys", "add"], ["check"]])(
-    "ends with 1, and names the command that makes it (%s)",
-    async (...args) => {
-      expect((await installed.start(["keys", "add"]).ended).code).toBe(0);
+  const COMMAND = "npm rebuild better-sqlite3 --ignore-scripts=false";
+
+  it.each([[["serve"]], [["keys", "add"]], [["check"]], [["backup", "copy"]], [["demo"]]])(
+    "ends with 1, and names the command that makes it: %j",
+    async (args) => {
+      mkdirSync(join(installed.root, "data"));
+      writeFileSync(join(installed.root, "data/memstem.db"), "");
       installed.spoil("better-sqlite3", "build");
-      const { code, stdout, stderr } = await installed.start(args).ended;
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toMatch(
-        /^memstem: cannot open the database .*: better-sqlite3 has no native build for this Node\.js; .*\n$/,
-      );
-      expect(stderr).toContain("npm rebuild better-sqlite3 --ignore-scripts=false");
+      const { code, stderr } = await installed.start(args).ended;
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^memstem: .*better-sqlite3 has no native build for this Node\.js; .*\n$/);
+      expect(stderr).toContain(COMMAND);
     },
   );
+
+  it("that is for another Node.js says the same", async () => {
+    installed.spoil("better-sqlite3", "build/Release/better_sqlite3.node");
+    writeFileSync(join(installed.root, "node_modules/better-sqlite3/build/Release/better_sqlite3.node"), "not one");
+    const { code, stderr } = await installed.start(["serve"]).ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain(COMMAND);
+  });
 });

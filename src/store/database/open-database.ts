@@ -10,6 +10,7 @@ import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
 import { provideMigrationFunctions } from "./migration-functions.js";
+import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
 
 /** An open database. */
@@ -181,21 +182,9 @@ function refuseReadOnly(sqlite: Database.Database): void {
   sqlite.exec("delete from __drizzle_migrations where false");
 }
 
-/**
- * What `better-sqlite3` throws without a native build that this Node.js can load: its package was installed without its script, or for
- * another Node.js. The script runs also where npm is configured to run none.
- */
-function missesNativeBuild(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if ("code" in error && error.code === "ERR_DLOPEN_FAILED") return true;
-  return error.message.startsWith("Could not locate the bindings file");
-}
-
-const REBUILD =
-  "better-sqlite3 has no native build for this Node.js; make it with: npm rebuild better-sqlite3 --ignore-scripts=false";
-
 function reasonOf(error: unknown): string {
-  if (missesNativeBuild(error)) return REBUILD;
+  const unbuilt = nativeBuildProblem(error);
+  if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {
     case "busy":
       return "another process holds it locked";
