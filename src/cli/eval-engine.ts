@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { EmbeddedEngineOptions } from "../engines/embedded/embedded-engine.js";
-import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
+import { type EmbeddedEngineOptions, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { MODEL_SHAPES, MODEL_SIZES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
 import { isLabelledRandom } from "../engines/random-model/random-weights-label.js";
 import { openUpstream } from "../engines/upstream/upstream.js";

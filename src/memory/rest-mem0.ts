@@ -32,6 +32,7 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
   return {
     name: NAME,
     owned: false,
+    sourceUserId: (scope) => sharedUserName(NAME, scope),
 
     async search({ scope, query, topK }, signal) {
       const names = sharedScope(NAME, scope);

@@ -1,6 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
+import { withoutFilePaths } from "../../core/text/file-paths.js";
 import { AnswerBody } from "./answer-body.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
@@ -15,7 +16,7 @@ export type UpstreamFailure =
   /** The caller's own signal aborted. */
   | { readonly kind: "aborted" };
 
-/** A call to an engine failed before or while it answered. The message names the engine and is safe to show (no prompt, no key). */
+/** A call to an engine failed before or while it answered. The message names the engine and is safe to show (no prompt, no key, no path of a file). */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   constructor(
@@ -29,13 +30,13 @@ export class UpstreamError extends Error {
 function describeFailure(upstream: string, failure: UpstreamFailure): string {
   switch (failure.kind) {
     case "unreachable":
-      return `the upstream engine at ${upstream} could not be reached: ${failure.cause}`;
+      return `the upstream engine at ${upstream} could not be reached: ${withoutFilePaths(failure.cause)}`;
     case "timeout":
       return `the upstream engine at ${upstream} did not begin to answer within ${failure.afterMs} ms`;
     case "stalled":
       return `the upstream engine at ${upstream} sent nothing for ${failure.afterMs} ms in the middle of its answer`;
     case "broken":
-      return `the upstream engine at ${upstream} broke off its answer: ${failure.cause}`;
+      return `the upstream engine at ${upstream} broke off its answer: ${withoutFilePaths(failure.cause)}`;
     case "aborted":
       return `the upstream engine at ${upstream} was not waited for any longer`;
   }

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit } from "../../service/base/api-key.js";
+import { type ApiKeys, admit, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
@@ -75,6 +75,7 @@ export function access({
         return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
       }
       c.set("keyId", admitted.keyId);
+      if (given !== null && admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
       c.set("memstem", memstem.forTenant(admitted.tenant));
       return next();
     }

@@ -55,6 +55,15 @@ export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): Middlew
   };
 }
 
+/** Refuses a body that is not safe to parse, for handlers that parse what {@link receiveBody} read by themselves. */
+export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
+  const incoming = c.env?.incoming;
+  const body: unknown = incoming === undefined ? undefined : Reflect.get(incoming, "rawBody");
+  // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
+  if (Buffer.isBuffer(body)) refuseUnsafe(body.toString("utf8"));
+  return next();
+};
+
 /** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
 export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
   const type = c.req.header("content-type") ?? "";

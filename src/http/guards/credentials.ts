@@ -50,26 +50,38 @@ const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   "subscription-key",
 ]);
 
+/** How a request's sender got in. */
+export interface AdmittedBy {
+  /** Null: without a key, because none are in use. */
+  readonly keyId: string | null;
+  /** The key itself where it is the configured one, which cannot be told from other text. */
+  readonly configuredKey?: string | undefined;
+}
+
+function holdsKey(text: string, { configuredKey }: AdmittedBy): boolean {
+  return holdsApiKey(text) || (configuredKey !== undefined && text.includes(configuredKey));
+}
+
 /**
  * A request's headers as the engine may see them. With keys in use the client's credentials are memstem's, and end here, wherever they
  * stand; without, they are the engine's. A key of memstem's is nobody else's even then.
  */
-export function withoutCredentials(headers: readonly HeaderPair[], keyId: string | null): HeaderPair[] {
+export function withoutCredentials(headers: readonly HeaderPair[], by: AdmittedBy): HeaderPair[] {
   return headers.filter(
-    ([name, value]) => !holdsApiKey(value) && (keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
+    ([name, value]) => !holdsKey(value, by) && (by.keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
   );
 }
 
 /** A request's query as the engine may see it, `?` included; what stays is byte for byte what it was. */
-export function queryWithoutCredentials(query: string, keyId: string | null): string {
+export function queryWithoutCredentials(query: string, by: AdmittedBy): string {
   if (query.length <= 1) return query;
   const kept = query
     .slice(1)
     .split("&")
     .filter((part) => {
       const [name, value] = [...new URLSearchParams(part)][0] ?? ["", ""];
-      if (holdsApiKey(value) || holdsApiKey(name)) return false;
-      return keyId === null || !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
+      if (holdsKey(value, by) || holdsKey(name, by)) return false;
+      return by.keyId === null || !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
     });
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }

@@ -34,6 +34,8 @@ export interface HttpEnvironment {
     memstem: Memstem;
     /** The caller's key; null where keys are not in use. */
     keyId: string | null;
+    /** The key itself where it is the configured one, which has a form of its own; absent for others. */
+    configuredKey?: string;
     /** Its place among the requests in work; what is always answered has none. */
     place?: PendingPlace;
     composed?: ComposedEntry;

@@ -14,7 +14,7 @@ import type { NotComposedReason } from "../../service/chat/composing-in-time.js"
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
-import { queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
+import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
 import { parseSafely } from "../guards/safe-json.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
@@ -89,12 +89,16 @@ async function complete(
 function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list is at hand; a `Headers` would be built first.
   const raw = c.env?.incoming?.rawHeaders;
-  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), c.get("keyId"));
+  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
 
 /** The client's query as the engine may see it. */
 function queryToEngine(c: Context<HttpEnvironment>): string {
-  return queryWithoutCredentials(cutTarget(c.req.url).query, c.get("keyId"));
+  return queryWithoutCredentials(cutTarget(c.req.url).query, admittedBy(c));
+}
+
+function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
+  return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
 /** Statuses that a `Response` must have no body for. */

@@ -22,10 +22,27 @@ export interface KeptApiKey {
 
 /** Where keys are kept. What another process changes there holds at once. */
 export interface ApiKeys {
+  /** The key that the service was started with; absent for none. */
+  readonly configured?: ConfiguredApiKey | undefined;
   /** Null where there is none of this id. */
   find(id: string): KeptApiKey | null;
   /** Whether there ever was a key. */
   any(): boolean;
+}
+
+/** A key of any form that is configured rather than kept: it holds for as long as the process that was given it. */
+export interface ConfiguredApiKey {
+  /** SHA-256 of the whole key. */
+  readonly digest: Buffer;
+  readonly tenant: Tenant;
+}
+
+/** What a configured key is called where others have their ids; none of those is this. */
+export const CONFIGURED_KEY_ID = "configured";
+
+/** These keys, and one that is configured. Its tenant gets in even while the others cannot be read. */
+export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): ApiKeys {
+  return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: () => true };
 }
 
 /** A key that was just made; nobody can tell it again. */
@@ -66,6 +83,9 @@ const NO_DIGEST = Buffer.alloc(32);
 
 /** Who holds this key; null where nobody does, or does no more. How long it takes says nothing about how much of a secret was right. */
 export function admit(key: string, keys: ApiKeys): Admitted | null {
+  const { configured } = keys;
+  if (configured !== undefined && timingSafeEqual(digest(key), configured.digest))
+    return { keyId: CONFIGURED_KEY_ID, tenant: configured.tenant };
   const [, id, secret] = FORM.exec(key) ?? [];
   if (id === undefined || secret === undefined) return null;
   const kept = keys.find(id);

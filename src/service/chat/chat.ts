@@ -194,7 +194,7 @@ export class Chat {
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
     const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth = isRepeated ? undefined : this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
+    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,

@@ -10,6 +10,7 @@ import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
 import { provideMigrationFunctions } from "./migration-functions.js";
+import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
 
 /** An open database. */
@@ -182,6 +183,8 @@ function refuseReadOnly(sqlite: Database.Database): void {
 }
 
 function reasonOf(error: unknown): string {
+  const unbuilt = nativeBuildProblem(error);
+  if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {
     case "busy":
       return "another process holds it locked";

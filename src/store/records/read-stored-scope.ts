@@ -1,5 +1,4 @@
-import type { Label, MemoryId, Scope } from "../../core/index.js";
-import { EMPTY_SCOPE } from "../../core/index.js";
+import { EMPTY_SCOPE, type Label, type MemoryId, type Scope } from "../../core/index.js";
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
 import type { Statements } from "../database/statements.js";

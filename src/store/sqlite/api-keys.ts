@@ -78,6 +78,20 @@ export class StoredApiKeys {
     );
   }
 
+  /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
+  cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): string {
+    const { orm } = this.database;
+    orm.insert(tenants).values({ tenant, cacheSecret: newCacheSecret, createdAt }).onConflictDoNothing().run();
+    const kept = orm.select().from(tenants).where(eq(tenants.tenant, tenant)).get();
+    return kept?.cacheSecret ?? newCacheSecret;
+  }
+
+  /** How many tenants other than this one have a key that holds. */
+  countOtherTenants(than: string): number {
+    const names = this.list().flatMap(({ tenant, revokedAt }) => (revokedAt === null ? [tenant] : []));
+    return new Set(names.filter((tenant) => tenant !== than)).size;
+  }
+
   /** From now on the key lets nobody in. False where there is none of this id, or it was revoked before. */
   revoke(id: string, at: number): boolean {
     const { changes } = this.database.orm

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import type { CarryAllowance, Ordering, OrderingRequest, RetrievedBlock } from "../../../src/core/ordering/ordering.js";
 import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
-import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,
+  type ScopePolicy,
   type WithPublished,
 } from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label, NodeId, TurnId } from "../../../src/core/text/ids.js";

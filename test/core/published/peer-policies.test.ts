@@ -8,10 +8,10 @@ import { sorted } from "../../../src/core/ordering/sorted.js";
 import { accessFrequency, cpTree } from "../../../src/core/published/access-frequency-policy.js";
 import { contextPilot } from "../../../src/core/published/context-pilot.js";
 import { knowledgeTree } from "../../../src/core/published/knowledge-tree.js";
-import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,
+  type ScopePolicy,
   type WithPublished,
 } from "../../../src/core/published/published-knowledge.js";
 import type { Label } from "../../../src/core/text/ids.js";

@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import { assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
+import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
 import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
 import { createApp } from "../../../src/http/server/app.js";
 import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
@@ -20,7 +20,7 @@ export async function startApp(
   settings: Settings,
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
-  { memstem, keys }: ReturnType<typeof assembleWithKeys> = assembleWithKeys(settings, source),
+  { memstem, keys }: Pick<AssembledService, "memstem" | "keys"> = assembleWithKeys(settings, source),
 ): Promise<StartedApp> {
   const surface = createApp({
     memstem,
