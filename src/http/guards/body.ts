@@ -5,10 +5,9 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
 import { type BodyPace, bodyChunks } from "./body-pace.js";
 import { awaitBody } from "./pending.js";
-import { refuseUnsafe } from "./safe-json.js";
+import { refuseUnsafe, utf8Text } from "./safe-json.js";
 
 /** What a body must keep to. */
 export interface BodyLimits {

@@ -1,9 +1,9 @@
 import type { MiddlewareHandler } from "hono";
+import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { type OnRefused, refuseForNow } from "../problems/refusal.js";
 import { untilAnswered } from "../requests/answered.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { OPEN_PATHS } from "../requests/paths.js";
-import { type Rate, TokenBuckets } from "./token-buckets.js";
 
 /** What one key may do; without keys, what everybody together may. */
 export interface KeyLimits {

@@ -1,11 +1,10 @@
+import { isIPv6 } from "node:net";
 import type { Context, MiddlewareHandler } from "hono";
 import { type OnRefused, refuseForNow } from "../problems/refusal.js";
 import { BodyShareError } from "../problems/request-errors.js";
 import { untilAnswered } from "../requests/answered.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment, PendingPlace } from "../requests/environment.js";
 import { ALWAYS_ANSWERED, isOpenAiPath } from "../requests/paths.js";
-import { clientOf } from "./client-address.js";
-import type { PendingRequests } from "./pending-requests.js";
 
 /** How much is being done, and whether more may come. */
 export interface PendingParts {
@@ -78,4 +77,68 @@ export function closeWhenStopping(isStopping: () => boolean): MiddlewareHandler 
     await next();
     if (isStopping()) c.res.headers.set("connection", "close");
   };
+}
+
+/**
+ * Whose connection it is, as far as its address says: an IPv4 address, or the /64 that one subscriber has of IPv6. It is the socket's own:
+ * what a header says of it (`X-Forwarded-For`) can be anything.
+ */
+export function clientOf(address: string | undefined): string {
+  const text = (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "");
+  if (!isIPv6(text)) return text;
+  const [front = "", back] = text.split("::");
+  const groups = (part: string) => part.split(":").filter((group) => group !== "");
+  // A dotted end stands for two groups.
+  const count = (list: readonly string[]) => list.length + (list.at(-1)?.includes(".") ? 1 : 0);
+  const [before, after] = [groups(front), groups(back ?? "")];
+  const all = [...before, ...Array<string>(Math.max(0, 8 - count(before) - count(after))).fill("0"), ...after];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}
+
+/** A holder may have so many times as much as is free: alone three quarters of all, and whatever several have, something stays free. */
+const TIMES_WHAT_IS_FREE = 3;
+
+/**
+ * The requests in work. One holder, a key or an address, may have as much as leaves something free for others: at most
+ * {@link TIMES_WHAT_IS_FREE} times what is free (the dynamic thresholds of shared switch buffers: Choudhury and Hahne, 1998). With none
+ * beside it that is three quarters of all; two that want everything get three sevenths each.
+ */
+export class PendingRequests {
+  #count = 0;
+  /** By holder, those that have any: bounded by the requests in work. */
+  readonly #held = new Map<string, number>();
+
+  constructor(private readonly max: number) {}
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes a place, and gives what frees it; null where there is none. */
+  enter(): { readonly place: PendingPlace; leave(): void } | null {
+    if (this.#count >= this.max) return null;
+    this.#count++;
+    const holders: string[] = [];
+    const share = (holder: string): boolean => {
+      const own = this.#held.get(holder) ?? 0;
+      // As it was before this one came.
+      const free = this.max - (this.#count - 1);
+      if (own >= TIMES_WHAT_IS_FREE * free) return false;
+      this.#held.set(holder, own + 1);
+      holders.push(holder);
+      return true;
+    };
+    const leave = () => {
+      this.#count--;
+      for (const holder of holders) {
+        const others = (this.#held.get(holder) ?? 1) - 1;
+        if (others === 0) this.#held.delete(holder);
+        else this.#held.set(holder, others);
+      }
+    };
+    return { place: { share }, leave };
+  }
 }

@@ -8,13 +8,12 @@ import * as wire from "../contracts/batch-contract.js";
 import { REFUSALS } from "../contracts/openapi-access.js";
 import { type BodyPace, bodyChunks } from "../guards/body-pace.js";
 import { awaitBody } from "../guards/pending.js";
-import { parseSafely } from "../guards/safe-json.js";
+import { parseSafely, utf8Text } from "../guards/safe-json.js";
 import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
-import { batchLines } from "./batch-input.js";
+import { batchLines } from "./batch-lines.js";
 
 /** What the route needs. */
 export interface BatchParts {

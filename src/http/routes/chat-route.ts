@@ -15,12 +15,11 @@ import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
 import { queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
-import { parseSafely } from "../guards/safe-json.js";
+import { parseSafely, utf8Text } from "../guards/safe-json.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { cutTarget } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {

@@ -6,7 +6,7 @@ import { BusyUserError, InvalidRequestError } from "../../service/base/errors.js
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { watchedUpstream } from "../../service/chat/watched-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
-import { fieldIssues } from "../../service/fields/field-issues.js";
+import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import * as wire from "../contracts/contracts.js";
 import { post } from "../contracts/documented-route.js";
@@ -16,15 +16,14 @@ import { Admission } from "../guards/admission.js";
 import { receiveBody } from "../guards/body.js";
 import type { BodyPace } from "../guards/body-pace.js";
 import { type KeyLimits, limitKeys } from "../guards/key-limits.js";
-import { closeWhenStopping, limitPending, limitShares } from "../guards/pending.js";
-import { PendingRequests } from "../guards/pending-requests.js";
+import { closeWhenStopping, limitPending, limitShares, PendingRequests } from "../guards/pending.js";
 import { securityHeaders } from "../guards/security-headers.js";
 import { refuseAmbiguous } from "../guards/unambiguous.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { isFault, problemOf, problemSchema } from "../problems/problem.js";
 import { RETRY_SOON, type RefusalReason } from "../problems/refusal.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment, RequestLog } from "../requests/environment.js";
 import { BATCH_PATH, isOpenAiPath } from "../requests/paths.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
@@ -33,7 +32,6 @@ import { answerUnrouted } from "../routes/unrouted.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
 import { Metrics } from "./metrics.js";
-import type { RequestLog } from "./request-log.js";
 
 /** What the HTTP surface needs. */
 export interface HttpParts {

@@ -10,7 +10,7 @@ import type {
 import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { RefusalReason } from "../problems/refusal.js";
-import type { RequestLog } from "./request-log.js";
+import type { RequestLog } from "../requests/environment.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -1,10 +1,8 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
-import { JoinedHead } from "./joined-head.js";
-import { QueuedResponses } from "./queued-responses.js";
 
 /** Milliseconds that a request's head may take. Nothing is done for it by then, and it has no place among those in work. */
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -30,4 +28,43 @@ export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hos
   });
   server.on("connection", () => admission.connected());
   return server;
+}
+
+/**
+ * A response whose head leaves together with what of its body is at hand by then, in one write instead of two: a stream's first token
+ * is there when its head is. A head whose body is slow to come leaves when nothing more can be done at once.
+ */
+export class JoinedHead<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  override flushHeaders(): void {
+    this.cork();
+    // Behind all that is promised already, and before anything else that the event loop has.
+    queueMicrotask(() => process.nextTick(() => this.uncork()));
+    super.flushHeaders();
+  }
+}
+
+/**
+ * Responses that wait behind another one on their connection, as they do for pipelined requests (RFC 9112 §9.3.2). When a connection
+ * closes, Node tells the response whose turn it is, and no other: these would be waited for as long as the process lives.
+ */
+export class QueuedResponses {
+  /** By connection; bounded by the requests in work. */
+  readonly #queued = new WeakMap<Socket, Set<ServerResponse>>();
+
+  /** To be called with every request, before anything is done for it. Ends its response with its connection. */
+  watch({ socket }: IncomingMessage, outgoing: ServerResponse): void {
+    if (outgoing.socket !== null) return;
+    const queued = this.#queued.get(socket) ?? this.#watched(socket);
+    queued.add(outgoing);
+    outgoing.once("socket", () => queued.delete(outgoing));
+  }
+
+  #watched(socket: Socket): Set<ServerResponse> {
+    const queued = new Set<ServerResponse>();
+    this.#queued.set(socket, queued);
+    socket.once("close", () => {
+      for (const outgoing of queued) outgoing.destroy().emit("close");
+    });
+    return queued;
+  }
 }

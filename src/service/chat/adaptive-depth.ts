@@ -17,7 +17,7 @@ import { linkedSignal } from "../base/linked-signal.js";
 import { inCallSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
-import { modelName } from "../learning/model-name.js";
+import { modelName } from "../learning/refused-models.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type DepthWish = boolean | Partial<DepthSettings> | null;

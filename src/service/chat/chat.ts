@@ -10,9 +10,9 @@ import { CallAhead } from "./call-ahead.js";
 import type { ChatAnswer, ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
 import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { ExchangeReading } from "./exchange.js";
-import { isEventStream, judgeAnswer } from "./judged-answer.js";
 import { ObservedAnswer } from "./observed-answer.js";
 import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
+import { isEventStream, judgeAnswer } from "./refusal-check.js";
 import { UsageAsking } from "./usage-asking.js";
 import { WarmUp } from "./warm-up.js";
 

@@ -1,7 +1,8 @@
-import type { ChatMessage } from "../../core/index.js";
+import { type ChatMessage, memoryTextProblem, messageText, withoutSections } from "../../core/index.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
+import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { observationOf } from "../fields/companion-options.js";
@@ -9,7 +10,6 @@ import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import type { ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
 import { hold } from "./held-body.js";
 import { isUsageOnly, type ObservedAnswer } from "./observed-answer.js";
-import { exchangeMemory } from "./write-back.js";
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
@@ -108,4 +108,27 @@ function jsonIn(text: string | null): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** What an injected section cannot do without; text that still has one of these after whole sections were taken out is not kept. */
+const SECTION_TAGS = /<\/?memories>/;
+
+/**
+ * An exchange as a memory to be kept: the user's last question and the answer, plain. Null where there is none that can be: no question,
+ * or one in which something of an injected section would remain.
+ *
+ * @param given the client's own messages, not the composed ones
+ */
+export function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
+  const questions = given
+    .filter(({ role }) => role === "user")
+    .map((message) => withoutSections(messageText(message)).trim())
+    // A section can be a message of its own, which clients send back.
+    .filter((question) => question !== "");
+  const question = questions.at(-1);
+  const reply = withoutSections(answer).trim();
+  if (question === undefined || reply === "") return null;
+  const text = `User: ${question}\nAssistant: ${reply}`;
+  if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
+  return { text, metadata: { written_back: true } };
 }

@@ -14,7 +14,8 @@ export async function hold(
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
-async function* rejoined(
+/** A body again: what was read of it, then the rest. */
+export async function* rejoined(
   held: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {

@@ -8,8 +8,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
 import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { Committed, StoredTurns } from "../scopes/stored-turns.js";
-import type { UserTurns } from "../scopes/user-turns.js";
+import type { Committed, TenantQueues } from "../scopes/user-queues.js";
 import { whileBusy } from "../scopes/while-busy.js";
 import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
@@ -49,8 +48,7 @@ export interface ComposerParts {
   readonly parts: MemstemParts;
   readonly tenant: Tenant;
   readonly scopes: WorkingScopes;
-  readonly turns: UserTurns;
-  readonly stored: StoredTurns;
+  readonly jobs: TenantQueues;
   readonly law: EngineLaw;
   /** Who is told of it now. */
   readonly observer: () => MemstemObserver | null;
@@ -73,12 +71,12 @@ export class PromptComposer {
    * would stand in the conversation): {@link AbandonedRequestError}.
    */
   async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    this.on.turns.refuseIfBusy(request.userId);
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    this.on.jobs.rejectIfBusy(request.userId);
     const compose = () => this.#composeNow(scope, request, null, signal, hooks);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.on.stored.run(request.userId, compose).catch((error: unknown) => {
+      const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {
         if (error instanceof StoreUnavailableError) this.#storesWell = false;
         throw error;
       });
@@ -96,7 +94,7 @@ export class PromptComposer {
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     const watch = this.#watch(scope);
     if (this.#isAnswered(scope, request)) return { found: [] };
     return { ...(await this.#lookUp(scope, request, signal)), watch };
@@ -113,9 +111,9 @@ export class PromptComposer {
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     const { tenant } = this.on;
-    return this.on.stored.run(request.userId, async () => {
+    return this.on.jobs.runStored(request.userId, async () => {
       if (watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
       if (watch === undefined || watch.isDeleted) return this.#composeNow(scope, request, order, signal);
       return this.#composeIn(scope, { request, lookup, order, tenant }, watch, signal).catch((error: unknown) => {
@@ -195,7 +193,7 @@ export class PromptComposer {
     signal?: AbortSignal,
     beforeStored?: BeforeStored,
   ): Promise<Committed<ComposeAnswer>> {
-    const { scopes, stored, parts, law } = this.on;
+    const { scopes, jobs, parts, law } = this.on;
     const plan = (working: WorkingScope) => planIn(working, scope, asked, parts, law.model);
     /** From here to the commit no other process deletes or changes anything. */
     const begin = () => {
@@ -205,7 +203,7 @@ export class PromptComposer {
     const commit = (planned: PlannedCompose) => {
       if (!planned.isRepeated) begin();
       planned.commit();
-      return stored.committed(planned);
+      return jobs.committed(planned);
     };
     const { result, settled } = await whileBusy(() => {
       // Looked at again and again: another process may hold the database for as long as a caller waits.
@@ -256,9 +254,9 @@ export class PromptComposer {
     const { source } = this.#lookup;
     // Nothing is waited for, so nothing has to be given up.
     if (source === null || request.memories !== null)
-      return lookUpMemories(this.#lookup, scope, request, this.on.turns.closing);
+      return lookUpMemories(this.#lookup, scope, request, this.on.jobs.closing);
     const lookUp = () =>
-      this.on.turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+      this.on.jobs.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
       const start = this.on.parts.now();
       const lookup = await lookUp();

@@ -1,5 +1,4 @@
 import { LruMap } from "../../core/index.js";
-import { modelName } from "./model-name.js";
 
 /** How long what an engine refused is not asked for again: it may be another version by then. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;
@@ -30,4 +29,12 @@ export class RefusedModels {
     this.#until.set(tenant, models);
     models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
   }
+}
+
+/** Characters of a model's name that count. */
+const MODEL_CHARACTERS = 200;
+
+/** The model that a client's body names, as far as it is told apart by; empty for none. */
+export function modelName(model: unknown): string {
+  return typeof model === "string" ? model.slice(0, MODEL_CHARACTERS) : "";
 }

@@ -8,16 +8,15 @@ import {
   type Scope,
   type UserId,
 } from "../../core/index.js";
-import type { FoundQuotes, ScopesFound } from "../../store/api/store.js";
+import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
+import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
-import type { UserTurns } from "../scopes/user-turns.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 import { whileBusy } from "../scopes/while-busy.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
-import { Expiring } from "./expiring.js";
-import { exportUser, type UserExport } from "./exporting.js";
-import { forgetIn } from "./forgetting.js";
-import { type MemoryEvent, updateIn } from "./memory-events.js";
+import { Expiring } from "./expiry.js";
+import { forgetIn, type MemoryEvent, updateIn } from "./memory-events.js";
 
 /** Milliseconds between two pieces while what nobody used is dropped, of one user or of the next. */
 const PAUSE_BETWEEN_PIECES_MS = 2;
@@ -28,7 +27,7 @@ const MAX_EXPIRED_AT_ONCE = 20;
 export class UserRecords {
   constructor(
     private readonly parts: MemstemParts,
-    private readonly turns: UserTurns,
+    private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
   ) {}
 
@@ -37,10 +36,10 @@ export class UserRecords {
    * never sent again. Rejects with `MemorySourceError` where the source that memstem keeps fails; what it has done by then stays.
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.turns.run(userId, async () => {
-      const own = this.turns.scopeOf(userId, null);
+    const forgetting = await this.jobs.run(userId, async () => {
+      const own = this.jobs.scopeOf(userId, null);
       const quotes = await this.#quotesOf(own, memoryId);
-      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
+      const scopes = this.parts.store.scopesOf(this.jobs.tenant, userId);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now, source } = this.parts;
@@ -51,9 +50,9 @@ export class UserRecords {
         for (const label of gone) labels.add(label);
       }
       // An agent's scope that was looked at but never stored would else go on without knowing.
-      this.scopes.dropUser(this.turns.tenant, userId);
+      this.scopes.dropUser(this.jobs.tenant, userId);
       const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.turns.closing) : null;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.jobs.closing) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
     await this.parts.store.erased();
@@ -64,7 +63,7 @@ export class UserRecords {
   async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
     const { store, source } = this.parts;
     // What the source says may be in no prompt yet. Where it fails, deleting will say so.
-    const listed = source?.owned ? await source.list?.(own, this.turns.closing).catch(() => []) : [];
+    const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
     const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
     const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
     if (quotes.scopes.size > 1) await whileBusy(() => store.eraseQuotes(quotes));
@@ -73,15 +72,15 @@ export class UserRecords {
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    const forgotten = await this.turns.run(userId, async () => {
+    const forgotten = await this.jobs.run(userId, async () => {
       const scopes = await whileBusy(() => {
         const isInSource = this.parts.source?.owned === true;
-        const deleted = this.parts.store.deleteUser(this.turns.tenant, userId, isInSource);
-        this.scopes.dropUser(this.turns.tenant, userId);
+        const deleted = this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource);
+        this.scopes.dropUser(this.jobs.tenant, userId);
         return deleted;
       });
       if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: this.turns.tenant, userId }, this.turns.closing);
+        await this.parts.source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing);
       return { userId, scopes };
     });
     await this.parts.store.erased();
@@ -98,7 +97,7 @@ export class UserRecords {
     for (const user of store.usersPendingInSource()) {
       if (signal.aborted) return;
       // Whatever is asked of the source for this user finishes them first.
-      await this.turns.runOf(user, () => source.list?.(user, this.turns.closing)).catch(onFault);
+      await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
     }
     await store.erased();
   }
@@ -106,10 +105,10 @@ export class UserRecords {
   /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where the source that memstem keeps fails. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
     const { store, source } = this.parts;
-    this.turns.refuseIfBusy(userId);
-    return this.turns.run(userId, async () => {
+    this.jobs.rejectIfBusy(userId);
+    return this.jobs.run(userId, async () => {
       await store.settled;
-      return this.turns.untilClosing(signal, (stop) => exportUser(store, source, this.turns.tenant, userId, stop));
+      return this.jobs.untilClosing(signal, (stop) => exportUser(store, source, this.jobs.tenant, userId, stop));
     });
   }
 
@@ -122,10 +121,10 @@ export class UserRecords {
     const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
     const changed = new Set<UserId>();
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithMemory(this.turns.tenant, event.memoryId, after);
+      const found: ScopesFound = store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
       for (const scope of found.scopes) {
         if (event.kind === "updated") {
-          const isChanged = await this.turns.run(scope.userId, () =>
+          const isChanged = await this.jobs.run(scope.userId, () =>
             whileBusy(() =>
               this.scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
             ),
@@ -170,7 +169,7 @@ export class UserRecords {
     while (this.scopes.use(scope, (working) => expiring.look(working))) await setImmediateAsync();
     let dropped = 0;
     while (expiring.left > 0 && !signal.aborted) {
-      dropped += await this.turns.runOf(scope, () =>
+      dropped += await this.jobs.runOf(scope, () =>
         whileBusy(() => {
           const settle = this.scopes.use(scope, (working) => expiring.expireIn(working, maxExpiredAtOnce));
           // The scope itself may have gone.
@@ -183,4 +182,29 @@ export class UserRecords {
     }
     return dropped;
   }
+}
+
+/** Everything that is held on a user. */
+export interface UserExport extends ExportedUser {
+  readonly userId: UserId;
+  /** Null: no source is configured. */
+  readonly source: {
+    readonly name: string;
+    /** Null: another system owns them, and says what it holds. */
+    readonly memories: readonly KeptMemory[] | null;
+  } | null;
+}
+
+/** Gathers what the store and a source of memstem's own keep of a user. Rejects with `MemorySourceError` where that source fails. */
+export async function exportUser(
+  store: Store,
+  source: MemorySource | null,
+  tenant: string,
+  userId: UserId,
+  signal: AbortSignal,
+): Promise<UserExport> {
+  const stored = await store.exportUser(tenant, userId, () => setImmediateAsync());
+  if (source === null) return { userId, ...stored, source: null };
+  const memories = (source.owned ? await source.list?.({ tenant, userId }, signal) : null) ?? null;
+  return { userId, ...stored, source: { name: source.name, memories } };
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { JoinedHead } from "../../../src/http/server/joined-head.js";
+import { JoinedHead } from "../../../src/http/server/node-server.js";
 
 /** What arrives, write by write. */
 async function arriving(answer: (response: ServerResponse) => void, packets: number): Promise<string[]> {

@@ -1,7 +1,6 @@
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import { peekAtError } from "./first-event.js";
-import { hold } from "./held-body.js";
+import { hold, rejoined } from "./held-body.js";
 
 /** Bytes of an error that are held to be read. */
 const MAX_ERROR_BYTES = 256 * 1024;
@@ -33,4 +32,32 @@ export async function judgeAnswer(answer: UpstreamAnswer): Promise<JudgedAnswer>
 export function isEventStream({ headers }: UpstreamAnswer): boolean {
   const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
   return /^text\/event-stream\b/i.test(type);
+}
+
+/** Bytes of an event that are looked at. */
+const MAX_EVENT_BYTES = 64 * 1024;
+const EVENT = /^(?:(?:event|id|retry):[^\n]*\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
+
+/**
+ * Looks at what has come of a stream of events, and waits for nothing more: some engines begin it before they know that they refuse the
+ * prompt, and say so in its first event. Gives the body back, that event's JSON where it holds an error, and what ends the stream for whoever
+ * does not read the body.
+ */
+async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
+  readonly error: string | null;
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly end: () => Promise<void>;
+}> {
+  const bytes = body[Symbol.asyncIterator]();
+  const first = await bytes.next();
+  const text = first.done === true ? "" : Buffer.from(first.value.subarray(0, MAX_EVENT_BYTES)).toString("utf8");
+  const json = EVENT.exec(text)?.[1] ?? "";
+  const end = async () => {
+    await bytes.return?.();
+  };
+  return {
+    error: json.includes('"error"') ? json : null,
+    body: rejoined(first.done === true ? [] : [first.value], bytes),
+    end,
+  };
 }

@@ -1,3 +1,5 @@
+import { LruMap } from "../../core/index.js";
+
 /** How often something may be done: on average `perSecond`, at once up to `burst`. */
 export interface Rate {
   readonly perSecond: number;
@@ -18,12 +20,14 @@ const MAX_BUCKETS = 10_000;
 
 /** A bucket of tokens for each caller, filled at a steady rate; the least recently used bucket goes first. */
 export class TokenBuckets {
-  readonly #buckets = new Map<string, { tokens: number; at: number }>();
+  readonly #buckets: LruMap<string, { tokens: number; at: number }>;
 
   constructor(
     private readonly rate: Rate,
-    private readonly maxBuckets = MAX_BUCKETS,
-  ) {}
+    maxBuckets = MAX_BUCKETS,
+  ) {
+    this.#buckets = new LruMap(maxBuckets);
+  }
 
   get size(): number {
     return this.#buckets.size;
@@ -37,12 +41,7 @@ export class TokenBuckets {
     bucket.at = Math.max(bucket.at, now);
     const isAllowed = bucket.tokens >= 1;
     if (isAllowed) bucket.tokens -= 1;
-    this.#buckets.delete(caller);
     this.#buckets.set(caller, bucket);
-    if (this.#buckets.size > this.maxBuckets) {
-      const [oldest] = this.#buckets.keys();
-      if (oldest !== undefined) this.#buckets.delete(oldest);
-    }
     const remaining = Math.floor(bucket.tokens);
     return { isAllowed, remaining, nextAfterMs: ((remaining + 1 - bucket.tokens) / perSecond) * 1_000 };
   }

@@ -3,19 +3,19 @@ import { type MemorySource, MemorySourceError, type NewMemory } from "../../memo
 import type { Store } from "../../store/api/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
 import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { UserTurns } from "../scopes/user-turns.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 
 /** Adds memories of a tenant's users to the source, each in its user's turn, and none to what was deleted meanwhile. */
 export class MemoryAdditions {
   constructor(
     private readonly source: MemorySource | null,
     private readonly store: Pick<Store, "deletionsOf">,
-    private readonly turns: UserTurns,
+    private readonly jobs: TenantQueues,
   ) {}
 
   /** Watches, from now on, whether a user or a memory of theirs is deleted. */
   watch(userId: UserId): DeletionWatch {
-    return new DeletionWatch(this.store, this.turns.tenant, userId);
+    return new DeletionWatch(this.store, this.jobs.tenant, userId);
   }
 
   /**
@@ -65,17 +65,17 @@ export class MemoryAdditions {
     signal: AbortSignal | undefined,
     watching: () => () => boolean,
   ): Promise<readonly RetrievedMemory[]> {
-    const { source, turns } = this;
+    const { source, jobs } = this;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
-    turns.refuseIfBusy(userId);
-    const scope = turns.scopeOf(userId, agentId);
-    return turns.run(userId, () =>
-      turns.untilClosing(signal, async (stop) => {
+    jobs.rejectIfBusy(userId);
+    const scope = jobs.scopeOf(userId, agentId);
+    return jobs.run(userId, () =>
+      jobs.untilClosing(signal, async (stop) => {
         const isDeleted = watching();
         if (isDeleted()) throw new DeletedMeanwhileError();
         const added = await source.add(scope, memories, stop);
         if (!isDeleted()) return added;
-        await Promise.all(added.map(({ id }) => source.delete(scope, id, turns.closing)));
+        await Promise.all(added.map(({ id }) => source.delete(scope, id, jobs.closing)));
         throw new DeletedMeanwhileError();
       }),
     );
