@@ -270,22 +270,22 @@ describe("a share of what may be in work", () => {
       for (let round = 0; round < 1_024; round++) {
         for (let holder = 0; holder < holders; holder++) {
           const entered = pending.enter();
-          if (entered?.place.share(`key ${holder}`) === true) held[holder] = (held[holder] ?? 0) + 1;
+          if (entered?.slot.share(`key ${holder}`) === true) held[holder] = (held[holder] ?? 0) + 1;
           else entered?.leave();
         }
       }
       expect(Math.max(...held)).toBeLessThanOrEqual(most);
       expect(Math.max(...held) - Math.min(...held)).toBeLessThanOrEqual(1);
       const newcomer = pending.enter();
-      expect(newcomer?.place.share("another")).toBe(true);
+      expect(newcomer?.slot.share("another")).toBe(true);
     }
   });
 
-  it("goes with its requests, and one of one place is whole", () => {
+  it("goes with its requests, and one of one slot is whole", () => {
     const pending = new PendingRequests(1);
     for (let n = 0; n < 3; n++) {
       const entered = pending.enter();
-      expect(entered?.place.share("key")).toBe(true);
+      expect(entered?.slot.share("key")).toBe(true);
       expect(pending.enter()).toBeNull();
       entered?.leave();
     }

@@ -1,11 +1,11 @@
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit } from "../../service/base/api-key.js";
+import { type ApiKeys, authenticate } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
-import type { OnRefused } from "../problems/refusal.js";
+import type { OnRejected } from "../problems/rejection.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { OPEN_PATHS, WEBHOOK_PATH } from "../requests/paths.js";
 import { givenKey, showsWebhookToken } from "./credentials.js";
@@ -19,7 +19,7 @@ export interface AccessParts {
   readonly corsOrigins: readonly string[];
   /** What Mem0 shows for its events; absent: they do not come here. */
   readonly webhookToken?: string | undefined;
-  readonly onRefused: OnRefused;
+  readonly onRejected: OnRejected;
 }
 
 /**
@@ -32,7 +32,7 @@ export function access({
   keys,
   corsOrigins,
   webhookToken,
-  onRefused,
+  onRejected,
 }: AccessParts): MiddlewareHandler<HttpEnvironment> {
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
@@ -53,7 +53,7 @@ export function access({
     if (c.req.path === WEBHOOK_PATH) {
       if (webhookToken === undefined) return answerProblem(c, notFound(c));
       if (!showsWebhookToken(c, webhookToken)) {
-        onRefused("no_key");
+        onRejected("no_key");
         return answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer's"));
       }
       c.set("keyId", null);
@@ -64,9 +64,9 @@ export function access({
     areKeysUsed ||= anyKeys();
     if (areKeysUsed) {
       const given = givenKey(c);
-      const admitted = given === null ? null : admit(given, keys);
+      const admitted = given === null ? null : authenticate(given, keys);
       if (admitted === null) {
-        onRefused("no_key");
+        onRejected("no_key");
         const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
         const detail =
           given === null
@@ -80,7 +80,7 @@ export function access({
     }
     const host = c.req.header("host") ?? "";
     if (!isLoopbackHost(host)) {
-      onRefused("host");
+      onRejected("host");
       return answerProblem(
         c,
         problem(421, "without API keys only requests to the loopback by its own name are served"),
@@ -88,7 +88,7 @@ export function access({
     }
     const origin = c.req.header("origin");
     if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
-      onRefused("origin");
+      onRejected("origin");
       return answerProblem(c, problem(403, "pages of other sites may not call: see MEMSTEM_CORS_ORIGINS"));
     }
     c.set("keyId", null);

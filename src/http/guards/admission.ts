@@ -1,18 +1,18 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { problem } from "../problems/problem.js";
-import { RETRY_SOON } from "../problems/refusal.js";
+import { RETRY_SOON } from "../problems/rejection.js";
 import { ALWAYS_ANSWERED, cutTarget, isOpenAiPath } from "../requests/paths.js";
 import { SECURITY_HEADERS } from "./security-headers.js";
 
 /** Milliseconds that one turn of the event loop lets requests in for. What shares a turn shares a transaction, too. */
-const TURN_MS = 20;
+const TICK_MS = 20;
 /** Most turns of the event loop in a row that let nobody in, for as long as each brings a new connection. */
-const MOST_TURNS_FOR_CONNECTIONS = 64;
+const MOST_TICKS_FOR_CONNECTIONS = 64;
 /** A request that waited for too long is turned away once others have been waiting for so many times as long: a burst is served. */
 const BURST = 2;
 
 /** A request that was not let in, and answered with 503. */
-export interface TurnedAway {
+export interface RejectedRequest {
   readonly reason: "lag" | "pending";
   readonly method: string;
   /** Milliseconds that it waited. */
@@ -27,7 +27,7 @@ export interface AdmissionParts {
   readonly maxWaiting: number;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-  readonly onTurnedAway: (refused: TurnedAway) => void;
+  readonly onRejected: (refused: RejectedRequest) => void;
   /** Told how long one that had to wait did, in milliseconds. */
   readonly onWaited: (ms: number) => void;
 }
@@ -55,10 +55,10 @@ export class Admission {
   /** Since when somebody has been waiting all the time. */
   #standingSince = 0;
   /** When this turn began to let requests in; null where it did not yet. */
-  #turn: number | null = null;
+  #tickStart: number | null = null;
   #isScheduled = false;
   #connections = 0;
-  #turnsForConnections = 0;
+  #ticksForConnections = 0;
   readonly #shed = new WeakSet<object>();
   /** Of requests that had to wait. */
   readonly #cameAt = new WeakMap<object, number>();
@@ -91,11 +91,11 @@ export class Admission {
       if (ALWAYS_ANSWERED.has(pathOf(request))) return listener(request, response);
       const now = this.parts.clock();
       const came = { request, response, listener, since: now };
-      if (this.waiting >= this.parts.maxWaiting) return this.#turnAway(came, "pending");
+      if (this.waiting >= this.parts.maxWaiting) return this.#reject(came, "pending");
       if (this.waiting === 0) {
-        this.#turn ??= now;
-        this.#scheduleTurn();
-        if (now - this.#turn <= TURN_MS) return listener(request, response);
+        this.#tickStart ??= now;
+        this.#scheduleTick();
+        if (now - this.#tickStart <= TICK_MS) return listener(request, response);
         this.#standingSince = now;
       }
       this.#waiting.push(came);
@@ -103,46 +103,46 @@ export class Admission {
     };
   }
 
-  #scheduleTurn(): void {
+  #scheduleTick(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(this.#nextTurn);
+    setImmediate(this.#nextTick);
   }
 
-  readonly #nextTurn = (): void => {
+  readonly #nextTick = (): void => {
     this.#isScheduled = false;
-    this.#turn = null;
+    this.#tickStart = null;
     if (this.waiting === 0) return;
-    if (this.#connections > 0 && this.#turnsForConnections < MOST_TURNS_FOR_CONNECTIONS) {
-      this.#turnsForConnections++;
-      this.#scheduleTurn();
+    if (this.#connections > 0 && this.#ticksForConnections < MOST_TICKS_FOR_CONNECTIONS) {
+      this.#ticksForConnections++;
+      this.#scheduleTick();
     } else {
-      this.#turnsForConnections = 0;
-      this.#turn = this.parts.clock();
-      this.#letIn();
+      this.#ticksForConnections = 0;
+      this.#tickStart = this.parts.clock();
+      this.#admit();
     }
     this.#connections = 0;
   };
 
-  readonly #letIn = (): void => {
+  readonly #admit = (): void => {
     const { clock, maxLagMs, onWaited } = this.parts;
     for (let next = this.#first(); next !== null; next = this.#first()) {
       const now = clock();
-      if (now - (this.#turn ?? now) > TURN_MS) break;
+      if (now - (this.#tickStart ?? now) > TICK_MS) break;
       this.#remove();
       const waited = now - next.since;
       if (next.request.socket.destroyed) continue;
-      if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#turnAway(next, "lag");
+      if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#reject(next, "lag");
       else {
         onWaited(waited);
         this.#cameAt.set(next.request, next.since);
         next.listener(next.request, next.response);
         // Behind what that does at once.
-        queueMicrotask(() => process.nextTick(this.#letIn));
+        queueMicrotask(() => process.nextTick(this.#admit));
         return;
       }
     }
-    this.#scheduleTurn();
+    this.#scheduleTick();
   };
 
   #first(): Waiting | null {
@@ -156,14 +156,14 @@ export class Admission {
     this.#done = 0;
   }
 
-  #turnAway({ request, response, listener, since }: Waiting, reason: TurnedAway["reason"]): void {
+  #reject({ request, response, listener, since }: Waiting, reason: RejectedRequest["reason"]): void {
     if (isOpenAiPath(pathOf(request))) {
       this.#shed.add(request);
       listener(request, response);
       return;
     }
     const { method = "" } = request;
-    this.parts.onTurnedAway({ reason, method, ms: this.parts.clock() - since });
+    this.parts.onRejected({ reason, method, ms: this.parts.clock() - since });
     response.writeHead(503, HEAD).end(BODIES[reason]);
   }
 }

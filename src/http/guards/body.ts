@@ -5,15 +5,15 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
-import { type BodyPace, bodyChunks } from "./body-pace.js";
+import { type BodyRate, bodyChunks } from "./body-rate.js";
 import { awaitBody } from "./pending.js";
-import { refuseUnsafe, utf8Text } from "./safe-json.js";
+import { rejectUnsafe, utf8Text } from "./safe-json.js";
 
 /** What a body must keep to. */
 export interface BodyLimits {
   /** Most bytes of one. */
   readonly maxBytes: number;
-  readonly pace: BodyPace;
+  readonly rate: BodyRate;
   /** Called once for each that is too long. */
   readonly onTooLarge: () => void;
 }
@@ -22,7 +22,7 @@ export interface BodyLimits {
  * Reads the body of every request but a batch's, which keeps limits of its own, and refuses one that is too long, comes too slowly, or is
  * one too many of its client's that have to be waited for. One that says its length is judged by that.
  */
-export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
+export function receiveBody({ maxBytes, rate, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
   const refuse = (c: Context) => {
     onTooLarge();
     const message = `must be at most ${maxBytes} bytes`;
@@ -43,7 +43,7 @@ export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): Middlew
     if (length !== undefined && Number(length) > maxBytes) return refuse(c);
     const parts: Uint8Array[] = [];
     let received = 0;
-    for await (const chunk of bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) })) {
+    for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
       received += chunk.length;
       if (received > maxBytes) return refuse(c);
       parts.push(chunk);
@@ -63,7 +63,7 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
   }
   try {
     const text = utf8Text(await c.req.arrayBuffer());
-    refuseUnsafe(text);
+    rejectUnsafe(text);
     // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   } catch (error) {

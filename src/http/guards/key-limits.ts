@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
-import { type OnRefused, refuseForNow } from "../problems/refusal.js";
+import { type OnRejected, rejectForNow } from "../problems/rejection.js";
 import { untilAnswered } from "../requests/answered.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { OPEN_PATHS } from "../requests/paths.js";
@@ -22,7 +22,7 @@ export interface KeyLimits {
 export function limitKeys(
   { rate, maxConcurrent }: KeyLimits,
   clock: () => number,
-  onRefused: OnRefused,
+  onRejected: OnRejected,
 ): MiddlewareHandler<HttpEnvironment> {
   const buckets = rate === null ? null : new TokenBuckets(rate);
   const window = rate === null ? 0 : Math.max(1, Math.ceil(rate.burst / rate.perSecond));
@@ -34,8 +34,8 @@ export function limitKeys(
     const key = c.get("keyId") ?? "";
     const before = underWay.get(key) ?? 0;
     if (maxConcurrent !== null && before >= maxConcurrent) {
-      onRefused("concurrency");
-      return refuseForNow(c, 429, `${maxConcurrent} requests of this key are under way: MEMSTEM_MAX_CONCURRENT`);
+      onRejected("concurrency");
+      return rejectForNow(c, 429, `${maxConcurrent} requests of this key are under way: MEMSTEM_MAX_CONCURRENT`);
     }
     let left: Readonly<Record<string, string>> = {};
     if (rate !== null && buckets !== null) {
@@ -43,10 +43,10 @@ export function limitKeys(
       const seconds = String(Math.max(1, Math.ceil(nextAfterMs / 1_000)));
       left = { "ratelimit-policy": policy, ratelimit: `"key";r=${remaining};t=${seconds}` };
       if (!isAllowed) {
-        onRefused("rate");
+        onRejected("rate");
         const limit = `${rate.perSecond} requests a second, ${rate.burst} at once`;
         const detail = `this key has used up its rate (${limit}): MEMSTEM_RATE_PER_SECOND`;
-        return refuseForNow(c, 429, detail, { ...left, "retry-after": seconds });
+        return rejectForNow(c, 429, detail, { ...left, "retry-after": seconds });
       }
     }
     if (maxConcurrent === null) await next();

@@ -1,9 +1,9 @@
 import { isIPv6 } from "node:net";
 import type { Context, MiddlewareHandler } from "hono";
-import { type OnRefused, refuseForNow } from "../problems/refusal.js";
+import { type OnRejected, rejectForNow } from "../problems/rejection.js";
 import { BodyShareError } from "../problems/request-errors.js";
 import { untilAnswered } from "../requests/answered.js";
-import type { HttpEnvironment, PendingPlace } from "../requests/environment.js";
+import type { HttpEnvironment, PendingSlot } from "../requests/environment.js";
 import { ALWAYS_ANSWERED, isOpenAiPath } from "../requests/paths.js";
 
 /** How much is being done, and whether more may come. */
@@ -13,7 +13,7 @@ export interface PendingParts {
   readonly maxPending: number;
   /** Whether the service is on its way to its end. */
   readonly isStopping: () => boolean;
-  readonly onRefused: OnRefused;
+  readonly onRejected: OnRejected;
 }
 
 /**
@@ -24,21 +24,21 @@ export function limitPending({
   pending,
   maxPending,
   isStopping,
-  onRefused,
+  onRejected,
 }: PendingParts): MiddlewareHandler<HttpEnvironment> {
   return async function limitPending(c, next) {
     if (ALWAYS_ANSWERED.has(c.req.path)) return next();
     if (isStopping()) {
-      onRefused("stopping");
-      return refuseForNow(c, 503, "the service is stopping");
+      onRejected("stopping");
+      return rejectForNow(c, 503, "the service is stopping");
     }
     const entered = pending.enter();
     if (entered === null) {
-      onRefused("pending");
-      return refuseForNow(c, 503, `${maxPending} requests are in work already: MEMSTEM_MAX_PENDING`);
+      onRejected("pending");
+      return rejectForNow(c, 503, `${maxPending} requests are in work already: MEMSTEM_MAX_PENDING`);
     }
-    const { place, leave } = entered;
-    c.set("place", place);
+    const { slot, leave } = entered;
+    c.set("slot", slot);
     if (isOpenAiPath(c.req.path)) {
       try {
         return await next();
@@ -51,23 +51,23 @@ export function limitPending({
 }
 
 /** Keeps one key from having all of what may be in work. Without keys everybody is the same caller. */
-export function limitShares(onRefused: OnRefused): MiddlewareHandler<HttpEnvironment> {
+export function limitShares(onRejected: OnRejected): MiddlewareHandler<HttpEnvironment> {
   return async function limitShares(c, next) {
     const keyId = c.get("keyId") ?? null;
-    if (keyId === null || c.get("place")?.share(`key ${keyId}`) !== false) return next();
-    onRefused("pending_share");
-    return refuseForNow(c, 429, "this key has its share of MEMSTEM_MAX_PENDING: what is left is for others");
+    if (keyId === null || c.get("slot")?.share(`key ${keyId}`) !== false) return next();
+    onRejected("pending_share");
+    return rejectForNow(c, 429, "this key has its share of MEMSTEM_MAX_PENDING: what is left is for others");
   };
 }
 
 /**
- * A body is waited for: one address may keep the service waiting in so many places only. A request with a key has its place in the key's
+ * A body is waited for: one address may keep the service waiting in so many places only. A request with a key has its slot in the key's
  * share already, and tenants may have one proxy's address. Throws {@link BodyShareError}.
  */
 export function awaitBody(c: Context<HttpEnvironment>): void {
   if (c.get("keyId") != null) return;
   const address = clientOf(c.env?.incoming?.socket.remoteAddress);
-  if (c.get("place")?.share(`address ${address}`) !== false) return;
+  if (c.get("slot")?.share(`address ${address}`) !== false) return;
   throw new BodyShareError("more bodies of this address are waited for than its share of MEMSTEM_MAX_PENDING");
 }
 
@@ -117,8 +117,8 @@ export class PendingRequests {
     return this.#count;
   }
 
-  /** Takes a place, and gives what frees it; null where there is none. */
-  enter(): { readonly place: PendingPlace; leave(): void } | null {
+  /** Takes a slot, and gives what frees it; null where there is none. */
+  enter(): { readonly slot: PendingSlot; leave(): void } | null {
     if (this.#count >= this.max) return null;
     this.#count++;
     const holders: string[] = [];
@@ -139,6 +139,6 @@ export class PendingRequests {
         else this.#held.set(holder, others);
       }
     };
-    return { place: { share }, leave };
+    return { slot: { share }, leave };
   }
 }

@@ -4,15 +4,15 @@ import { InvalidRequestError } from "../../service/base/errors.js";
  * Parses a client's JSON. Throws `InvalidRequestError`, before anything is parsed, where it is nested too deep or has a field that
  * JavaScript would lose; a `SyntaxError` where it is no JSON.
  */
-export function parseSafely(json: string): unknown {
-  refuseUnsafe(json);
+export function parseSafeJson(json: string): unknown {
+  rejectUnsafe(json);
   return JSON.parse(json);
 }
 
-/** The first half of {@link parseSafely}, for text that others parse. */
-export function refuseUnsafe(json: string): void {
-  refuseDeepNesting(json);
-  refuseReservedNames(json);
+/** The first half of {@link parseSafeJson}, for text that others parse. */
+export function rejectUnsafe(json: string): void {
+  rejectDeepNesting(json);
+  rejectReservedNames(json);
 }
 
 /**
@@ -32,7 +32,7 @@ const CLOSES = 0x5d;
  * Throws {@link InvalidRequestError}, naming the body's field, for JSON that is nested more than {@link MAX_BODY_NESTING} levels deep.
  * Reads the text once, before it is parsed; whether it is JSON is not judged.
  */
-export function refuseDeepNesting(json: string): void {
+export function rejectDeepNesting(json: string): void {
   let depth = 0;
   /** Where the last text of the outermost object began and ended: behind a comma or the brace, it is the name of a field. */
   let name: readonly [number, number] = [0, 0];
@@ -80,7 +80,7 @@ const RESERVED =
  * Refuses JSON with a field named `__proto__`: JavaScript takes that for something else where objects are put together, and it would be
  * lost without a word. Throws {@link InvalidRequestError}.
  */
-export function refuseReservedNames(json: string): void {
+export function rejectReservedNames(json: string): void {
   if (RESERVED.test(json))
     throw new InvalidRequestError([{ field: "__proto__", message: "must not be a field's name" }]);
 }

@@ -13,8 +13,8 @@ const OWN_HEADER = /^x-memstem-/i;
  * become one that nobody is), and an address whose escapes are no UTF-8, which would be taken as they stand. The query of a path of
  * OpenAI's is the engine's to read.
  */
-export function refuseAmbiguous(): MiddlewareHandler<HttpEnvironment> {
-  return async function refuseAmbiguous(c, next) {
+export function rejectAmbiguous(): MiddlewareHandler<HttpEnvironment> {
+  return async function rejectAmbiguous(c, next) {
     const { path, query } = cutTarget(c.env?.incoming?.url ?? c.req.url);
     const isEngines = isOpenAiPath(c.req.path);
     if (!isDecodable(path) || (!isEngines && !isDecodable(query))) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { Memstem } from "../../service/library/memstem.js";
 
 /** What the log gets to know of a composed prompt. */
@@ -13,7 +13,7 @@ export interface ComposedEntry {
 }
 
 /** One request's place among those in work. */
-export interface PendingPlace {
+export interface PendingSlot {
   /** Counts the place as this holder's too, until it is free again. False, and not counted: the holder has its share already. */
   share(holder: string): boolean;
 }
@@ -35,7 +35,7 @@ export interface HttpEnvironment {
     /** The caller's key; null where keys are not in use. */
     keyId: string | null;
     /** Its place among the requests in work; what is always answered has none. */
-    place?: PendingPlace;
+    slot?: PendingSlot;
     composed?: ComposedEntry;
   };
 }

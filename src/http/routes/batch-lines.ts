@@ -1,7 +1,7 @@
 import { InvalidRequestError } from "../../service/base/errors.js";
 import type { BatchInput } from "../../service/batch/batch.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
-import { parseSafely, utf8Text } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 
 /** Bounds on what is read of a batch. */
 export interface LineBounds {
@@ -39,7 +39,7 @@ function readLine(index: number, text: string): BatchInput {
 
 function parse(text: string): unknown {
   try {
-    return parseSafely(text);
+    return parseSafeJson(text);
   } catch (error) {
     throw error instanceof SyntaxError ? notJsonError() : error;
   }
@@ -54,7 +54,7 @@ function invalid(message: string): InvalidRequestError {
 }
 
 /** One line of a stream: its text, or that it was longer than a line may be (the rest of it was skipped). */
-export type Line = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
+export type NdjsonLine = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
 
 const NEWLINE = 0x0a;
 
@@ -65,10 +65,10 @@ const NEWLINE = 0x0a;
 export async function* linesOf(
   stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
-): AsyncGenerator<Line, void, undefined> {
+): AsyncGenerator<NdjsonLine, void, undefined> {
   let parts: Uint8Array[] = [];
   let length = 0;
-  const take = (): Line | null => {
+  const take = (): NdjsonLine | null => {
     const line = length > maxBytes ? ({ tooLong: true } as const) : lineOf(parts, length);
     parts = [];
     length = 0;
@@ -91,7 +91,7 @@ export async function* linesOf(
   if (line !== null) yield line;
 }
 
-function lineOf(parts: readonly Uint8Array[], length: number): Line {
+function lineOf(parts: readonly Uint8Array[], length: number): NdjsonLine {
   const bytes = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {

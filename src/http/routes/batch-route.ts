@@ -6,9 +6,9 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
 import { REFUSALS } from "../contracts/openapi-access.js";
-import { type BodyPace, bodyChunks } from "../guards/body-pace.js";
+import { type BodyRate, bodyChunks } from "../guards/body-rate.js";
 import { awaitBody } from "../guards/pending.js";
-import { parseSafely, utf8Text } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment } from "../requests/environment.js";
@@ -22,7 +22,7 @@ export interface BatchParts {
   /** Most bytes of a JSON batch; one that comes line by line has no end. */
   readonly maxBatchBytes: number;
   /** How fast it must come; one that comes line by line has only to come. */
-  readonly bodyPace: BodyPace;
+  readonly bodyRate: BodyRate;
   /** Called with what a batch threw that is nobody's mistake but ours. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
@@ -77,10 +77,10 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
     // As slowly as it likes, but for silence.
-    const body = bodyOf(c, { ...parts.bodyPace, bytesPerSecond: null });
+    const body = bodyOf(c, { ...parts.bodyRate, bytesPerSecond: null });
     inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, parts.bodyPace), parts.maxBatchBytes);
+    const given = await readJson(bodyOf(c, parts.bodyRate), parts.maxBatchBytes);
     if (given instanceof Response) return given;
     const document = wire.readBatch(given);
     inputs = document.inputs;
@@ -95,11 +95,11 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
 }
 
 /** A request's body as it comes. */
-function bodyOf(c: Context<HttpEnvironment>, pace: BodyPace): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+function bodyOf(c: Context<HttpEnvironment>, rate: BodyRate): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   const incoming = c.env?.incoming;
   return incoming === undefined
     ? (c.req.raw.body ?? [])
-    : bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) });
+    : bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) });
 }
 
 /** A body's JSON; the problem where it is too long or none. */
@@ -115,7 +115,7 @@ async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, 
     parts.push(chunk);
   }
   try {
-    return parseSafely(utf8Text(Buffer.concat(parts)));
+    return parseSafeJson(utf8Text(Buffer.concat(parts)));
   } catch (error) {
     if (error instanceof InvalidRequestError) throw error;
     return problemResponse(notJson());

@@ -4,18 +4,18 @@ import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import {
   Chat,
-  type ChatAnswer,
   type ChatEngine,
   type EngineAnswer,
   type HeaderPair,
   headerPairs,
+  type ProxiedAnswer,
 } from "../../service/chat/chat.js";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
 import { queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
-import { parseSafely, utf8Text } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
@@ -117,7 +117,7 @@ function responseOf(
 /** A body's JSON; undefined where it is none. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    return parseSafely(utf8Text(await request.arrayBuffer()));
+    return parseSafeJson(utf8Text(await request.arrayBuffer()));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;
@@ -138,7 +138,7 @@ function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[]
 }
 
 /** What memstem says beside the engine's answer. */
-function ownHeaders({ composed, notComposed, usage }: ChatAnswer): HeaderPair[] {
+function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
     return [
       ["x-memstem-warnings", NOT_COMPOSED],

@@ -4,7 +4,7 @@ import { prettyJSON } from "hono/pretty-json";
 import type { ApiKeys } from "../../service/base/api-key.js";
 import { BusyUserError, InvalidRequestError } from "../../service/base/errors.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
-import { watchedUpstream } from "../../service/chat/watched-upstream.js";
+import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
@@ -14,14 +14,14 @@ import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "../contracts/openapi-acces
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { receiveBody } from "../guards/body.js";
-import type { BodyPace } from "../guards/body-pace.js";
+import type { BodyRate } from "../guards/body-rate.js";
 import { type KeyLimits, limitKeys } from "../guards/key-limits.js";
 import { closeWhenStopping, limitPending, limitShares, PendingRequests } from "../guards/pending.js";
 import { securityHeaders } from "../guards/security-headers.js";
-import { refuseAmbiguous } from "../guards/unambiguous.js";
+import { rejectAmbiguous } from "../guards/unambiguous.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { isFault, problemOf, problemSchema } from "../problems/problem.js";
-import { RETRY_SOON, type RefusalReason } from "../problems/refusal.js";
+import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment, RequestLog } from "../requests/environment.js";
 import { BATCH_PATH, isOpenAiPath } from "../requests/paths.js";
@@ -52,7 +52,7 @@ export interface HttpParts {
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
   /** How fast bodies must come. */
-  readonly bodyPace: BodyPace;
+  readonly bodyRate: BodyRate;
   /** Milliseconds that a client may take nothing of an answer which waits for it. */
   readonly answerTimeoutMs: number;
   /** Most bytes of a batch in one JSON document. */
@@ -104,7 +104,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   const pending = new PendingRequests(parts.maxPending);
   const metrics = new Metrics(parts.memstem, () => pending.count);
   parts.memstem.observe(metrics);
-  const onRefused = metrics.refused.bind(metrics);
+  const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);
     parts.onRequest(entry);
@@ -113,8 +113,8 @@ export function createApp(parts: HttpParts): HttpSurface {
     maxLagMs: parts.maxLagMs,
     maxWaiting: parts.maxPending,
     clock: parts.clock,
-    onTurnedAway({ reason, method, ms }) {
-      onRefused(reason);
+    onRejected({ reason, method, ms }) {
+      onRejected(reason);
       answered({ method, route: UNROUTED, status: 503, ms });
     },
     onWaited: metrics.waited.bind(metrics),
@@ -128,19 +128,19 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRefused }));
+  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
     app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
   }
   const { memstem, keys, webhookToken } = parts;
-  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRefused }));
-  app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
-  app.use(limitShares(onRefused));
-  app.use(refuseAmbiguous());
+  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRejected }));
+  app.use(limitKeys(parts.keyLimits, parts.clock, onRejected));
+  app.use(limitShares(onRejected));
+  app.use(rejectAmbiguous());
   const pretty = prettyJSON({ space: 2 });
-  const { maxBodyBytes: maxBytes, bodyPace: pace } = parts;
-  app.use(receiveBody({ maxBytes, pace, onTooLarge: () => onRefused("too_large") }));
+  const { maxBodyBytes: maxBytes, bodyRate: rate } = parts;
+  app.use(receiveBody({ maxBytes, rate, onTooLarge: () => onRejected("too_large") }));
   // A batch is answered as it is made; an engine's answer goes through as it is.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
@@ -148,7 +148,7 @@ export function createApp(parts: HttpParts): HttpSurface {
     if (isFault(error, value)) parts.onFault(error);
     const refusal = refusalOf(error);
     if (refusal === null) return answerProblem(c, value, { error });
-    onRefused(refusal);
+    onRejected(refusal);
     // What is left of a body is not waited for.
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
@@ -168,7 +168,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   addBatchRoute(app, parts);
   const chat = parts.chat && {
     ...parts.chat,
-    upstream: watchedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
+    upstream: observedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
   };
   addChatRoutes(app, {
     ...parts,
@@ -249,7 +249,7 @@ export function createApp(parts: HttpParts): HttpSurface {
 }
 
 /** What of the errors is a limit that was met; null for the others. */
-function refusalOf(error: unknown): RefusalReason | null {
+function refusalOf(error: unknown): RejectionReason | null {
   if (error instanceof BusyUserError) return "user_queue";
   if (error instanceof BodyShareError) return "body_share";
   return error instanceof SlowBodyError ? "slow_body" : null;

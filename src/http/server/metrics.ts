@@ -7,9 +7,9 @@ import type {
   MemstemObserver,
   ObservedCompose,
 } from "../../service/base/memstem-observer.js";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import type { RefusalReason } from "../problems/refusal.js";
+import type { RejectionReason } from "../problems/rejection.js";
 import type { RequestLog } from "../requests/environment.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
@@ -110,7 +110,7 @@ export class Metrics implements MemstemObserver {
     registers: [this.#registry],
   });
 
-  readonly #refused = this.#counter(
+  readonly #rejected = this.#counter(
     "memstem_refused_requests_total",
     "Requests that were turned away before anything was done for them, by reason.",
     ["reason"],
@@ -173,8 +173,8 @@ export class Metrics implements MemstemObserver {
     this.#longestBlock.set(this.#longestBlockMs / 1_000);
   }
 
-  refused(reason: RefusalReason): void {
-    this.#refused.inc({ reason });
+  rejected(reason: RejectionReason): void {
+    this.#rejected.inc({ reason });
   }
 
   notComposed(reason: NotComposedReason): void {

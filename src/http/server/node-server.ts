@@ -15,9 +15,9 @@ export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hos
   const listener = admission.before(
     getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) }),
   );
-  const queued = new QueuedResponses();
+  const queued = new PipelinedResponses();
   // How long a body may take is the app's to say, of each by its length.
-  const options = { ServerResponse: JoinedHead, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };
+  const options = { ServerResponse: CorkedResponse, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };
   const server = createServer(options, (incoming, outgoing) => {
     queued.watch(incoming, outgoing);
     outgoing.setTimeout(answerTimeoutMs).on("timeout", (socket: Socket) => {
@@ -34,7 +34,7 @@ export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hos
  * A response whose head leaves together with what of its body is at hand by then, in one write instead of two: a stream's first token
  * is there when its head is. A head whose body is slow to come leaves when nothing more can be done at once.
  */
-export class JoinedHead<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+export class CorkedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   override flushHeaders(): void {
     this.cork();
     // Behind all that is promised already, and before anything else that the event loop has.
@@ -47,7 +47,7 @@ export class JoinedHead<Request extends IncomingMessage = IncomingMessage> exten
  * Responses that wait behind another one on their connection, as they do for pipelined requests (RFC 9112 §9.3.2). When a connection
  * closes, Node tells the response whose turn it is, and no other: these would be waited for as long as the process lives.
  */
-export class QueuedResponses {
+export class PipelinedResponses {
   /** By connection; bounded by the requests in work. */
   readonly #queued = new WeakMap<Socket, Set<ServerResponse>>();
 

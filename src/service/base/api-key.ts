@@ -56,7 +56,7 @@ export function holdsApiKey(text: string): boolean {
 }
 
 /** A caller with a key that holds. */
-export interface Admitted {
+export interface AuthenticatedKey {
   readonly keyId: string;
   readonly tenant: Tenant;
 }
@@ -65,7 +65,7 @@ export interface Admitted {
 const NO_DIGEST = Buffer.alloc(32);
 
 /** Who holds this key; null where nobody does, or does no more. How long it takes says nothing about how much of a secret was right. */
-export function admit(key: string, keys: ApiKeys): Admitted | null {
+export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null {
   const [, id, secret] = FORM.exec(key) ?? [];
   if (id === undefined || secret === undefined) return null;
   const kept = keys.find(id);

@@ -14,7 +14,7 @@ export function inSpan<T>(name: string, attributes: Attributes, work: (span: Spa
 }
 
 /** The same for a call of another service. */
-export function inCallSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
+export function inClientSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.CLIENT, attributes, work);
 }
 

@@ -2,7 +2,7 @@ import { type Digest, routeToWorkers } from "../../core/index.js";
 import { type BatchBlocks, type BatchScope, scopeName } from "./batch-blocks.js";
 
 /** What is known of workers: by scope, what each processed, named by the digests of the texts. */
-export interface WorkerMemory {
+export interface WorkerHistories {
   /** What a worker processed of a scope. */
   processedBy(scope: BatchScope, worker: string): Iterable<Digest>;
   /** A worker was given these. */
@@ -26,7 +26,7 @@ export class BatchRouting {
   /** `names`: each a different one, at least one. */
   constructor(
     private readonly names: readonly string[],
-    private readonly memory: WorkerMemory,
+    private readonly memory: WorkerHistories,
   ) {
     this.#loads = new Map(names.map((name) => [name, 0]));
   }

@@ -6,7 +6,7 @@ import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { BatchBlocks } from "./batch-blocks.js";
 import { type FoundRequest, planFound } from "./batch-planning.js";
-import { BatchRouting, type RoutableRequest, type WorkerMemory } from "./batch-routing.js";
+import { BatchRouting, type RoutableRequest, type WorkerHistories } from "./batch-routing.js";
 
 /** Most requests of one batch. */
 export const MAX_BATCH = 10_000;
@@ -57,7 +57,7 @@ export interface BatchComposer {
   readonly planning: BatchPlanner;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
   /** `order`: the plan's, used where the request names no policy. */
-  readonly workers: WorkerMemory;
+  readonly workers: WorkerHistories;
   composeFound(
     request: ComposeRequest,
     lookup: WaitingLookup,
@@ -66,7 +66,7 @@ export interface BatchComposer {
   ): Promise<ComposeAnswer>;
 }
 
-export interface BatchOptions {
+export interface ComposeBatchOptions {
   /** Requests that are planned together. */
   readonly window: number;
   /** Workers to give the requests to, by name, each a different one; none: nothing is routed. */
@@ -83,7 +83,7 @@ export interface BatchOptions {
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers = [], signal }: BatchOptions,
+  { window, workers = [], signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };

@@ -14,13 +14,13 @@ import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engine
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { linkedSignal } from "../base/linked-signal.js";
-import { inCallSpan } from "../base/spans.js";
+import { inClientSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
 import { modelName } from "../learning/refused-models.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
-export type DepthWish = boolean | Partial<DepthSettings> | null;
+export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 
 /** A client's request, as far as tries of it depend on it. */
 export interface ProbedRequest {
@@ -46,7 +46,7 @@ const REFUSED = new Set([400, 403, 422, 501]);
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
 /** What a try came to. */
-type Said =
+type ProbeOutcome =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
   /** `why`: it was the last try for a while, and this is the reason. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
@@ -74,7 +74,7 @@ export class AdaptiveDepth {
   }
 
   /** What chooses for a request; undefined where it is to have all that is found. */
-  chooserFor(request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
+  chooserFor(request: ProbedRequest, wish: RequestedDepth): DepthChooser | undefined {
     const { configured } = this.parts;
     if (wish === false || (wish === null && configured === null)) return undefined;
     const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
@@ -108,17 +108,17 @@ export class AdaptiveDepth {
       for (const blocks of depths) {
         if (this.#support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
         const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
-        const said = await this.#try(request, draft, blocks, either.signal, signal);
-        if (said.kind !== "entropy") {
-          if (said.kind === "unclear") {
-            probes.push(said.probe);
+        const outcome = await this.#probe(request, draft, blocks, either.signal, signal);
+        if (outcome.kind !== "entropy") {
+          if (outcome.kind === "unclear") {
+            probes.push(outcome.probe);
             after = draft.ordering;
           }
-          return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
+          return all(outcome.kind, { probes, after, warnings: outcome.why === null ? [] : [unavailable(outcome.why)] });
         }
-        probes.push(said.probe);
+        probes.push(outcome.probe);
         after = draft.ordering;
-        if (said.nats <= settings.entropyNats) {
+        if (outcome.nats <= settings.entropyNats) {
           return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
         }
       }
@@ -130,24 +130,24 @@ export class AdaptiveDepth {
   }
 
   /** Sends a prompt for its answer's first token. Never rejects. */
-  async #try(
+  async #probe(
     request: ProbedRequest,
     draft: DraftedPrompt,
     blocks: number,
     signal: AbortSignal,
     client: AbortSignal,
-  ): Promise<Said> {
+  ): Promise<ProbeOutcome> {
     const model = modelName(request.body["model"]);
     const top = this.#support.topFor(model);
     if (top === null) return { kind: "unavailable", why: null };
-    const failed = (): Said => {
+    const failed = (): ProbeOutcome => {
       const isLast = !client.aborted && this.#support.strike(model);
       return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
-        if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
+        if (!this.#support.refused(model)) return await this.#probe(request, draft, blocks, signal, client);
         return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
@@ -158,7 +158,7 @@ export class AdaptiveDepth {
     }
   }
 
-  #read(model: string, blocks: number, answer: unknown): Said {
+  #read(model: string, blocks: number, answer: unknown): ProbeOutcome {
     const first = readFirstToken(answer);
     if (first === null) {
       this.#support.off(model);
@@ -184,7 +184,7 @@ export class AdaptiveDepth {
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
     const sent = withAdded(forAnotherRequest(headers), draft.headers);
     const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-    return inCallSpan("memstem.depth_probe", {}, async (span) => {
+    return inClientSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
       const held: Uint8Array[] = [];

@@ -7,9 +7,9 @@ import type { Observation } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { DepthWish } from "./adaptive-depth.js";
-import type { NotComposedReason } from "./composing-in-time.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { RequestedDepth } from "./adaptive-depth.js";
+import type { NotComposedReason } from "./compose-with-timeout.js";
 
 /** The engine behind the proxy, and what is done with its answers. */
 export interface ChatEngine {
@@ -35,7 +35,7 @@ export interface ChatParts extends ChatEngine {
 }
 
 /** What a chat asks of the tenant's state. */
-export interface ChatMemory {
+export interface ChatComposer {
   compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
   /** Fields for a request whose messages are not composed. */
   fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
@@ -62,13 +62,13 @@ export interface ChatRequest {
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
   /** Default: as configured. */
-  readonly adaptiveDepth?: DepthWish;
+  readonly adaptiveDepth?: RequestedDepth;
   /** There is too much to do to compose it: it goes on as it came. Default: no. */
   readonly isShed?: boolean;
 }
 
 /** The engine's answer on its way to the client. */
-export interface ChatAnswer extends UpstreamAnswer {
+export interface ProxiedAnswer extends UpstreamAnswer {
   /** Null where the messages went on as they came. */
   readonly composed: ComposeAnswer | null;
   /** Why they did; null where they did not. */

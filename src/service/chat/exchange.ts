@@ -6,9 +6,9 @@ import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { observationOf } from "../fields/companion-options.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
-import { hold } from "./held-body.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import { bufferBody } from "./buffered-body.js";
+import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isUsageOnly, type ObservedAnswer } from "./observed-answer.js";
 
 /** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
@@ -16,7 +16,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /** A request and its answer, as far as it has come. */
 export interface Exchange {
-  readonly memstem: ChatMemory;
+  readonly memstem: ChatComposer;
   readonly request: ChatRequest;
   /** Of what is deleted since it began; null where that is not known. */
   readonly watch: DeletionWatch | null;
@@ -27,12 +27,12 @@ export interface Exchange {
 }
 
 /** Hands an engine's answer through, and learns from it: what was cached, how long the first token took, what was said. */
-export class ExchangeReading {
+export class ExchangeReader {
   constructor(private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">) {}
 
   /** An answer that comes as a whole, with what is learned from it. */
   async whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
-    const { whole, body } = await hold(answer.body, MAX_HELD_BYTES);
+    const { whole, body } = await bufferBody(answer.body, MAX_HELD_BYTES);
     exchange.observed.take(jsonIn(whole), this.parts.clock());
     return { ...answer, body, usage: this.#learn(exchange) };
   }
@@ -40,12 +40,12 @@ export class ExchangeReading {
   /**
    * An event stream, and what is learned from it, before the client has its end.
    *
-   * @param asksUsage the usage was asked for where the client did not: its event is not the client's
+   * @param isUsageAdded the usage was asked for where the client did not: its event is not the client's
    */
   async *stream(
     { body }: UpstreamAnswer,
     exchange: Exchange,
-    asksUsage: boolean,
+    isUsageAdded: boolean,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const { observed } = exchange;
     let isLearned = false;
@@ -58,7 +58,7 @@ export class ExchangeReading {
           this.#learn(exchange);
         }
         // The client did not ask for this one.
-        if (!(asksUsage && isUsageOnly(data))) yield bytes;
+        if (!(isUsageAdded && isUsageOnly(data))) yield bytes;
       }
     } finally {
       if (!isLearned) this.#learn(exchange);

@@ -1,6 +1,6 @@
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import { hold, rejoined } from "./held-body.js";
+import { bufferBody, rejoined } from "./buffered-body.js";
 
 /** Bytes of an error that are held to be read. */
 const MAX_ERROR_BYTES = 256 * 1024;
@@ -8,7 +8,7 @@ const MAX_ERROR_BYTES = 256 * 1024;
 const IN_STREAM = 400;
 
 /** An engine's answer, looked at for a refusal of its prompt. */
-export interface JudgedAnswer {
+export interface RefusalCheck {
   readonly refusal: PromptRefusal | null;
   /** Its body can still be read … */
   readonly answer: UpstreamAnswer;
@@ -17,14 +17,14 @@ export interface JudgedAnswer {
 }
 
 /** Whether an engine refuses a prompt as it is. Rejects with `UpstreamError` where the answer breaks off. */
-export async function judgeAnswer(answer: UpstreamAnswer): Promise<JudgedAnswer> {
+export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
   if (answer.status < 300 && isEventStream(answer)) {
     const { error, body, end } = await peekAtError(answer.body);
     const refusal = error === null ? null : readPromptRefusal(IN_STREAM, error);
     return { refusal, answer: { ...answer, body }, end };
   }
   if (!mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
-  const { whole, body } = await hold(answer.body, MAX_ERROR_BYTES);
+  const { whole, body } = await bufferBody(answer.body, MAX_ERROR_BYTES);
   const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
   return { refusal, answer: { ...answer, body }, end: null };
 }

@@ -38,7 +38,7 @@ export class WarmUp {
    * @param tenant whose request it is: the same object for all of one tenant's
    */
   start(tenant: object, { body: own, query, headers }: WarmedRequest, head: ColdHead): () => Promise<void> {
-    const giveUp = new AbortController();
+    const cancel = new AbortController();
     let sending = Promise.resolve();
     if (!this.#refused.has(tenant, own)) {
       const { stream: _stream, stream_options: _options, n: _n, max_tokens: _most, ...same } = own;
@@ -46,10 +46,10 @@ export class WarmUp {
       const body = JSON.stringify({ ...head.fields, ...same, messages: head.messages, [most]: 1 });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
       const request = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-      sending = this.#send(request, giveUp.signal, () => this.#refused.add(tenant, own));
+      sending = this.#send(request, cancel.signal, () => this.#refused.add(tenant, own));
     }
     return async () => {
-      giveUp.abort();
+      cancel.abort();
       const waiting = new AbortController();
       const patience = setTimeout(OVER_MS, undefined, { signal: waiting.signal }).catch(() => {});
       await Promise.race([sending, patience]);

@@ -7,9 +7,9 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
-import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { DeletionWatch } from "../scopes/deletion-watch.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import type { Committed, TenantQueues } from "../scopes/user-queues.js";
-import { whileBusy } from "../scopes/while-busy.js";
 import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
@@ -175,7 +175,9 @@ export class PromptComposer {
     const { scopes, parts } = this.on;
     const { store, residency = KEEPS_ALL } = parts;
     if (requestId === null || store.findServed(scope, requestId) === null) return;
-    await whileBusy(() => scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)));
+    await retryWhileLocked(() =>
+      scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)),
+    );
   }
 
   #watch({ tenant, userId }: Scope): DeletionWatch {
@@ -205,7 +207,7 @@ export class PromptComposer {
       planned.commit();
       return jobs.committed(planned);
     };
-    const { result, settled } = await whileBusy(() => {
+    const { result, settled } = await retryWhileLocked(() => {
       // Looked at again and again: another process may hold the database for as long as a caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
@@ -233,7 +235,7 @@ export class PromptComposer {
     signal: AbortSignal | undefined,
   ): Promise<ChosenDepth> {
     const draft = (depth: Depth | null) =>
-      whileBusy(() => {
+      retryWhileLocked(() => {
         // Drafts are tried at the engine.
         if (watch.isDeleted) throw new DeletedMeanwhileError();
         const { scopes, parts, law } = this.on;

@@ -20,7 +20,7 @@ import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { BatchPlanner, MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
-import type { WorkerMemory } from "../batch/batch-routing.js";
+import type { WorkerHistories } from "../batch/batch-routing.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { plainPrompt } from "../compose/engine-prompt.js";
@@ -35,9 +35,9 @@ import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import type { UserExport } from "../records/user-records.js";
 import { UserRecords } from "../records/user-records.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
-import { whileBusy } from "../scopes/while-busy.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
@@ -206,14 +206,14 @@ export class Memstem {
   }
 
   /** Which workers of batches processed what, by scope. */
-  readonly workers: WorkerMemory = {
+  readonly workers: WorkerHistories = {
     processedBy: (scope, worker) =>
       this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
       ),
     remember: (of, worker, texts) => {
       const scope = this.#jobs.scopeOf(of.userId, of.agentId);
-      return whileBusy(() =>
+      return retryWhileLocked(() =>
         this.#scopes.use(scope, (working) => {
           // A user that was forgotten since is not to come back.
           if (working.version === null) return;
@@ -260,7 +260,7 @@ export class Memstem {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
           const scope = this.#jobs.scopeOf(userId, agentId);
-          const gone = await whileBusy(() =>
+          const gone = await retryWhileLocked(() =>
             this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
           );
           for (const name of gone) evicted.add(name);
@@ -279,7 +279,7 @@ export class Memstem {
     const { store, residency = KEEPS_ALL } = this.parts;
     const scope = this.#jobs.scopeOf(userId, agentId);
     return this.#jobs.run(userId, () =>
-      whileBusy(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
+      retryWhileLocked(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
     );
   }
 
@@ -293,7 +293,7 @@ export class Memstem {
     return this.#jobs.runStored(userId, async () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = await whileBusy(() =>
+      const feedback = await retryWhileLocked(() =>
         this.#jobs.committed(
           this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
         ),
@@ -301,7 +301,7 @@ export class Memstem {
       const isFirst = before.observed?.ttftMs === undefined;
       this.#shared.observer?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
       if (isFirst) {
-        await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
+        await retryWhileLocked(() => this.#law.take({ ...before.observed, ...observation }));
       }
       return feedback;
     });

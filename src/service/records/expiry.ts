@@ -35,11 +35,11 @@ interface Named {
  * one that is gone on with meanwhile is a shorter one. What is named is counted once, before the first piece; what is composed after that
  * is looked at with each piece.
  */
-export class Expiring {
-  readonly #labels = new NameUses<Label>();
-  readonly #sections = new NameUses<Digest>();
-  readonly #heads = new NameUses<Digest>();
-  readonly #messages = new NameUses<MessageId>();
+export class ScopeExpiry {
+  readonly #labels = new ReferenceCounts<Label>();
+  readonly #sections = new ReferenceCounts<Digest>();
+  readonly #heads = new ReferenceCounts<Digest>();
+  readonly #messages = new ReferenceCounts<MessageId>();
   readonly #expired: TurnId[] = [];
   #upTo: TurnId | 0 = 0;
 
@@ -52,15 +52,15 @@ export class Expiring {
   ) {}
 
   /** Looks at some more of the scope's turns. Gives whether there are others. */
-  look({ state: { register } }: WorkingScope): boolean {
+  scan({ state: { register } }: WorkingScope): boolean {
     const { expired, remaining, next } = this.store.scanTurns(this.scope, this.before, this.#upTo, SCANNED_AT_ONCE);
-    for (const turn of remaining) this.#keep(namedBy(turn, register));
+    for (const turn of remaining) this.#pin(namedBy(turn, register));
     for (const turn of expired) {
       const { labels, sections, heads, messages } = namedBy(turn, register);
-      this.#labels.count(labels);
-      this.#sections.count(sections);
-      this.#heads.count(heads);
-      this.#messages.count(messages);
+      this.#labels.add(labels);
+      this.#sections.add(sections);
+      this.#heads.add(heads);
+      this.#messages.add(messages);
       this.#expired.push(turn.id);
     }
     this.#upTo = Math.max(this.#upTo, expired.at(-1)?.id ?? 0, remaining.at(-1)?.id ?? 0) as TurnId | 0;
@@ -82,10 +82,10 @@ export class Expiring {
     const ids = this.#expired.slice(-most);
     const settle = (gone: readonly Named[]) => () => {
       this.#expired.length -= ids.length;
-      this.#labels.drop(gone.flatMap(({ labels }) => labels));
-      this.#sections.drop(gone.flatMap(({ sections }) => sections));
-      this.#heads.drop(gone.flatMap(({ heads }) => heads));
-      this.#messages.drop(gone.flatMap(({ messages }) => messages));
+      this.#labels.release(gone.flatMap(({ labels }) => labels));
+      this.#sections.release(gone.flatMap(({ sections }) => sections));
+      this.#heads.release(gone.flatMap(({ heads }) => heads));
+      this.#messages.release(gone.flatMap(({ messages }) => messages));
       return gone.length;
     };
     if (version === null) return settle([]);
@@ -96,7 +96,7 @@ export class Expiring {
       store.commitEnd(scope, version);
       return settle(gone);
     }
-    this.#keepNew(state.register);
+    this.#pinNew(state.register);
     dropServed(working, store, scope, turns.live, this.residency);
     state.forget(state.register.keepOnly(this.#labels.without(gone.flatMap(({ labels }) => labels))));
     working.version = store.commitExpiry(scope, version, {
@@ -110,16 +110,16 @@ export class Expiring {
   }
 
   /** What was composed since it was looked: few. */
-  #keepNew(register: BlockRegister): void {
+  #pinNew(register: BlockRegister): void {
     const { expired, remaining } = this.store.scanTurns(this.scope, this.before, this.#upTo, Number.MAX_SAFE_INTEGER);
-    for (const turn of [...expired, ...remaining]) this.#keep(namedBy(turn, register));
+    for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));
   }
 
-  #keep({ labels, sections, heads, messages }: Named): void {
-    this.#labels.keep(labels);
-    this.#sections.keep(sections);
-    this.#heads.keep(heads);
-    this.#messages.keep(messages);
+  #pin({ labels, sections, heads, messages }: Named): void {
+    this.#labels.pin(labels);
+    this.#sections.pin(sections);
+    this.#heads.pin(heads);
+    this.#messages.pin(messages);
   }
 }
 
@@ -136,43 +136,43 @@ function namedBy({ injection, retention, requested, head, messages }: NamingTurn
   };
 }
 
-/** What turns name, while some of them go: each name's uses by turns that are to go, and those that something else uses. */
-export class NameUses<T> {
-  readonly #kept = new Set<T>();
-  readonly #uses = new Map<T, number>();
+/** Reference counts of names: how many turns that are to expire use each, and which are pinned by anything else. */
+export class ReferenceCounts<T> {
+  readonly #pinned = new Set<T>();
+  readonly #counts = new Map<T, number>();
 
-  /** Something uses these that stays. */
-  keep(names: Iterable<T>): void {
-    for (const name of names) this.#kept.add(name);
+  /** Something that stays uses these. */
+  pin(names: Iterable<T>): void {
+    for (const name of names) this.#pinned.add(name);
   }
 
-  /** One that is to go uses these. */
-  count(names: Iterable<T>): void {
-    for (const name of names) this.#uses.set(name, (this.#uses.get(name) ?? 0) + 1);
+  /** One that is to expire uses these: one reference each. */
+  add(names: Iterable<T>): void {
+    for (const name of names) this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
   }
 
-  /** Of the names that some use which go, one entry for each use, those that nothing else does. Names that were never counted stay. */
+  /** The names of which nothing is left without these references; a name may be given several times. One that was never counted is not freed. */
   freedBy(gone: readonly T[]): T[] {
-    const going = new NameUses<T>();
-    going.count(gone);
-    return [...going.#uses].flatMap(([name, uses]) => {
-      return !this.#kept.has(name) && this.#uses.get(name) === uses ? name : [];
+    const released = new ReferenceCounts<T>();
+    released.add(gone);
+    return [...released.#counts].flatMap(([name, count]) => {
+      return !this.#pinned.has(name) && this.#counts.get(name) === count ? name : [];
     });
   }
 
-  /** All names that are used, less those that {@link freedBy} gives. */
+  /** All names in use, less those that {@link freedBy} gives. */
   without(gone: readonly T[]): ReadonlySet<T> {
-    const names = new Set([...this.#kept, ...this.#uses.keys()]);
+    const names = new Set([...this.#pinned, ...this.#counts.keys()]);
     for (const name of this.freedBy(gone)) names.delete(name);
     return names;
   }
 
-  /** These uses are no more. */
-  drop(gone: readonly T[]): void {
+  /** Removes these references. */
+  release(gone: readonly T[]): void {
     for (const name of gone) {
-      const left = (this.#uses.get(name) ?? 0) - 1;
-      if (left > 0) this.#uses.set(name, left);
-      else this.#uses.delete(name);
+      const left = (this.#counts.get(name) ?? 0) - 1;
+      if (left > 0) this.#counts.set(name, left);
+      else this.#counts.delete(name);
     }
   }
 }

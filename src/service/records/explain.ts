@@ -14,7 +14,7 @@ import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /** What the engine is taken to be. */
-export interface ExplainingParts {
+export interface ExplainParts {
   readonly engine: EngineModel;
   readonly residency: ResidencyModel;
   readonly countTokens: TokenCounter;
@@ -32,7 +32,7 @@ export function explainIn(
   store: Store,
   scope: Scope,
   requestId: RequestId,
-  { engine, residency, countTokens }: ExplainingParts,
+  { engine, residency, countTokens }: ExplainParts,
 ): ExplainedRequest {
   const history = store.findPromptHistory(scope, requestId);
   if (history === null) throw new NotFoundError("request_id", "no such request of this user");

@@ -2,7 +2,7 @@ import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
-import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 
 /** Adds memories of a tenant's users to the source, each in its user's turn, and none to what was deleted meanwhile. */

@@ -1,7 +1,7 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import { whileBusy } from "../scopes/while-busy.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 
 type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
@@ -64,7 +64,7 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
 
 /** The source has deleted these. */
 async function settle(store: Ledger, { tenant, userId }: User, names: readonly (MemoryId | null)[]): Promise<void> {
-  for (const name of names) await whileBusy(() => store.deletedFromSource(tenant, userId, name));
+  for (const name of names) await retryWhileLocked(() => store.deletedFromSource(tenant, userId, name));
 }
 
 /** As `Store.deletedFromSource` takes them. */

@@ -7,7 +7,7 @@ export interface Swept {
 }
 
 /** How sweeps are set up. */
-export interface Sweeping {
+export interface SweepOptions {
   /** Days after which what nobody used is dropped. */
   readonly keepDays: number;
   /** Milliseconds since the epoch. */
@@ -17,7 +17,7 @@ export interface Sweeping {
 }
 
 /** Drops what nobody used for so long, now and every hour, until it is told to stop. Resolves when no sweep is under way any more. */
-export function startSweeps(memstem: Swept, { keepDays, now, onFault }: Sweeping): () => Promise<void> {
+export function startSweeps(memstem: Swept, { keepDays, now, onFault }: SweepOptions): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let sweep: Promise<void>;

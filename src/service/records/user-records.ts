@@ -12,10 +12,10 @@ import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { whileBusy } from "../scopes/while-busy.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
-import { Expiring } from "./expiry.js";
+import { ScopeExpiry } from "./expiry.js";
 import { forgetIn, type MemoryEvent, updateIn } from "./memory-events.js";
 
 /** Milliseconds between two pieces while what nobody used is dropped, of one user or of the next. */
@@ -44,7 +44,7 @@ export class UserRecords {
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now, source } = this.parts;
         const isInSource = source?.owned === true;
-        const gone = await whileBusy(() =>
+        const gone = await retryWhileLocked(() =>
           this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, quotes, isInSource, now())),
         );
         for (const label of gone) labels.add(label);
@@ -66,14 +66,14 @@ export class UserRecords {
     const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
     const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
     const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
-    if (quotes.scopes.size > 1) await whileBusy(() => store.eraseQuotes(quotes));
+    if (quotes.scopes.size > 1) await retryWhileLocked(() => store.eraseQuotes(quotes));
     return quotes;
   }
 
   /** Forgets a user with everything memstem keeps of them, with every agent. */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     const forgotten = await this.jobs.run(userId, async () => {
-      const scopes = await whileBusy(() => {
+      const scopes = await retryWhileLocked(() => {
         const isInSource = this.parts.source?.owned === true;
         const deleted = this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource);
         this.scopes.dropUser(this.jobs.tenant, userId);
@@ -125,7 +125,7 @@ export class UserRecords {
       for (const scope of found.scopes) {
         if (event.kind === "updated") {
           const isChanged = await this.jobs.run(scope.userId, () =>
-            whileBusy(() =>
+            retryWhileLocked(() =>
               this.scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
             ),
           );
@@ -165,15 +165,15 @@ export class UserRecords {
   /** Between two pieces others have their turn, those of the same user too. */
   async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
     const { store, residency = KEEPS_ALL, maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
-    const expiring = new Expiring(store, scope, before, residency);
-    while (this.scopes.use(scope, (working) => expiring.look(working))) await setImmediateAsync();
+    const expiry = new ScopeExpiry(store, scope, before, residency);
+    while (this.scopes.use(scope, (working) => expiry.scan(working))) await setImmediateAsync();
     let dropped = 0;
-    while (expiring.left > 0 && !signal.aborted) {
+    while (expiry.left > 0 && !signal.aborted) {
       dropped += await this.jobs.runOf(scope, () =>
-        whileBusy(() => {
-          const settle = this.scopes.use(scope, (working) => expiring.expireIn(working, maxExpiredAtOnce));
+        retryWhileLocked(() => {
+          const settle = this.scopes.use(scope, (working) => expiry.expireIn(working, maxExpiredAtOnce));
           // The scope itself may have gone.
-          if (expiring.left <= maxExpiredAtOnce) this.scopes.drop(scope);
+          if (expiry.left <= maxExpiredAtOnce) this.scopes.drop(scope);
           return settle();
         }),
       );

@@ -1,6 +1,6 @@
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
 import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../../store/api/store.js";
-import { isSameCount } from "./deletions-meanwhile.js";
+import { isSameCount } from "./deletion-watch.js";
 
 /** A scope in memory, with the stored version that it is. */
 export interface WorkingScope {

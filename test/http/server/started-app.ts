@@ -33,7 +33,7 @@ export async function startApp(
     chat: openChatEngine(settings),
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
-    bodyPace: bodyPaceOf(settings),
+    bodyRate: bodyPaceOf(settings),
     answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,

@@ -5,7 +5,7 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { modelName } from "../learning/refused-models.js";
 
 /** What a prompt has to be like for its engine to take it. */
-export interface PromptTerms {
+export interface PromptConstraints {
   /** Tokens that it may have, by our own count; null: nothing is known. */
   readonly maxPromptTokens: number | null;
   /** Where memories stand behind a tool's result; null: nothing is known. */
@@ -13,7 +13,7 @@ export interface PromptTerms {
 }
 
 /** Whose prompt it is. */
-export interface TermsOf {
+export interface ConstraintsKey {
   /** The caller's tenant. */
   readonly tenant: object;
   readonly userId: string;
@@ -38,14 +38,14 @@ const MARGIN = 0.95;
  * more prompt. A limit is a user's own with one model, for an hour: an error that a client provoked costs nobody else their memories. Where
  * memories stand behind tool results holds for all, as inside the result they are taken everywhere.
  */
-export class KnownTerms {
+export class KnownConstraints {
   readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
   readonly #insideResults = new LruMap<string, true>(MOST_KNOWN);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  of(of: TermsOf): PromptTerms {
+  of(of: ConstraintsKey): PromptConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
@@ -55,7 +55,7 @@ export class KnownTerms {
   }
 
   /** The engine refused a prompt, and took one on these terms. */
-  learn(of: TermsOf, { maxPromptTokens, toolMemories }: PromptTerms): void {
+  learn(of: ConstraintsKey, { maxPromptTokens, toolMemories }: PromptConstraints): void {
     if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
     if (maxPromptTokens === null) return;
     const limits = this.#limits.get(of.tenant) ?? new LruMap<string, KnownLimit>(MOST_KNOWN);
@@ -65,7 +65,11 @@ export class KnownTerms {
 }
 
 /** What to try where an engine refused a composed prompt; null where the client's own messages are what it refuses. */
-export function termsAfter(refusal: PromptRefusal, composed: ComposeAnswer, terms: PromptTerms): PromptTerms | null {
+export function constraintsAfter(
+  refusal: PromptRefusal,
+  composed: ComposeAnswer,
+  terms: PromptConstraints,
+): PromptConstraints | null {
   const { messages, plan } = composed;
   if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
   if (!messages.some(holdsMemories)) return null;
@@ -95,6 +99,6 @@ function holdsMemories({ content }: ChatMessage): boolean {
   return texts.some((text) => typeof text === "string" && text.includes("<memories>\n"));
 }
 
-function limitKey(of: TermsOf): string {
+function limitKey(of: ConstraintsKey): string {
   return JSON.stringify([of.userId, modelName(of.model)]);
 }

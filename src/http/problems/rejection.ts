@@ -3,7 +3,7 @@ import { answerProblem } from "./openai-problem.js";
 import { problem } from "./problem.js";
 
 /** Why a request was turned away before anything was done for it. Counted under this name; it says nothing about who asked. */
-export type RefusalReason =
+export type RejectionReason =
   | "no_key"
   | "host"
   | "origin"
@@ -19,13 +19,13 @@ export type RefusalReason =
   | "stopping";
 
 /** Is told of every refusal. */
-export type OnRefused = (reason: RefusalReason) => void;
+export type OnRejected = (reason: RejectionReason) => void;
 
 /** For a client that met a limit which empties by itself. */
 export const RETRY_SOON = { "retry-after": "1" } as const;
 
 /** Turns a request away for now; the detail names the limit. */
-export function refuseForNow(
+export function rejectForNow(
   c: Context,
   status: 429 | 503,
   detail: string,

@@ -1,5 +1,5 @@
 /** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
-export async function hold(
+export async function bufferBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {

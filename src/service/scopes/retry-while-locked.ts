@@ -13,7 +13,7 @@ const PATIENCE_MS = 2_000;
  * the attempts others have their turn: the store itself waits hardly at all, because nothing else runs while it does. Work that failed
  * has changed nothing.
  */
-export async function whileBusy<T>(work: () => T | Promise<T>): Promise<T> {
+export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
   let waited = 0;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
     try {

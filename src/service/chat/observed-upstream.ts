@@ -6,7 +6,11 @@ import type { EngineCall } from "../base/memstem-observer.js";
  *
  * @param clock milliseconds from any point in time
  */
-export function watchedUpstream(upstream: Upstream, called: (call: EngineCall) => void, clock: () => number): Upstream {
+export function observedUpstream(
+  upstream: Upstream,
+  called: (call: EngineCall) => void,
+  clock: () => number,
+): Upstream {
   return {
     name: upstream.name,
     async send(call, signal) {

@@ -1,6 +1,6 @@
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { RefusedModels } from "../learning/refused-models.js";
-import { hold } from "./held-body.js";
+import { bufferBody } from "./buffered-body.js";
 
 /** Statuses by which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
@@ -15,7 +15,7 @@ type Asked = Readonly<Record<string, unknown>>;
  * judged by the same request without it, sent once: only where that succeeds it was the cause. Even then a client may have had a hand in
  * it, by an image, say, that its own server gives out the second time only: see {@link RefusedModels}.
  */
-export class UsageAsking {
+export class StreamUsage {
   readonly #refused: RefusedModels;
 
   /** @param clock milliseconds, monotonic */
@@ -34,15 +34,16 @@ export class UsageAsking {
     own: Asked,
     body: object,
     send: (body: object) => Promise<UpstreamAnswer>,
-  ): Promise<{ readonly answer: UpstreamAnswer; readonly asksUsage: boolean }> {
-    const asksUsage = own["stream"] === true && own["stream_options"] == null && !this.#refused.has(tenant, own);
-    if (!asksUsage) return { answer: await send(body), asksUsage };
+  ): Promise<{ readonly answer: UpstreamAnswer; readonly isUsageAdded: boolean }> {
+    const isUsageAdded = own["stream"] === true && own["stream_options"] == null && !this.#refused.has(tenant, own);
+    if (!isUsageAdded) return { answer: await send(body), isUsageAdded };
     const answer = await send({ ...body, stream_options: { include_usage: true } });
-    if (!REFUSED.has(answer.status)) return { answer, asksUsage };
-    const held = await hold(answer.body, MAX_HELD_BYTES);
-    if (held.whole?.includes("stream_options") !== true) return { answer: { ...answer, body: held.body }, asksUsage };
+    if (!REFUSED.has(answer.status)) return { answer, isUsageAdded };
+    const held = await bufferBody(answer.body, MAX_HELD_BYTES);
+    if (held.whole?.includes("stream_options") !== true)
+      return { answer: { ...answer, body: held.body }, isUsageAdded };
     const without = await send(body);
     if (without.status < 300) this.#refused.add(tenant, own);
-    return { answer: without, asksUsage: false };
+    return { answer: without, isUsageAdded: false };
   }
 }

@@ -3,7 +3,7 @@ import { AbandonedRequestError } from "../../service/base/errors.js";
 import { SlowBodyError } from "../problems/request-errors.js";
 
 /** How fast a request's body must come. */
-export interface BodyPace {
+export interface BodyRate {
   /** Milliseconds that may pass without a byte, and that a body may take beside what its bytes are given. */
   readonly idleMs: number;
   /** What a body has to bring in a second, on average; null: it may take as long as it likes, byte by byte. */
@@ -15,7 +15,7 @@ const AWAITED_AFTER_MS = 250;
 
 /** How a body is read. */
 export interface BodyChunksParts {
-  readonly pace: BodyPace;
+  readonly rate: BodyRate;
   /** Called once, when the body turns out to be one that is waited for. What it throws ends the reading. */
   readonly onAwaited?: () => void;
 }
@@ -26,7 +26,7 @@ export interface BodyChunksParts {
  */
 export async function* bodyChunks(
   incoming: IncomingMessage,
-  { pace, onAwaited }: BodyChunksParts,
+  { rate, onAwaited }: BodyChunksParts,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let wake = () => {};
   const on = () => wake();
@@ -53,7 +53,7 @@ export async function* bodyChunks(
         isListening = true;
         for (const event of events) incoming.on(event, on);
       }
-      const most = Math.min(pace.idleMs - silentMs, leftMs(pace, received, waitedMs));
+      const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
       const since = performance.now();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
@@ -67,8 +67,8 @@ export async function* bodyChunks(
       waitedMs += waited;
       silentMs += waited;
       if (incoming.readableLength > 0 || incoming.complete) continue;
-      if (silentMs >= pace.idleMs) throw silent(pace);
-      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
+      if (silentMs >= rate.idleMs) throw silent(rate);
+      if (leftMs(rate, received, waitedMs) <= 0) throw tooSlow(rate);
       if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
       isAwaited = true;
       onAwaited?.();
@@ -79,16 +79,16 @@ export async function* bodyChunks(
 }
 
 /** Milliseconds that may still be waited, for as many bytes as came. */
-function leftMs({ idleMs, bytesPerSecond }: BodyPace, received: number, waitedMs: number): number {
+function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs: number): number {
   if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
   return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
 }
 
-function silent({ idleMs }: BodyPace): SlowBodyError {
+function silent({ idleMs }: BodyRate): SlowBodyError {
   return new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body came for ${idleMs} ms`);
 }
 
-function tooSlow({ bytesPerSecond }: BodyPace): SlowBodyError {
+function tooSlow({ bytesPerSecond }: BodyRate): SlowBodyError {
   return new SlowBodyError(
     "MEMSTEM_BODY_BYTES_PER_SECOND",
     `the body came with less than ${bytesPerSecond} bytes a second`,

@@ -32,7 +32,7 @@ export type ChatPrompt =
   | { readonly composed: null; readonly notComposed: NotComposedReason };
 
 /** How composing for a chat is watched over. */
-export interface ComposingInTime {
+export interface ComposeTimeoutOptions {
   /** Milliseconds. */
   readonly timeoutMs: number;
   /** Called with what went wrong that is nobody's mistake but ours. */
@@ -48,10 +48,10 @@ export interface ComposingInTime {
  *
  * @param signal the caller is gone
  */
-export async function composeInTime(
+export async function composeWithTimeout(
   compose: (signal: AbortSignal) => Promise<ComposeAnswer>,
   signal: AbortSignal,
-  { timeoutMs, onFault, onLate }: ComposingInTime,
+  { timeoutMs, onFault, onLate }: ComposeTimeoutOptions,
 ): Promise<ChatPrompt> {
   const waiting = linkedSignal(signal);
   const composing = compose(waiting.signal).finally(waiting.release);
