@@ -1,7 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
-import { holdsApiKey } from "../../service/base/api-key.js";
-import type { HeaderPair } from "../../service/chat/chat.js";
 
 /**
  * The token of an `Authorization` header whose scheme is Bearer, in whatever case it is written (RFC 9110 §11.1); null where there is none.
@@ -24,52 +22,4 @@ export function showsWebhookToken(c: Context, token: string): boolean {
 
 function digest(text: string): Buffer {
   return Buffer.from(hash("sha256", text, "hex"), "hex");
-}
-
-/** Headers in which clients and gateways put a key. */
-const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
-  "authorization",
-  "x-api-key",
-  "api-key",
-  "apikey",
-  "x-goog-api-key",
-  "ocp-apim-subscription-key",
-  "x-auth-token",
-  "x-access-token",
-  "cookie",
-]);
-/** Query parameters in which they do. */
-const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
-  "api_key",
-  "api-key",
-  "apikey",
-  "key",
-  "token",
-  "access_token",
-  "auth_token",
-  "subscription-key",
-]);
-
-/**
- * A request's headers as the engine may see them. With keys in use the client's credentials are memstem's, and end here, wherever they
- * stand; without, they are the engine's. A key of memstem's is nobody else's even then.
- */
-export function withoutCredentials(headers: readonly HeaderPair[], keyId: string | null): HeaderPair[] {
-  return headers.filter(
-    ([name, value]) => !holdsApiKey(value) && (keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
-  );
-}
-
-/** A request's query as the engine may see it, `?` included; what stays is byte for byte what it was. */
-export function queryWithoutCredentials(query: string, keyId: string | null): string {
-  if (query.length <= 1) return query;
-  const kept = query
-    .slice(1)
-    .split("&")
-    .filter((part) => {
-      const [name, value] = [...new URLSearchParams(part)][0] ?? ["", ""];
-      if (holdsApiKey(value) || holdsApiKey(name)) return false;
-      return keyId === null || !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
-    });
-  return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }

@@ -14,12 +14,12 @@ import type { NotComposedReason } from "../../service/chat/compose-with-timeout.
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
-import { queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { cutTarget } from "../requests/paths.js";
+import { queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {

@@ -46,7 +46,7 @@ const REFUSED = new Set([400, 403, 422, 501]);
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
 /** What a try came to. */
-type ProbeOutcome =
+type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
   /** `why`: it was the last try for a while, and this is the reason. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
@@ -108,17 +108,17 @@ export class AdaptiveDepth {
       for (const blocks of depths) {
         if (this.#support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
         const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
-        const outcome = await this.#probe(request, draft, blocks, either.signal, signal);
-        if (outcome.kind !== "entropy") {
-          if (outcome.kind === "unclear") {
-            probes.push(outcome.probe);
+        const said = await this.#try(request, draft, blocks, either.signal, signal);
+        if (said.kind !== "entropy") {
+          if (said.kind === "unclear") {
+            probes.push(said.probe);
             after = draft.ordering;
           }
-          return all(outcome.kind, { probes, after, warnings: outcome.why === null ? [] : [unavailable(outcome.why)] });
+          return all(said.kind, { probes, after, warnings: said.why === null ? [] : [unavailable(said.why)] });
         }
-        probes.push(outcome.probe);
+        probes.push(said.probe);
         after = draft.ordering;
-        if (outcome.nats <= settings.entropyNats) {
+        if (said.nats <= settings.entropyNats) {
           return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
         }
       }
@@ -130,24 +130,24 @@ export class AdaptiveDepth {
   }
 
   /** Sends a prompt for its answer's first token. Never rejects. */
-  async #probe(
+  async #try(
     request: ProbedRequest,
     draft: DraftedPrompt,
     blocks: number,
     signal: AbortSignal,
     client: AbortSignal,
-  ): Promise<ProbeOutcome> {
+  ): Promise<Said> {
     const model = modelName(request.body["model"]);
     const top = this.#support.topFor(model);
     if (top === null) return { kind: "unavailable", why: null };
-    const failed = (): ProbeOutcome => {
+    const failed = (): Said => {
       const isLast = !client.aborted && this.#support.strike(model);
       return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
-        if (!this.#support.refused(model)) return await this.#probe(request, draft, blocks, signal, client);
+        if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
         return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
@@ -158,7 +158,7 @@ export class AdaptiveDepth {
     }
   }
 
-  #read(model: string, blocks: number, answer: unknown): ProbeOutcome {
+  #read(model: string, blocks: number, answer: unknown): Said {
     const first = readFirstToken(answer);
     if (first === null) {
       this.#support.off(model);
