@@ -77,7 +77,7 @@ describe("a body that does not come", () => {
     const socket = await begin(app, head("/compose", 100, "expect: 100-continue\r\n"));
     const text = Buffer.concat(await socket.toArray()).toString();
     expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /);
-    expect(text).toContain("no byte of the body came for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
+    expect(text).toContain("no byte of the body arrived for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
   });
 
   it("that nobody reads keeps no connection open", async () => {

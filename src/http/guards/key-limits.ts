@@ -5,17 +5,16 @@ import { untilAnswered } from "../requests/answered.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { OPEN_PATHS } from "../requests/paths.js";
 
-/** What one key may do; without keys, what everybody together may. */
+/** Limits of one key; without keys, of all callers together. */
 export interface KeyLimits {
   /** Null: no limit. */
   readonly rate: Rate | null;
-  /** Requests that are not answered to their end, streams included. Null: no limit. */
+  /** Requests whose answer is not fully sent, streams included. Null: no limit. */
   readonly maxConcurrent: number | null;
 }
 
 /**
- * Holds each key to its limits, with 429 and `Retry-After`. Says how much of the rate is left in the headers of
- * draft-ietf-httpapi-ratelimit-headers-10.
+ * Enforces each key's limits with 429 and `Retry-After`. The rate left is in the headers of draft-ietf-httpapi-ratelimit-headers-10.
  *
  * @param clock milliseconds, monotonic
  */
@@ -27,15 +26,19 @@ export function limitKeys(
   const buckets = rate === null ? null : new TokenBuckets(rate);
   const window = rate === null ? 0 : Math.max(1, Math.ceil(rate.burst / rate.perSecond));
   const policy = `"key";q=${rate?.burst};w=${window}`;
-  /** By key, those that have any: bounded by the requests that are being served. */
-  const underWay = new Map<string, number>();
+  /** Requests in flight per key that has any: bounded by all requests in flight. */
+  const inFlight = new Map<string, number>();
   return async function limitKeys(c, next) {
     if (OPEN_PATHS.has(c.req.path)) return next();
     const key = c.get("keyId") ?? "";
-    const before = underWay.get(key) ?? 0;
+    const before = inFlight.get(key) ?? 0;
     if (maxConcurrent !== null && before >= maxConcurrent) {
       onRejected("concurrency");
-      return rejectForNow(c, 429, `${maxConcurrent} requests of this key are under way: MEMSTEM_MAX_CONCURRENT`);
+      return rejectForNow(
+        c,
+        429,
+        `${maxConcurrent} requests of this key are in flight already: MEMSTEM_MAX_CONCURRENT`,
+      );
     }
     let left: Readonly<Record<string, string>> = {};
     if (rate !== null && buckets !== null) {
@@ -51,11 +54,11 @@ export function limitKeys(
     }
     if (maxConcurrent === null) await next();
     else {
-      underWay.set(key, before + 1);
+      inFlight.set(key, before + 1);
       await untilAnswered(c, next, () => {
-        const others = (underWay.get(key) ?? 1) - 1;
-        if (others === 0) underWay.delete(key);
-        else underWay.set(key, others);
+        const others = (inFlight.get(key) ?? 1) - 1;
+        if (others === 0) inFlight.delete(key);
+        else inFlight.set(key, others);
       });
     }
     for (const [name, value] of Object.entries(left)) c.res.headers.set(name, value);

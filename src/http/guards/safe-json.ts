@@ -1,40 +1,40 @@
 import { InvalidRequestError } from "../../service/base/errors.js";
 
 /**
- * Parses a client's JSON. Throws `InvalidRequestError`, before anything is parsed, where it is nested too deep or has a field that
- * JavaScript would lose; a `SyntaxError` where it is no JSON.
+ * Parses a client's JSON. Throws {@link InvalidRequestError}, before parsing, where it is nested too deep or has a field named `__proto__`;
+ * a `SyntaxError` where it is not JSON.
  */
 export function parseSafeJson(json: string): unknown {
   rejectUnsafe(json);
   return JSON.parse(json);
 }
 
-/** The first half of {@link parseSafeJson}, for text that others parse. */
+/** The checks of {@link parseSafeJson}, for text that is parsed elsewhere. */
 export function rejectUnsafe(json: string): void {
   rejectDeepNesting(json);
   rejectReservedNames(json);
 }
 
 /**
- * Deepest nesting of a body. Code that reads JSON by recursion, V8's `JSON.stringify` among it, must come to its end before the stack
- * does; and a value of a million levels takes V8 half a second to make.
+ * Deepest nesting of a body. Recursive code, V8's `JSON.stringify` included, overflows the stack on deep values; and V8 takes half a second
+ * to build a value of a million levels.
  */
 export const MAX_BODY_NESTING = 128;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** What opens and closes a level: square brackets and braces differ in this bit. */
+/** Square brackets and braces differ in this bit. */
 const BRACE_BIT = 0x20;
 const OPENS = 0x5b;
 const CLOSES = 0x5d;
 
 /**
  * Throws {@link InvalidRequestError}, naming the body's field, for JSON that is nested more than {@link MAX_BODY_NESTING} levels deep.
- * Reads the text once, before it is parsed; whether it is JSON is not judged.
+ * One pass over the text; whether it is JSON is not checked.
  */
 export function rejectDeepNesting(json: string): void {
   let depth = 0;
-  /** Where the last text of the outermost object began and ended: behind a comma or the brace, it is the name of a field. */
+  /** Start and end of the outermost object's last string. When a level opens, that is the field's name. */
   let name: readonly [number, number] = [0, 0];
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
@@ -48,7 +48,7 @@ export function rejectDeepNesting(json: string): void {
   }
 }
 
-/** Behind the quote that ends the text which begins at a place; the text's end where none does. */
+/** The index after the closing quote of the string that starts at `from`; the end of the text where it is not closed. */
 function textEnd(json: string, from: number): number {
   for (let at = json.indexOf('"', from + 1); at >= 0; at = json.indexOf('"', at + 1)) {
     let backslashes = 0;
@@ -72,13 +72,13 @@ function fieldOf(name: string): string {
   }
 }
 
-/** A field's name in JSON that is `__proto__`, however it is escaped. Inside a text its quotes would have backslashes. */
+/** The field name `__proto__` in JSON, in any escaping. Inside a string its quotes would be escaped. */
 const RESERVED =
   /"(?:_|\\u005f){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006f)(?:t|\\u0074)(?:o|\\u006f)(?:_|\\u005f){2}"[\t\n\r ]*:/i;
 
 /**
- * Refuses JSON with a field named `__proto__`: JavaScript takes that for something else where objects are put together, and it would be
- * lost without a word. Throws {@link InvalidRequestError}.
+ * Rejects JSON with a field named `__proto__`: assigning it sets a prototype, so the field would be lost silently. Throws
+ * {@link InvalidRequestError}.
  */
 export function rejectReservedNames(json: string): void {
   if (RESERVED.test(json))
@@ -87,7 +87,7 @@ export function rejectReservedNames(json: string): void {
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Reads text. Throws a TypeError for bytes that are no UTF-8, which would else be replaced: two different texts would become one. */
+/** Decodes UTF-8. Throws a TypeError for other bytes: replacement characters would make two different texts equal. */
 export function utf8Text(bytes: ArrayBuffer | Uint8Array): string {
   return UTF_8.decode(bytes);
 }
