@@ -3,15 +3,15 @@ import type { BatchInput } from "../../service/batch/batch.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 
-/** Bounds on what is read of a batch. */
+/** Limits on a batch in lines. */
 export interface LineBounds {
   /** Most bytes of one request. */
   readonly maxBytes: number;
-  /** Requests past it are one error, and nothing more is read. */
+  /** Most requests; the first one past it is an error, and reading stops. */
   readonly maxRequests: number;
 }
 
-/** A batch with a request on each line. */
+/** Reads a batch in NDJSON: one request per line. */
 export async function* batchLines(
   stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { maxBytes, maxRequests }: LineBounds,
@@ -53,14 +53,14 @@ function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError([{ field: "body", message }]);
 }
 
-/** One line of a stream: its text, or that it was longer than a line may be (the rest of it was skipped). */
+/** One line: its text, or why there is none. A line that is too long is skipped to its end. */
 export type NdjsonLine = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
 
 const NEWLINE = 0x0a;
 
 /**
- * Splits a stream of bytes at line breaks; lines of nothing but white space are left out. Holds one line at most: of one with more than
- * `maxBytes` only the fact is handed over. A line whose bytes are no UTF-8 is said to be none.
+ * Splits a byte stream at line breaks and drops blank lines. Buffers one line, of at most `maxBytes`: a longer one gives `tooLong`, one that
+ * is not UTF-8 gives `notText`.
  */
 export async function* linesOf(
   stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

@@ -19,11 +19,11 @@ import { batchLines } from "./batch-lines.js";
 export interface BatchParts {
   /** Most bytes of one request. */
   readonly maxBodyBytes: number;
-  /** Most bytes of a JSON batch; one that comes line by line has no end. */
+  /** Most bytes of a JSON batch; one in lines has no limit. */
   readonly maxBatchBytes: number;
-  /** How fast it must come; one that comes line by line has only to come. */
+  /** Minimum data rate; of a batch in lines only the idle time-out holds. */
   readonly bodyRate: BodyRate;
-  /** Called with what a batch threw that is nobody's mistake but ours. */
+  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -32,12 +32,12 @@ export interface BatchParts {
 const NDJSON = "application/x-ndjson";
 const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
-/** Lines that say how far a batch got come at most this often. */
+/** Milliseconds between progress lines, at least. */
 const PROGRESS_EVERY_MS = 1_000;
 
 /**
- * `POST /compose/batch`: many requests at once, planned together. JSON or a line for each, in and out; answers are sent as they are made.
- * A client that goes away stops it.
+ * `POST /compose/batch`: many requests, planned together. JSON or NDJSON, in and out; answers are streamed. A client that disconnects stops
+ * the batch.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
   app.openAPIRegistry.registerPath({
@@ -53,7 +53,7 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
     },
     responses: {
       200: {
-        description: "As they are composed; lines where they came so or are asked for by `accept`",
+        description: "As they are composed; NDJSON where the request is NDJSON or `accept` asks for it",
         content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
       },
       ...REFUSALS,
@@ -76,7 +76,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
-    // As slowly as it likes, but for silence.
+    // No minimum rate, only the idle time-out.
     const body = bodyOf(c, { ...parts.bodyRate, bytesPerSecond: null });
     inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
@@ -94,7 +94,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   });
 }
 
-/** A request's body as it comes. */
+/** A request's body in chunks. */
 function bodyOf(c: Context<HttpEnvironment>, rate: BodyRate): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   const incoming = c.env?.incoming;
   return incoming === undefined
@@ -102,7 +102,7 @@ function bodyOf(c: Context<HttpEnvironment>, rate: BodyRate): AsyncIterable<Uint
     : bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) });
 }
 
-/** A body's JSON; the problem where it is too long or none. */
+/** A body's JSON; a problem where it is too long or not JSON. */
 async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, maxBytes: number): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -147,7 +147,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<strin
   }
 }
 
-/** Sends texts as they come; stops what makes them when nobody reads any more. */
+/** Streams texts; stops their generator when the client stops reading. */
 function streamOf(
   texts: AsyncGenerator<string, void, undefined>,
   client: LinkedSignal,
@@ -172,7 +172,7 @@ function streamOf(
   });
 }
 
-/** What reading a request's body throws when its client goes away before it ends, or is too slow. */
+/** Whether reading the body failed by the client's doing: it disconnected, or was too slow. */
 function isClientsDoing(error: unknown): boolean {
   return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyShareError;
 }

@@ -1,3 +1,9 @@
+/*
+ * server: the whole HTTP surface, put together.
+ * In: the service, its limits, and an engine to proxy to. Out: a Hono app with every route, guard and metric and its OpenAPI document, and
+ * Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
+ */
+
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
@@ -37,40 +43,40 @@ import { Metrics } from "./metrics.js";
 export interface HttpParts {
   readonly memstem: MemstemOfAll;
   readonly keys: ApiKeys;
-  /** Other sites whose pages may call; none: no CORS at all. */
+  /** Other origins whose pages may call; none: no CORS. */
   readonly corsOrigins: readonly string[];
   readonly keyLimits: KeyLimits;
-  /** Most requests in work at once. */
+  /** Most requests in flight, and most that wait for admission. */
   readonly maxPending: number;
-  /** Milliseconds that a request may wait to be let in. */
+  /** Milliseconds that a request may wait for admission. */
   readonly maxLagMs: number;
-  /** Whether the service is on its way to its end: it finishes what it has, and takes no more. */
+  /** Whether the service is shutting down: requests in flight finish, new ones are rejected. */
   readonly isStopping: () => boolean;
-  /** The engine that chats are sent on to; null for none. */
+  /** The engine behind the proxy; null for none. */
   readonly chat: ChatEngine | null;
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
-  /** How fast bodies must come. */
+  /** The minimum data rate of bodies. */
   readonly bodyRate: BodyRate;
-  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  /** Milliseconds that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
   /** Most bytes of a batch in one JSON document. */
   readonly maxBatchBytes: number;
-  /** What Mem0 shows for its events (`POST /webhooks/mem0`); absent: there is no such route. */
+  /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
-  /** Called with what a handler threw that is nobody's mistake but ours. */
+  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-/** What a request counts for that no route was looked up for, as for one that no route was found for. */
+/** Metrics label of requests without a route: rejected before routing, or no route found. */
 const UNROUTED = "/*";
 
-/** What pages of other sites may read of an answer beside what browsers let them. */
+/** Answer headers that pages of other origins may read, beside those that CORS always allows. */
 const EXPOSED_HEADERS = [
   "x-memstem-request-id",
   "x-memstem-expected-cached-tokens",
@@ -81,18 +87,18 @@ const EXPOSED_HEADERS = [
   "x-memstem-error-origin",
 ];
 
-/** The app, and what stands in front of it where Node serves it. */
+/** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Says when a request gets as far as the app. */
+  /** Decides when a request reaches the app. */
   readonly admission: Admission;
-  /** To be called with every time in which the event loop was blocked, in milliseconds. */
+  /** Call it with every block of the event loop, in milliseconds. */
   readonly onBlocked: (ms: number) => void;
-  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  /** Milliseconds that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
 }
 
-/** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
+/** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
 export function createApp(parts: HttpParts): HttpSurface {
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
@@ -141,7 +147,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   const pretty = prettyJSON({ space: 2 });
   const { maxBodyBytes: maxBytes, bodyRate: rate } = parts;
   app.use(receiveBody({ maxBytes, rate, onTooLarge: () => onRejected("too_large") }));
-  // A batch is answered as it is made; an engine's answer goes through as it is.
+  // A batch is streamed; an engine's answer is sent unmodified.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
     const value = problemOf(error);
@@ -149,7 +155,7 @@ export function createApp(parts: HttpParts): HttpSurface {
     const refusal = refusalOf(error);
     if (refusal === null) return answerProblem(c, value, { error });
     onRejected(refusal);
-    // What is left of a body is not waited for.
+    // The rest of the body is not read.
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
   });
@@ -248,7 +254,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   return { app, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
 }
 
-/** What of the errors is a limit that was met; null for the others. */
+/** The limit that an error stands for; null for other errors. */
 function refusalOf(error: unknown): RejectionReason | null {
   if (error instanceof BusyUserError) return "user_queue";
   if (error instanceof BodyShareError) return "body_share";

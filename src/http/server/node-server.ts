@@ -4,24 +4,24 @@ import { getRequestListener } from "@hono/node-server";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
 
-/** Milliseconds that a request's head may take. Nothing is done for it by then, and it has no place among those in work. */
+/** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
 const HEADERS_TIMEOUT_MS = 60_000;
 
-/** What Hono cannot make a URL of. */
-const UNREADABLE = problem(400, "the request's address, or its host, is none");
+/** For a target and host that Hono cannot parse as a URL. */
+const UNREADABLE = problem(400, "the request target or the host is not valid");
 
-/** The app on Node's own HTTP server, which listens nowhere yet. `hostname`: where it is going to. */
+/** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
 export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
   const listener = admission.before(
     getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) }),
   );
   const queued = new PipelinedResponses();
-  // How long a body may take is the app's to say, of each by its length.
+  // The app limits the time of a body, by its length.
   const options = { ServerResponse: CorkedResponse, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };
   const server = createServer(options, (incoming, outgoing) => {
     queued.watch(incoming, outgoing);
     outgoing.setTimeout(answerTimeoutMs).on("timeout", (socket: Socket) => {
-      // Else it is the engine that is waited for.
+      // With nothing to write, the answer waits for the engine, not for the client.
       if (socket.writableLength > 0) socket.destroy();
     });
     listener(incoming, outgoing);
@@ -31,27 +31,27 @@ export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hos
 }
 
 /**
- * A response whose head leaves together with what of its body is at hand by then, in one write instead of two: a stream's first token
- * is there when its head is. A head whose body is slow to come leaves when nothing more can be done at once.
+ * A response that is corked until the end of the tick: its head is sent together with the part of the body that is ready, in one write
+ * instead of two. A head whose body is not ready is sent alone.
  */
 export class CorkedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   override flushHeaders(): void {
     this.cork();
-    // Behind all that is promised already, and before anything else that the event loop has.
+    // After pending microtasks, and before the event loop's next phase.
     queueMicrotask(() => process.nextTick(() => this.uncork()));
     super.flushHeaders();
   }
 }
 
 /**
- * Responses that wait behind another one on their connection, as they do for pipelined requests (RFC 9112 §9.3.2). When a connection
- * closes, Node tells the response whose turn it is, and no other: these would be waited for as long as the process lives.
+ * Responses queued behind another one on their connection: those of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node
+ * emits "close" on its current response only, so the queued ones would never end. This ends them.
  */
 export class PipelinedResponses {
-  /** By connection; bounded by the requests in work. */
+  /** By connection; bounded by the requests in flight. */
   readonly #queued = new WeakMap<Socket, Set<ServerResponse>>();
 
-  /** To be called with every request, before anything is done for it. Ends its response with its connection. */
+  /** Call it for every request, first. Ends the response when its connection closes. */
   watch({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     if (outgoing.socket !== null) return;
     const queued = this.#queued.get(socket) ?? this.#watched(socket);
