@@ -1,14 +1,14 @@
 import type { z } from "zod";
 import { type FieldIssue, InvalidRequestError } from "../base/errors.js";
 
-/** Checks what a caller gave against a schema. Throws {@link InvalidRequestError} naming every field that is wrong. */
+/** Checks given options against a schema. Throws {@link InvalidRequestError} naming every invalid field. */
 export function readOptions<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   throw new InvalidRequestError(fieldIssues(parsed.error));
 }
 
-/** Most that are said of one request: enough to repair it by. A body may have a hundred thousand fields that nobody knows. */
+/** Most issues reported per request: a body may have a hundred thousand unknown fields. */
 const MOST_ISSUES = 100;
 
 /** Names the field of every issue, up to {@link MOST_ISSUES}: `messages[2].content`; an unknown field by its own name. */
@@ -24,7 +24,7 @@ function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldI
       .map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
   }
   if (issue.code === "invalid_union") {
-    // The alternative of which something fits is the one that was meant.
+    // The alternative that fails deeper than its root is the one that was meant.
     const meant = issue.errors.find((issues) => issues.some((inner) => inner.path.length > 0));
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, [...path, ...inner.path]));
   }
@@ -32,7 +32,7 @@ function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldI
   return [{ field: typeof named === "string" ? named : fieldName(path), message: wordsOf(issue) }];
 }
 
-/** zod says of a field that is not there that it is of another type. */
+/** zod reports a missing field as one of the wrong type. */
 function wordsOf({ code, message }: z.core.$ZodIssue): string {
   return code === "invalid_type" && message.endsWith("received undefined") ? "is missing" : message;
 }

@@ -1,17 +1,16 @@
 import { setTimeout } from "node:timers/promises";
 import { StoreUnavailableError } from "../../store/api/store.js";
 
-/** Milliseconds between the first two attempts; each wait is twice the one before … */
+/** Milliseconds between the first two attempts; doubled after each. */
 const FIRST_WAIT_MS = 5;
-/** … up to this long … */
+/** Longest wait between two attempts, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
-/** … and together no longer than this. */
-const PATIENCE_MS = 2_000;
+/** Time-out of all waits together, in milliseconds. */
+const TIMEOUT_MS = 2_000;
 
 /**
- * Does work that another process's lock on the database may keep from being done, again and again until it is, or patience ends. Between
- * the attempts others have their turn: the store itself waits hardly at all, because nothing else runs while it does. Work that failed
- * has changed nothing.
+ * Retries work with exponential backoff while another process locks the database, until {@link TIMEOUT_MS}; then rejects with the store's
+ * error. Other requests run between the attempts: the store's own wait would block the event loop. Failed work has changed nothing.
  */
 export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
   let waited = 0;
@@ -20,7 +19,7 @@ export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T
       return await work();
     } catch (error) {
       const isBusy = error instanceof StoreUnavailableError && error.fault === "busy";
-      if (!isBusy || waited >= PATIENCE_MS) throw error;
+      if (!isBusy || waited >= TIMEOUT_MS) throw error;
       await setTimeout(wait);
       waited += wait;
     }
