@@ -14,12 +14,12 @@ import type { MessageId, NamingTurn, Store } from "../../store/api/store.js";
 import { dropServed } from "../learning/evicting.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** Turns that are looked at in one go: some milliseconds. */
+/** Turns per scan step: some milliseconds. */
 const SCANNED_AT_ONCE = 200;
 
-/** What a turn keeps from being dropped. */
+/** What a turn refers to. */
 interface Named {
-  /** What an answer names, its turn injected or was asked for. */
+  /** Labels that the turn injected or that its request asked for. */
   readonly labels: readonly Label[];
   readonly sections: readonly Digest[];
   readonly heads: readonly Digest[];
@@ -27,13 +27,12 @@ interface Named {
 }
 
 /**
- * What nobody used in one scope since a time, on its way out, piece by piece: whole conversations whose last turn is older, single prompts
- * that are older, the requests of those, and every block that nothing left names. A block's memory is not forgotten: it may come back,
- * with a new label. A scope of which nothing is left goes altogether.
+ * Expires what was not used in one scope since a time, in several transactions: conversations whose last turn is older, single prompts that
+ * are older, their requests, and every block that nothing left refers to. A block's memory is not forgotten: it may come back, with a new
+ * label. A scope of which nothing is left is deleted.
  *
- * After each piece the scope is sound, and as it would be if only that had ever been asked to go. Conversations go from their end, so that
- * one that is gone on with meanwhile is a shorter one. What is named is counted once, before the first piece; what is composed after that
- * is looked at with each piece.
+ * Each transaction leaves a consistent scope. Conversations lose their latest turns first, so a conversation that is continued meanwhile
+ * resumes from what remains. References are counted once, before the first transaction; what is composed after that is read with each.
  */
 export class ScopeExpiry {
   readonly #labels = new ReferenceCounts<Label>();
@@ -51,7 +50,7 @@ export class ScopeExpiry {
     private readonly residency: ResidencyModel,
   ) {}
 
-  /** Looks at some more of the scope's turns. Gives whether there are others. */
+  /** Scans the next {@link SCANNED_AT_ONCE} turns. Gives whether there are more. */
   scan({ state: { register } }: WorkingScope): boolean {
     const { expired, remaining, next } = this.store.scanTurns(this.scope, this.before, this.#upTo, SCANNED_AT_ONCE);
     for (const turn of remaining) this.#pin(namedBy(turn, register));
@@ -67,14 +66,14 @@ export class ScopeExpiry {
     return next !== null;
   }
 
-  /** Turns that are to go, of those that were looked at. */
+  /** Scanned turns that have yet to expire. */
   get left(): number {
     return this.#expired.length;
   }
 
   /**
-   * The next piece, of at most so many turns. Gives back what takes note that it is stored, and then the number of turns that went.
-   * Synchronous, and may be called again where it could not be stored.
+   * Expires the next turns, `most` at most. Returns a function that records the success once it is stored, and gives the number of expired
+   * turns. Synchronous; may be called again where it could not be stored.
    */
   expireIn(working: WorkingScope, most: number): () => number {
     const { state, version } = working;
@@ -109,7 +108,7 @@ export class ScopeExpiry {
     return settle(gone);
   }
 
-  /** What was composed since it was looked: few. */
+  /** Pins what turns refer to that were composed since the scan: few. */
   #pinNew(register: BlockRegister): void {
     const { expired, remaining } = this.store.scanTurns(this.scope, this.before, this.#upTo, Number.MAX_SAFE_INTEGER);
     for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));

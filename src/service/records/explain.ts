@@ -13,7 +13,7 @@ import { StaleScopeError, type Store } from "../../store/api/store.js";
 import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** What the engine is taken to be. */
+/** The engine, as the explanation assumes it. */
 export interface ExplainParts {
   readonly engine: EngineModel;
   readonly residency: ResidencyModel;
@@ -26,7 +26,7 @@ export interface ExplainedRequest {
   readonly words: readonly string[];
 }
 
-/** Explains a request from what is stored; changes nothing. Throws {@link NotFoundError}. */
+/** Explains a request from stored data; changes nothing. Throws {@link NotFoundError}. */
 export function explainIn(
   { state: { register } }: WorkingScope,
   store: Store,

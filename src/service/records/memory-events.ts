@@ -2,14 +2,14 @@ import { cutText, digestOf, type Label, type MemoryId, renderSection, retained, 
 import type { FoundQuotes, Store } from "../../store/api/store.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** What a memory's owner says happened to it. */
+/** What happened to a memory, by its owner. */
 export type MemoryEvent =
   | { readonly kind: "deleted"; readonly memoryId: MemoryId }
   | { readonly kind: "updated"; readonly memoryId: MemoryId; readonly text: string };
 
 /**
- * A memory that a scope knows has another text now: what is composed from here on is composed with that one, and the old one is not
- * carried over any more. False where the scope does not know the memory, or has this text for it already.
+ * Gives a memory that a scope knows a new text: later prompts use it, and the old one is not carried over. False where the scope does not
+ * know the memory, or has this text already.
  */
 export function updateIn(
   working: WorkingScope,
@@ -29,10 +29,10 @@ export function updateIn(
 }
 
 /**
- * Forgets a memory in one scope: its text is gone from the blocks, from every turn that is replayed and from what the application said,
- * and its id is never sent again. Gives back the labels whose text is gone.
+ * Forgets a memory in one scope: its text is erased from blocks, replayed turns and the application's messages, and its id is never sent
+ * again. Gives the labels whose text was erased.
  *
- * @param quotes what the memory says, or said, with any agent, and where it is quoted
+ * @param quotes the memory's present and former texts, with any agent, and where they are quoted
  * @param isInSource whether the memory source has to delete it, too
  * @param at milliseconds since the epoch
  */
