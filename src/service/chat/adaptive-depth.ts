@@ -22,7 +22,7 @@ import { modelName } from "../learning/refused-models.js";
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 
-/** A client's request, as far as tries of it depend on it. */
+/** A client's request, as far as its depth probes depend on it. */
 export interface ProbedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   readonly query: string;
@@ -38,33 +38,33 @@ export interface AdaptiveDepthParts {
   readonly clock: () => number;
 }
 
-/** Bytes of a try's answer that are read. */
+/** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Statuses by which engines refuse a field of a request, OpenAI's API this one for some models among them. */
+/** Statuses with which engines refuse a field of a request; OpenAI's API uses 403 for some models. */
 const REFUSED = new Set([400, 403, 422, 501]);
-/** Statuses that say nothing of log probabilities: the prompt itself will have them, too. */
+/** Statuses unrelated to log probabilities: the prompt itself will get them too. */
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
-/** What a try came to. */
+/** The outcome of a probe. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
-  /** `why`: it was the last try for a while, and this is the reason. */
+  /** `why`: the reason for which no more probes are sent for a while; null where they are. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
 /** What chooses how many memories a request's prompt gets. */
 export interface DepthChooser {
-  /** Milliseconds that its tries may take, all together. */
+  /** Time-out of all its probes together, in milliseconds. */
   readonly timeLimitMs: number;
-  /** @param signal nobody waits for the prompt any more */
+  /** @param signal aborts when the caller no longer waits for the prompt */
   choose(signal: AbortSignal): ChooseDepth;
 }
 
 /**
- * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
- * first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the one before, so that it is a
- * prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
+ * Chooses how many memories a prompt gets (ALGORITHMS.md §7). A probe sends a prompt with the most relevant memories for one token; where
+ * that token's entropy is high, a probe with more memories follows, appended to the ones before, so that it hits their prefix. After any
+ * failure the client gets the prompt with all memories.
  */
 export class AdaptiveDepth {
   readonly #support: LogprobSupport;
@@ -142,13 +142,13 @@ export class AdaptiveDepth {
     if (top === null) return { kind: "unavailable", why: null };
     const failed = (): Said => {
       const isLast = !client.aborted && this.#support.strike(model);
-      return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
+      return { kind: "failed", why: isLast ? "probes failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
         if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
-        return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
+        return { kind: "unavailable", why: "the engine refuses log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
       if (status >= 300) return failed();
@@ -162,14 +162,14 @@ export class AdaptiveDepth {
     const first = readFirstToken(answer);
     if (first === null) {
       this.#support.off(model);
-      return { kind: "unavailable", why: "the engine's answers hold no log probabilities" };
+      return { kind: "unavailable", why: "the engine's answers have no log probabilities" };
     }
     const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
     const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
       const isLast = this.#support.strike(model);
-      return { kind: "unclear", probe, why: isLast ? "the first token says nothing of this model's answers" : null };
+      return { kind: "unclear", probe, why: isLast ? "the first token tells nothing about this model's answers" : null };
     }
     this.#support.gave(model);
     return { kind: "entropy", probe, nats: bounds.most };
@@ -192,7 +192,7 @@ export class AdaptiveDepth {
       for await (const bytes of answer.body) {
         held.push(bytes);
         length += bytes.length;
-        if (length > MAX_ANSWER_BYTES) throw new RangeError("a try's answer is too long");
+        if (length > MAX_ANSWER_BYTES) throw new RangeError("a probe's answer is too long");
       }
       return { status: answer.status, text: Buffer.concat(held).toString("utf8") };
     });

@@ -1,4 +1,4 @@
-/** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
+/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
 export async function bufferBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -14,7 +14,7 @@ export async function bufferBody(
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
-/** A body again: what was read of it, then the rest. */
+/** A body from its start: the chunks read so far, then the rest. */
 export async function* rejoined(
   held: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,

@@ -1,3 +1,9 @@
+/*
+ * chat: the proxy between a chat client and its engine.
+ * In: a chat completion, with memories composed where that is possible. Out: the engine's answer, streamed unmodified, and what it teaches:
+ * usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
+ */
+
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
 import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
@@ -21,12 +27,12 @@ export { type HeaderPair, headerPairs } from "../../engines/upstream/upstream-he
 export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
-/** The composed prompt, another form of it, and the client's own messages. */
+/** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
 
 /**
- * Stands between a chat client and its engine: composes the prompt with the user's memories, sends it on, hands the answer through as it
- * comes, and learns from it what the engine had cached. The client's own fields and headers win over memstem's.
+ * Proxies chat completions: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from it
+ * what the engine had cached. The client's own fields and headers win over memstem's.
  */
 export class Chat {
   readonly #usage: StreamUsage;
@@ -53,11 +59,11 @@ export class Chat {
   }
 
   /**
-   * Rejects with {@link UpstreamError} where the engine does not answer, and with what the request itself did wrong. Where it cannot be
-   * composed for any other reason, it goes on as it came.
+   * Rejects with {@link UpstreamError} where the engine does not answer, and with the error of an invalid request. A request that cannot be
+   * composed for any other reason goes to the engine unmodified.
    *
    * @param memstem the caller's tenant
-   * @param signal the client is gone
+   * @param signal aborts when the client disconnects
    */
   async complete(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const watch = this.#watch(memstem, request);
@@ -81,14 +87,14 @@ export class Chat {
       }
       return { ...(await this.#exchanges.whole(answer, exchange)), composed, notComposed };
     } catch (error) {
-      // Where the client went away meanwhile, the engine may have computed the prompt.
+      // If the client disconnected, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
       throw error;
     }
   }
 
-  /** Null where the store cannot say: then the exchange is not kept, and the chat goes on. Composing meets the same fault, and says it. */
+  /** Null where the store fails: then the exchange is not remembered, and the chat continues. Composing reports the same fault. */
   #watch(memstem: ChatComposer, { userId }: ChatRequest): DeletionWatch | null {
     try {
       return memstem.watchDeletions(userId);
@@ -98,8 +104,8 @@ export class Chat {
   }
 
   /**
-   * Sends a request's prompt; where the engine refuses it as it is, once in another form, and then the client's own messages. The client has
-   * seen nothing of that. A prompt that was refused counts as never composed.
+   * Sends a request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client notices nothing. A
+   * refused prompt is withdrawn: it counts as never composed.
    */
   async #untilTaken(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
@@ -115,7 +121,7 @@ export class Chat {
       attempt = { ...attempt, sent: { ...sent, answer } };
       const next = refusal === null || composed === null ? null : constraintsAfter(refusal, composed, terms);
       if (refusal === null || composed === null || next === null) {
-        // Where it refuses the client's own messages, too, it is not asked to take more.
+        // An engine that refuses the client's own messages as well teaches nothing.
         if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);
         return attempt;
       }
@@ -147,14 +153,14 @@ export class Chat {
       const sent = await (early ?? this.#send(memstem, request, composed, signal));
       return { ...prompt, sent };
     } catch (error) {
-      // Where the client went away meanwhile, the engine may have computed the prompt.
+      // If the client disconnected, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
       throw error;
     }
   }
 
-  /** Whether a prompt that was refused counts as never composed. */
+  /** Withdraws a refused prompt. False where that failed. */
   async #withdraw(
     memstem: ChatComposer,
     { userId, agentId }: ChatRequest,
@@ -179,7 +185,7 @@ export class Chat {
     return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
   }
 
-  /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */
+  /** Composes a request's prompt and starts to send it. A call whose prompt was not composed is cancelled. */
   async #compose(
     memstem: ChatComposer,
     request: ChatRequest,
@@ -208,7 +214,7 @@ export class Chat {
     let prompt: ChatPrompt | null = null;
     try {
       prompt = await composeWithTimeout(composing, signal, {
-        // What tries may take has a limit of its own, and was asked for.
+        // Depth probes have a time-out of their own, on top.
         timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
         onFault,
         onLate: (answer) => this.#neverServed(memstem, request, answer),
@@ -251,22 +257,22 @@ export class Chat {
     return { answer, isUsageAdded, started };
   }
 
-  /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
+  /** The engine did not compute the prompt, so no hit is expected from it. */
   #neverServed(memstem: ChatComposer, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
     if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
 }
 
-/** A prompt that was sent, and what came of it. */
+/** A prompt that was sent, and its answer. */
 interface Sent {
   readonly answer: UpstreamAnswer;
-  /** Whether the usage was asked for where the client did not. */
+  /** Whether memstem asked for the usage, where the client did not. */
   readonly isUsageAdded: boolean;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
 }
 
-/** A prompt, or why there is none, and what came of sending it. */
+/** A prompt, or why there is none, and the answer. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {

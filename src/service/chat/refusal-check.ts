@@ -2,21 +2,21 @@ import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../en
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { bufferBody, rejoined } from "./buffered-body.js";
 
-/** Bytes of an error that are held to be read. */
+/** Bytes of an error that are buffered. */
 const MAX_ERROR_BYTES = 256 * 1024;
-/** The status that an error inside a stream is read with, which has none of its own. */
+/** Status with which an error inside a stream is read: it has none of its own. */
 const IN_STREAM = 400;
 
-/** An engine's answer, looked at for a refusal of its prompt. */
+/** An engine's answer, checked for a refusal of its prompt. */
 export interface RefusalCheck {
   readonly refusal: PromptRefusal | null;
-  /** Its body can still be read … */
+  /** The answer, its body unread. */
   readonly answer: UpstreamAnswer;
-  /** … or has to be ended, where this is not null. */
+  /** Ends the body where it will not be read; null where nothing has to be ended. */
   readonly end: (() => Promise<void>) | null;
 }
 
-/** Whether an engine refuses a prompt as it is. Rejects with `UpstreamError` where the answer breaks off. */
+/** Checks whether an engine refuses a prompt. Rejects with `UpstreamError` where the answer breaks off. */
 export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
   if (answer.status < 300 && isEventStream(answer)) {
     const { error, body, end } = await peekAtError(answer.body);
@@ -34,14 +34,13 @@ export function isEventStream({ headers }: UpstreamAnswer): boolean {
   return /^text\/event-stream\b/i.test(type);
 }
 
-/** Bytes of an event that are looked at. */
+/** Bytes of an event that are read. */
 const MAX_EVENT_BYTES = 64 * 1024;
 const EVENT = /^(?:(?:event|id|retry):[^\n]*\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
 
 /**
- * Looks at what has come of a stream of events, and waits for nothing more: some engines begin it before they know that they refuse the
- * prompt, and say so in its first event. Gives the body back, that event's JSON where it holds an error, and what ends the stream for whoever
- * does not read the body.
+ * Peeks at an event stream's first chunk: some engines start the stream before they refuse the prompt, and say so in its first event. Gives
+ * the unread body, that event's JSON where it is an error, and a function that ends the stream if the body is not read.
  */
 async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
   readonly error: string | null;

@@ -2,18 +2,18 @@ import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { RefusedModels } from "../learning/refused-models.js";
 import { bufferBody } from "./buffered-body.js";
 
-/** Statuses by which engines refuse a field of a request. */
+/** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
 /** Bytes of a refusal that are read. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
-/** What a request asks, as its client sent it. */
+/** A request's body, as its client sent it. */
 type Asked = Readonly<Record<string, unknown>>;
 
 /**
- * Asks for the usage of a stream whose client did not (`stream_options`), and goes without where the engine refuses that. Whether it does is
- * judged by the same request without it, sent once: only where that succeeds it was the cause. Even then a client may have had a hand in
- * it, by an image, say, that its own server gives out the second time only: see {@link RefusedModels}.
+ * Asks for the usage of a stream (`stream_options.include_usage`) where the client did not. Where the engine refuses, the request is sent
+ * once more without it; only if that succeeds was the option the cause. Even then the client may have caused it, say by an image that its
+ * server delivers on the second request only: see {@link RefusedModels}.
  */
 export class StreamUsage {
   readonly #refused: RefusedModels;
@@ -24,10 +24,10 @@ export class StreamUsage {
   }
 
   /**
-   * @param tenant whose request it is: the same object for all of one tenant's
-   * @param own what the client asked
-   * @param body what is to be sent of it
-   * @returns the answer, and whether the usage was asked for where the client did not
+   * @param tenant the request's tenant: the same object for all of one tenant's requests
+   * @param own the client's body
+   * @param body the body to send
+   * @returns the answer, and whether the usage was added to what the client asked for
    */
   async send(
     tenant: object,
