@@ -1,7 +1,7 @@
 /*
  * guards: what every request passes before a route sees it.
- * In: a request, and the configured limits. Out: the same request with its tenant, key and body set, or a rejection: overload, no valid
- * key, rate, share, size, slow body, ambiguous or unsafe input. Order: admission, pending, access, key limits, shares, target, body.
+ * Enters: a request, and the configured limits. Leaves: the same request with its tenant, key and body set, or a rejection: overload, no
+ * valid key, rate, share, size, slow body, ambiguous or unsafe input. Order: admission, pending, access, key limits, shares, target, body.
  */
 
 import type { MiddlewareHandler } from "hono";

@@ -16,7 +16,7 @@ const openAiError = z.object({
 export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).meta({
   id: "OpenAIProblem",
   description:
-    "A problem (RFC 9457) that OpenAI's clients can read too. The header `x-memstem-error-origin` names who made it: `memstem` or `upstream`.",
+    "A problem (RFC 9457) that OpenAI's clients can read too. Its origin is in `x-memstem-error-origin`: `memstem` or `upstream`.",
 });
 
 /** Sends a problem in the shape that the path's clients read. `error`: its cause. */

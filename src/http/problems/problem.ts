@@ -1,6 +1,6 @@
 /*
  * problems: every error as an answer.
- * In: what a handler threw, or a reason to reject. Out: `application/problem+json` (RFC 9457), in OpenAI's error shape as well on
+ * Enters: what a handler threw, or a reason to reject. Leaves: `application/problem+json` (RFC 9457), in OpenAI's error shape as well on
  * OpenAI-compatible paths, with status, title, fields and `Retry-After`. A fault of our own says nothing about itself; the log has it.
  */
 

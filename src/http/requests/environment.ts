@@ -1,7 +1,7 @@
 /*
  * requests: what a request carries through the app, and how its path is read.
- * In: Node's request and response, where Node serves the app. Out: the typed Hono environment, the log's entry, paths that several folders
- * name, and the moment at which an answer has left. Knows no guard and no route.
+ * Enters: Node's request and response, where Node serves the app. Leaves: the typed Hono environment, the log's entry, paths that several
+ * folders name, and the moment at which an answer has left. Knows no guard and no route.
  */
 
 import type { IncomingMessage } from "node:http";

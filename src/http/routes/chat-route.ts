@@ -1,7 +1,7 @@
 /*
  * routes: what each path does.
- * In: a request that passed the guards, and its tenant's service in the environment. Out: an answer by the contracts, or a typed error for
- * `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
+ * Enters: a request that passed the guards, and its tenant's service in the environment. Leaves: an answer by the contracts, or a typed
+ * error for `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
  */
 
 import type { OpenAPIHono } from "@hono/zod-openapi";

@@ -1,7 +1,7 @@
 /*
  * server: the whole HTTP surface, put together.
- * In: the service, its limits, and an engine to proxy to. Out: a Hono app with every route, guard and metric and its OpenAPI document, and
- * Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
+ * Enters: the service, its limits, and an engine to proxy to. Leaves: a Hono app with every route, guard and metric and its OpenAPI
+ * document, and Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
  */
 
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";

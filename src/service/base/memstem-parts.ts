@@ -1,7 +1,7 @@
 /*
  * base: what every folder of the service stands on.
- * In: nothing of the service. Out: the parts that a service is built of, its observer, tenants and API keys, typed errors, the results of
- * calls, and small tools: spans, linked signals, token buckets.
+ * Enters: nothing of the service. Leaves: the parts that a service is built of, its observer, tenants and API keys, typed errors, the
+ * results of calls, and small tools: spans, linked signals, token buckets.
  */
 
 import type {

@@ -1,7 +1,7 @@
 /*
  * batch: many requests at once.
- * In: requests of any users, as one list or as a stream. Out: events in the plan's execution order: answers, failures, progress; with a
- * worker each where workers are named. Plans one window of requests at a time, and composes each request through the composer.
+ * Enters: requests of any users, as one list or as a stream. Leaves: events in the plan's execution order: answers, failures, progress;
+ * with a worker each where workers are named. Plans one window of requests at a time, and composes each request through the composer.
  */
 
 import { setImmediate } from "node:timers/promises";

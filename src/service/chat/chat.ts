@@ -1,7 +1,7 @@
 /*
  * chat: the proxy between a chat client and its engine.
- * In: a chat completion, with memories composed where that is possible. Out: the engine's answer, streamed unmodified, and what it teaches:
- * usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
+ * Enters: a chat completion, with memories composed where that is possible. Leaves: the engine's answer, streamed unmodified, and what it
+ * teaches: usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";

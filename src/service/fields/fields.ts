@@ -1,7 +1,7 @@
 /*
  * fields: the fields of requests, and how they are checked.
- * In: what a caller gave, untrusted. Out: typed values (zod), or an `InvalidRequestError` that names every invalid field. The library's
- * camelCase options and HTTP's snake_case bodies are built of the same fields.
+ * Enters: what a caller gave, untrusted. Leaves: typed values (zod), or an `InvalidRequestError` that names every invalid field. The
+ * library's camelCase options and HTTP's snake_case bodies are built of the same fields.
  */
 
 import { z } from "zod";

@@ -1,7 +1,7 @@
 /*
  * learning: what an engine's answers teach.
- * In: cached tokens, times to first token, evictions and refusals, as engines report them. Out: a corrected context index, a fitted cost
- * model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
+ * Enters: cached tokens, times to first token, evictions and refusals, as engines report them. Leaves: a corrected context index, a fitted
+ * cost model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
  */
 
 import {

@@ -1,7 +1,7 @@
 /*
  * records: the data held on users, beside what prompts need.
- * In: a user, a memory, or an event of a memory's owner. Out: data exported, explained, added, updated, forgotten for good, or expired with
- * age, in the store and in a source of memstem's own. Deletions by several processes end in the same state.
+ * Enters: a user, a memory, or an event of a memory's owner. Leaves: data exported, explained, added, updated, forgotten for good, or
+ * expired with age, in the store and in a source of memstem's own. Deletions by several processes end in the same state.
  */
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
