@@ -1,7 +1,7 @@
 /*
  * scopes: who may work on a scope's state, and when.
  * Enters: jobs of users, and the store. Leaves: scopes in memory at their stored version, one job per user at a time, a retry while
- * another process holds the database, and a watch for deletions by any process. The service's only concurrency is here.
+ * another process holds the database, and a watch for deletions by any process. All of the service's locking is here.
  */
 
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
