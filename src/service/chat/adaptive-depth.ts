@@ -169,7 +169,11 @@ export class AdaptiveDepth {
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
       const isLast = this.#support.strike(model);
-      return { kind: "unclear", probe, why: isLast ? "the first token tells nothing about this model's answers" : null };
+      return {
+        kind: "unclear",
+        probe,
+        why: isLast ? "the first token tells nothing about this model's answers" : null,
+      };
     }
     this.#support.gave(model);
     return { kind: "entropy", probe, nats: bounds.most };
