@@ -21,10 +21,9 @@ import { StopText } from "../src/engines/embedded/stop-text.js";
 import { eventsOf } from "../src/engines/upstream/event-stream.js";
 import { readChat } from "../src/http/contracts/chat-contract.js";
 import { composeBodyWithNulls, readCompose } from "../src/http/contracts/contracts.js";
-import { refuseDeepNesting } from "../src/http/guards/nesting.js";
-import { utf8Text } from "../src/http/requests/utf8.js";
+import { rejectDeepNesting, utf8Text } from "../src/http/guards/safe-json.js";
 import { readMem0Answer } from "../src/memory/mem0-answer.js";
-import { exchangeMemory } from "../src/service/chat/write-back.js";
+import { exchangeMemory } from "../src/service/chat/exchange.js";
 
 const BYTES = Number(process.env["BYTES"] ?? 4 * 1024 * 1024);
 const SLOW_MS = 1_000;
@@ -206,7 +205,7 @@ const scans: readonly Scan[] = [
   {
     name: "how deep a body is nested",
     pieces: { letters: "a", quotes: '"', backslashes: '\\\\"', brackets: "[]" },
-    reading: (text) => () => refuseDeepNesting(`{"a":"${text.startsWith("[") ? '",' : ""}${text}`),
+    reading: (text) => () => rejectDeepNesting(`{"a":"${text.startsWith("[") ? '",' : ""}${text}`),
   },
   {
     name: "bytes to text",

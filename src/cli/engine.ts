@@ -4,7 +4,7 @@ import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
 import { receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
-import type { BodyPace } from "../http/guards/body-pace.js";
+import type { BodyRate } from "../http/guards/body-rate.js";
 import { answerProblem } from "../http/problems/openai-problem.js";
 import { isFault, problem, problemOf } from "../http/problems/problem.js";
 import { SlowBodyError } from "../http/problems/request-errors.js";
@@ -44,7 +44,7 @@ export interface RunningEngine {
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 /** As the service's is by default. */
-const BODY_PACE: BodyPace = { idleMs: 15_000, bytesPerSecond: 4_096 };
+const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
 
 /**
  * Serves the engine inside by itself, as an OpenAI-compatible server. Bodies keep to the service's limits. Rejects where it cannot be
@@ -53,13 +53,13 @@ const BODY_PACE: BodyPace = { idleMs: 15_000, bytesPerSecond: 4_096 };
 export async function serveEngine(
   options: ServeEngineOptions,
   onFault: (error: unknown) => void,
-  pace: BodyPace = BODY_PACE,
+  rate: BodyRate = BODY_RATE,
 ): Promise<RunningEngine> {
   const { model: modelPath, host, port, slots, context: contextTokens, threads } = options;
   const engine = await openEmbeddedEngine({ modelPath, slots, contextTokens, threads });
   const answer = openAiUpstream(engine, onFault);
   const app = new Hono<HttpEnvironment>();
-  app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, pace, onTooLarge: () => {} }));
+  app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, rate, onTooLarge: () => {} }));
   app.use(refuseUnsafeBody);
   app.onError((error, c) => {
     // The service's own problem names its settings, which this one does not have.

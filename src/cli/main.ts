@@ -8,7 +8,7 @@ import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo/locomo-data.js";
 import { TraceError } from "../eval/replay/recorded-trace.js";
-import { parseSafely } from "../http/guards/safe-json.js";
+import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
@@ -296,7 +296,7 @@ function wholeNumber(value: string): number {
 
 function readJson(input: string): unknown {
   try {
-    return parseSafely(input);
+    return parseSafeJson(input);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);

@@ -62,7 +62,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
-    bodyPace: bodyPaceOf(settings),
+    bodyRate: bodyPaceOf(settings),
     answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,

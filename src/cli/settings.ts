@@ -1,7 +1,7 @@
 import type { ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import type { BodyPace } from "../http/guards/body-pace.js";
+import type { BodyRate } from "../http/guards/body-rate.js";
 import type { KeyLimits } from "../http/guards/key-limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
@@ -91,7 +91,7 @@ export function composeTimeoutOf({ composeTimeoutMs, searchTimeoutMs }: Settings
 }
 
 /** How fast the settings say that bodies must come. */
-export function bodyPaceOf({ bodyTimeoutMs, bodyBytesPerSecond }: Settings): BodyPace {
+export function bodyPaceOf({ bodyTimeoutMs, bodyBytesPerSecond }: Settings): BodyRate {
   return { idleMs: bodyTimeoutMs, bytesPerSecond: bodyBytesPerSecond };
 }
 

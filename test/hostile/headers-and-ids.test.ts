@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { refuseReservedNames } from "../../src/http/guards/reserved-names.js";
+import { rejectReservedNames } from "../../src/http/guards/safe-json.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
@@ -331,7 +331,7 @@ describe("a field called __proto__", () => {
       const timeOf = (length: number) => {
         const text = piece.repeat(Math.ceil(length / piece.length));
         const before = process.cpuUsage().user;
-        refuseReservedNames(text);
+        rejectReservedNames(text);
         return process.cpuUsage().user - before;
       };
       timeOf(500_000);

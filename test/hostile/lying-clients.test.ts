@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { UpstreamAnswer } from "../../src/engines/upstream/upstream.js";
-import { UsageAsking } from "../../src/service/chat/usage-asking.js";
+import { StreamUsage } from "../../src/service/chat/stream-usage.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
@@ -83,7 +83,7 @@ describe("asking for the usage", () => {
 
   it("ends for ten minutes, and is then tried again", async () => {
     let now = 0;
-    const asking = new UsageAsking(() => now);
+    const asking = new StreamUsage(() => now);
     const { sent, send } = engineOf(422, 200);
     for (const [at, calls] of [
       [0, 2],
@@ -92,22 +92,22 @@ describe("asking for the usage", () => {
       [600_000, 6],
     ] as const) {
       now = at;
-      expect(await asking.send(tenant, own, own, send)).toMatchObject({ asksUsage: false, answer: { status: 200 } });
+      expect(await asking.send(tenant, own, own, send)).toMatchObject({ isUsageAdded: false, answer: { status: 200 } });
       expect(sent).toHaveLength(calls);
     }
   });
 
   it("goes on where the request fails without the field, too: that was not the cause", async () => {
-    const asking = new UsageAsking(() => 0);
+    const asking = new StreamUsage(() => 0);
     const { sent, send } = engineOf(400, 400);
     for (let n = 1; n <= 3; n++) {
-      expect(await asking.send(tenant, own, own, send)).toMatchObject({ asksUsage: false, answer: { status: 400 } });
+      expect(await asking.send(tenant, own, own, send)).toMatchObject({ isUsageAdded: false, answer: { status: 400 } });
       expect(sent).toHaveLength(2 * n);
     }
   });
 
   it("remembers so many models only, and no model's name at length", async () => {
-    const asking = new UsageAsking(() => 0);
+    const asking = new StreamUsage(() => 0);
     const { sent, send } = engineOf(400, 200);
     for (const model of ["first", ...Array.from({ length: 256 }, (_, n) => `${n} ${"x".repeat(1_000)}`)])
       await asking.send(tenant, { ...own, model }, own, send);

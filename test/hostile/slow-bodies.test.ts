@@ -6,8 +6,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { clientOf } from "../../src/http/guards/client-address.js";
-import { PendingRequests } from "../../src/http/guards/pending-requests.js";
+import { clientOf, PendingRequests } from "../../src/http/guards/pending.js";
 import { openAiProblemSchema } from "../../src/http/problems/openai-problem.js";
 import { callerOf } from "../http/guards/callers.js";
 import { problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
@@ -78,7 +77,7 @@ describe("a body that does not come", () => {
     const socket = await begin(app, head("/compose", 100, "expect: 100-continue\r\n"));
     const text = Buffer.concat(await socket.toArray()).toString();
     expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /);
-    expect(text).toContain("no byte of the body came for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
+    expect(text).toContain("no byte of the body arrived for 300 ms: MEMSTEM_BODY_TIMEOUT_MS");
   });
 
   it("that nobody reads keeps no connection open", async () => {
@@ -271,22 +270,22 @@ describe("a share of what may be in work", () => {
       for (let round = 0; round < 1_024; round++) {
         for (let holder = 0; holder < holders; holder++) {
           const entered = pending.enter();
-          if (entered?.place.share(`key ${holder}`) === true) held[holder] = (held[holder] ?? 0) + 1;
+          if (entered?.slot.share(`key ${holder}`) === true) held[holder] = (held[holder] ?? 0) + 1;
           else entered?.leave();
         }
       }
       expect(Math.max(...held)).toBeLessThanOrEqual(most);
       expect(Math.max(...held) - Math.min(...held)).toBeLessThanOrEqual(1);
       const newcomer = pending.enter();
-      expect(newcomer?.place.share("another")).toBe(true);
+      expect(newcomer?.slot.share("another")).toBe(true);
     }
   });
 
-  it("goes with its requests, and one of one place is whole", () => {
+  it("goes with its requests, and one of one slot is whole", () => {
     const pending = new PendingRequests(1);
     for (let n = 0; n < 3; n++) {
       const entered = pending.enter();
-      expect(entered?.place.share("key")).toBe(true);
+      expect(entered?.slot.share("key")).toBe(true);
       expect(pending.enter()).toBeNull();
       entered?.leave();
     }

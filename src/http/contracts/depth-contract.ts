@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { PlanDepth } from "../../core/index.js";
-import type { DepthWish } from "../../service/chat/adaptive-depth.js";
+import type { RequestedDepth } from "../../service/chat/adaptive-depth.js";
 import * as depth from "../../service/fields/depth-fields.js";
 
 /*
@@ -34,7 +34,7 @@ export const depthWanted = z
   });
 
 /** What it says, as the service takes it. */
-export function depthWish(given: z.output<typeof depthWanted> | null | undefined): DepthWish {
+export function depthWish(given: z.output<typeof depthWanted> | null | undefined): RequestedDepth {
   if (given == null || typeof given === "boolean") return given ?? null;
   const named = {
     firstBlocks: given.first_blocks,

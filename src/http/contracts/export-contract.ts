@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { UserExport } from "../../service/records/exporting.js";
+import type { UserExport } from "../../service/records/user-records.js";
 
 /*
  * `GET /users/{user_id}/export` over the wire. Rows are those of the database, under its own names, with JSON taken apart; a column that

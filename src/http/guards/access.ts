@@ -1,38 +1,44 @@
+/*
+ * guards: what every request passes before a route sees it.
+ * Enters: a request, and the configured limits. Leaves: the same request with its tenant, key and body set, or a rejection: overload, no
+ * valid key, rate, share, size, slow body, ambiguous or unsafe input. Order: admission, pending, access, key limits, shares, target, body.
+ */
+
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
+import { type ApiKeys, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
-import type { OnRefused } from "../problems/refusal.js";
+import type { OnRejected } from "../problems/rejection.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { OPEN_PATHS, WEBHOOK_PATH } from "../requests/paths.js";
 import { givenKey, showsWebhookToken } from "./credentials.js";
 import { isLoopbackHost } from "./loopback.js";
 
-/** What deciding who may come in needs. */
+/** What access control needs. */
 export interface AccessParts {
   readonly memstem: MemstemOfAll;
   readonly keys: ApiKeys;
-  /** Other sites whose pages may call. */
+  /** Other origins whose pages may call. */
   readonly corsOrigins: readonly string[];
-  /** What Mem0 shows for its events; absent: they do not come here. */
+  /** Token that Mem0's events carry; absent: there is no webhook. */
   readonly webhookToken?: string | undefined;
-  readonly onRefused: OnRefused;
+  readonly onRejected: OnRejected;
 }
 
 /**
- * Says whose request it is. Once there was a key, a key that holds is needed, and gives its tenant. Without keys everybody who reaches the
- * loopback is the default tenant, so what a browser could be talked into is refused: a `Host` that is not the loopback's (DNS rebinding),
- * and an `Origin` of another site.
+ * Authenticates a request and sets its tenant. Once any key was made, a valid key is needed. Without keys every caller on the loopback is
+ * the default tenant, so what a web page could make a browser send is rejected: a `Host` other than the loopback (DNS rebinding), and an
+ * `Origin` of another site.
  */
 export function access({
   memstem,
   keys,
   corsOrigins,
   webhookToken,
-  onRefused,
+  onRejected,
 }: AccessParts): MiddlewareHandler<HttpEnvironment> {
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
@@ -43,7 +49,7 @@ export function access({
       wasAsked = true;
       return any;
     } catch (error) {
-      // Where keys cannot be read now, there are none that were not there when they could be. Keys that are in use are not done without.
+      // A store that fails now had no keys when it last answered. One that never answered may have some.
       if (wasAsked && error instanceof StoreUnavailableError) return false;
       throw error;
     }
@@ -53,25 +59,25 @@ export function access({
     if (c.req.path === WEBHOOK_PATH) {
       if (webhookToken === undefined) return answerProblem(c, notFound(c));
       if (!showsWebhookToken(c, webhookToken)) {
-        onRefused("no_key");
-        return answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer's"));
+        onRejected("no_key");
+        return answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token"));
       }
       c.set("keyId", null);
       c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
       return next();
     }
-    // Keys are never deleted, so this does not change back.
+    // Keys are revoked, never deleted: once true, this stays true.
     areKeysUsed ||= anyKeys();
     if (areKeysUsed) {
       const given = givenKey(c);
-      const admitted = given === null ? null : admit(given, keys);
+      const admitted = given === null ? null : authenticate(given, keys);
       if (admitted === null) {
-        onRefused("no_key");
+        onRejected("no_key");
         const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
         const detail =
           given === null
             ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
-            : "this API key does not hold: it is unknown or was revoked";
+            : "this API key is not valid: it is unknown or was revoked";
         return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
       }
       c.set("keyId", admitted.keyId);
@@ -81,16 +87,13 @@ export function access({
     }
     const host = c.req.header("host") ?? "";
     if (!isLoopbackHost(host)) {
-      onRefused("host");
-      return answerProblem(
-        c,
-        problem(421, "without API keys only requests to the loopback by its own name are served"),
-      );
+      onRejected("host");
+      return answerProblem(c, problem(421, "without API keys only requests whose host is the loopback are served"));
     }
     const origin = c.req.header("origin");
     if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
-      onRefused("origin");
-      return answerProblem(c, problem(403, "pages of other sites may not call: see MEMSTEM_CORS_ORIGINS"));
+      onRejected("origin");
+      return answerProblem(c, problem(403, "requests from other origins are rejected: see MEMSTEM_CORS_ORIGINS"));
     }
     c.set("keyId", null);
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));

@@ -1,34 +1,34 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { problem } from "../problems/problem.js";
-import { RETRY_SOON } from "../problems/refusal.js";
+import { RETRY_SOON } from "../problems/rejection.js";
 import { ALWAYS_ANSWERED, cutTarget, isOpenAiPath } from "../requests/paths.js";
 import { SECURITY_HEADERS } from "./security-headers.js";
 
-/** Milliseconds that one turn of the event loop lets requests in for. What shares a turn shares a transaction, too. */
-const TURN_MS = 20;
-/** Most turns of the event loop in a row that let nobody in, for as long as each brings a new connection. */
-const MOST_TURNS_FOR_CONNECTIONS = 64;
-/** A request that waited for too long is turned away once others have been waiting for so many times as long: a burst is served. */
+/** Milliseconds per event-loop tick in which requests are admitted. Requests of one tick share a transaction. */
+const TICK_MS = 20;
+/** Most consecutive ticks without admission, while each accepts a new connection. */
+const MOST_TICKS_FOR_CONNECTIONS = 64;
+/** A request that waited too long is rejected only once the queue has been non-empty for this many times as long: a burst is served. */
 const BURST = 2;
 
-/** A request that was not let in, and answered with 503. */
-export interface TurnedAway {
+/** A request that was rejected with 503. */
+export interface RejectedRequest {
   readonly reason: "lag" | "pending";
   readonly method: string;
   /** Milliseconds that it waited. */
   readonly ms: number;
 }
 
-/** What decides who is let in. */
+/** What admission needs. */
 export interface AdmissionParts {
-  /** Milliseconds that a request may wait to be let in. */
+  /** Milliseconds that a request may wait for admission. */
   readonly maxLagMs: number;
   /** Most requests that wait at once. */
   readonly maxWaiting: number;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-  readonly onTurnedAway: (refused: TurnedAway) => void;
-  /** Told how long one that had to wait did, in milliseconds. */
+  readonly onRejected: (rejected: RejectedRequest) => void;
+  /** Called with the wait of each request that was queued, in milliseconds. */
   readonly onWaited: (ms: number) => void;
 }
 
@@ -36,66 +36,65 @@ interface Waiting {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly listener: RequestListener;
-  /** When it came. */
+  /** When it arrived. */
   readonly since: number;
 }
 
 /**
- * Lets requests in, in the order in which they came. Node would take up all that came together in one turn of its event loop, and accepts
- * a single new connection in each: where a turn is long, connections wait in the kernel, where nobody can turn them away, and are
- * lost when its queue is full. So a turn lets in what it has time for, the rest waits here, and connections are accepted in
- * between. When more come than can be served, those that waited for too long are turned away with 503, which costs little: nothing was
- * done for them yet. A chat is not turned away: it goes on as it came, without being planned and stored. Its engine would have had it
- * without memstem.
+ * Admits requests in order of arrival. Node handles every request that is ready in one tick of its event loop, and accepts one new
+ * connection per tick: with long ticks, connections wait in the kernel's backlog, where they cannot be rejected, and are dropped once it
+ * is full. So a tick admits what fits into {@link TICK_MS}, the rest waits here, and connections are accepted in between. Under overload
+ * requests that waited too long are rejected with 503, before any work was done for them. A chat is not rejected: it goes to its engine
+ * unmodified, neither composed nor stored.
  */
 export class Admission {
   #waiting: Waiting[] = [];
-  /** Of `#waiting`, those at the front that wait no longer. */
+  /** Entries at the front of `#waiting` that are gone. */
   #done = 0;
-  /** Since when somebody has been waiting all the time. */
+  /** Since when the queue has been non-empty. */
   #standingSince = 0;
-  /** When this turn began to let requests in; null where it did not yet. */
-  #turn: number | null = null;
+  /** When this tick began to admit; null where it did not yet. */
+  #tickStart: number | null = null;
   #isScheduled = false;
   #connections = 0;
-  #turnsForConnections = 0;
+  #ticksForConnections = 0;
   readonly #shed = new WeakSet<object>();
-  /** Of requests that had to wait. */
+  /** Arrival of queued requests. */
   readonly #cameAt = new WeakMap<object, number>();
 
   constructor(private readonly parts: AdmissionParts) {}
 
-  /** Requests that wait now. */
+  /** Requests that wait. */
   get waiting(): number {
     return this.#waiting.length - this.#done;
   }
 
-  /** Whether a chat is to go on as it came. */
+  /** Whether a chat is to go to its engine unmodified. */
   isShed(request: object): boolean {
     return this.#shed.has(request);
   }
 
-  /** When a request came that had to wait; undefined for one that was let in at once. */
+  /** When a queued request arrived; undefined for one that was admitted at once. */
   cameAt(request: object): number | undefined {
     return this.#cameAt.get(request);
   }
 
-  /** To be called with every new connection. */
+  /** Call it for every new connection. */
   connected(): void {
     this.#connections++;
   }
 
-  /** What is to be called with every request in place of its listener. */
+  /** The listener that admits before the given one. */
   before(listener: RequestListener): RequestListener {
     return (request, response) => {
       if (ALWAYS_ANSWERED.has(pathOf(request))) return listener(request, response);
       const now = this.parts.clock();
       const came = { request, response, listener, since: now };
-      if (this.waiting >= this.parts.maxWaiting) return this.#turnAway(came, "pending");
+      if (this.waiting >= this.parts.maxWaiting) return this.#reject(came, "pending");
       if (this.waiting === 0) {
-        this.#turn ??= now;
-        this.#scheduleTurn();
-        if (now - this.#turn <= TURN_MS) return listener(request, response);
+        this.#tickStart ??= now;
+        this.#scheduleTick();
+        if (now - this.#tickStart <= TICK_MS) return listener(request, response);
         this.#standingSince = now;
       }
       this.#waiting.push(came);
@@ -103,46 +102,46 @@ export class Admission {
     };
   }
 
-  #scheduleTurn(): void {
+  #scheduleTick(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(this.#nextTurn);
+    setImmediate(this.#nextTick);
   }
 
-  readonly #nextTurn = (): void => {
+  readonly #nextTick = (): void => {
     this.#isScheduled = false;
-    this.#turn = null;
+    this.#tickStart = null;
     if (this.waiting === 0) return;
-    if (this.#connections > 0 && this.#turnsForConnections < MOST_TURNS_FOR_CONNECTIONS) {
-      this.#turnsForConnections++;
-      this.#scheduleTurn();
+    if (this.#connections > 0 && this.#ticksForConnections < MOST_TICKS_FOR_CONNECTIONS) {
+      this.#ticksForConnections++;
+      this.#scheduleTick();
     } else {
-      this.#turnsForConnections = 0;
-      this.#turn = this.parts.clock();
-      this.#letIn();
+      this.#ticksForConnections = 0;
+      this.#tickStart = this.parts.clock();
+      this.#admit();
     }
     this.#connections = 0;
   };
 
-  readonly #letIn = (): void => {
+  readonly #admit = (): void => {
     const { clock, maxLagMs, onWaited } = this.parts;
     for (let next = this.#first(); next !== null; next = this.#first()) {
       const now = clock();
-      if (now - (this.#turn ?? now) > TURN_MS) break;
+      if (now - (this.#tickStart ?? now) > TICK_MS) break;
       this.#remove();
       const waited = now - next.since;
       if (next.request.socket.destroyed) continue;
-      if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#turnAway(next, "lag");
+      if (waited > maxLagMs && now - this.#standingSince > BURST * maxLagMs) this.#reject(next, "lag");
       else {
         onWaited(waited);
         this.#cameAt.set(next.request, next.since);
         next.listener(next.request, next.response);
-        // Behind what that does at once.
-        queueMicrotask(() => process.nextTick(this.#letIn));
+        // After the listener's own microtasks and ticks.
+        queueMicrotask(() => process.nextTick(this.#admit));
         return;
       }
     }
-    this.#scheduleTurn();
+    this.#scheduleTick();
   };
 
   #first(): Waiting | null {
@@ -156,21 +155,21 @@ export class Admission {
     this.#done = 0;
   }
 
-  #turnAway({ request, response, listener, since }: Waiting, reason: TurnedAway["reason"]): void {
+  #reject({ request, response, listener, since }: Waiting, reason: RejectedRequest["reason"]): void {
     if (isOpenAiPath(pathOf(request))) {
       this.#shed.add(request);
       listener(request, response);
       return;
     }
     const { method = "" } = request;
-    this.parts.onTurnedAway({ reason, method, ms: this.parts.clock() - since });
+    this.parts.onRejected({ reason, method, ms: this.parts.clock() - since });
     response.writeHead(503, HEAD).end(BODIES[reason]);
   }
 }
 
 const BODIES = {
-  lag: JSON.stringify(problem(503, "more requests come than can be served: MEMSTEM_MAX_LAG_MS")),
-  pending: JSON.stringify(problem(503, "more requests wait than may: MEMSTEM_MAX_PENDING")),
+  lag: JSON.stringify(problem(503, "overloaded: the request waited longer than MEMSTEM_MAX_LAG_MS")),
+  pending: JSON.stringify(problem(503, "overloaded: MEMSTEM_MAX_PENDING requests are waiting")),
 } as const;
 const HEAD = { ...Object.fromEntries(SECURITY_HEADERS), ...RETRY_SOON, "content-type": "application/problem+json" };
 

@@ -5,25 +5,24 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
-import { type BodyPace, bodyChunks } from "./body-pace.js";
+import { type BodyRate, bodyChunks } from "./body-rate.js";
 import { awaitBody } from "./pending.js";
-import { refuseUnsafe } from "./safe-json.js";
+import { rejectUnsafe, utf8Text } from "./safe-json.js";
 
-/** What a body must keep to. */
+/** Limits on a body. */
 export interface BodyLimits {
-  /** Most bytes of one. */
+  /** Most bytes. */
   readonly maxBytes: number;
-  readonly pace: BodyPace;
-  /** Called once for each that is too long. */
+  readonly rate: BodyRate;
+  /** Called once per body that is too long. */
   readonly onTooLarge: () => void;
 }
 
 /**
- * Reads the body of every request but a batch's, which keeps limits of its own, and refuses one that is too long, comes too slowly, or is
- * one too many of its client's that have to be waited for. One that says its length is judged by that.
+ * Reads the body of every request except a batch's, which has limits of its own. Rejects one that is too long, too slow, or one incomplete
+ * body too many of its client's. A `content-length` is checked before anything is read.
  */
-export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
+export function receiveBody({ maxBytes, rate, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
   const refuse = (c: Context) => {
     onTooLarge();
     const message = `must be at most ${maxBytes} bytes`;
@@ -35,7 +34,7 @@ export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): Middlew
     const incoming = c.env?.incoming;
     if (c.req.method === "GET" || c.req.method === "HEAD") {
       await next();
-      // Nobody reads it, and nothing else would end the wait for it.
+      // No handler reads this body, so nothing else would end the wait for it.
       if (incoming?.complete === false) c.res.headers.set("connection", "close");
       return undefined;
     }
@@ -44,12 +43,12 @@ export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): Middlew
     if (length !== undefined && Number(length) > maxBytes) return refuse(c);
     const parts: Uint8Array[] = [];
     let received = 0;
-    for await (const chunk of bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) })) {
+    for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
       received += chunk.length;
       if (received > maxBytes) return refuse(c);
       parts.push(chunk);
     }
-    // Where Hono's adapter looks for a body that was read before it.
+    // Hono's Node adapter takes a body that was read before it from here.
     Object.assign(incoming, { rawBody: parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts) });
     return next();
   };
@@ -60,11 +59,11 @@ export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, ne
   const incoming = c.env?.incoming;
   const body: unknown = incoming === undefined ? undefined : Reflect.get(incoming, "rawBody");
   // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
-  if (Buffer.isBuffer(body)) refuseUnsafe(body.toString("utf8"));
+  if (Buffer.isBuffer(body)) rejectUnsafe(body.toString("utf8"));
   return next();
 };
 
-/** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
+/** Requires a JSON content type and UTF-8: the validator, which parses the body, would skip any other type. */
 export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
   const type = c.req.header("content-type") ?? "";
   if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
@@ -73,8 +72,8 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
   }
   try {
     const text = utf8Text(await c.req.arrayBuffer());
-    refuseUnsafe(text);
-    // What the validator parses, so that it is not decoded again. The cache holds promises, whatever its type says.
+    rejectUnsafe(text);
+    // The validator parses this, so it is not decoded twice. The cache holds promises, whatever its type says.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   } catch (error) {
     if (error instanceof InvalidRequestError) throw error;

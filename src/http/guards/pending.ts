@@ -1,45 +1,44 @@
+import { isIPv6 } from "node:net";
 import type { Context, MiddlewareHandler } from "hono";
-import { type OnRefused, refuseForNow } from "../problems/refusal.js";
+import { type OnRejected, rejectForNow } from "../problems/rejection.js";
 import { BodyShareError } from "../problems/request-errors.js";
 import { untilAnswered } from "../requests/answered.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment, PendingSlot } from "../requests/environment.js";
 import { ALWAYS_ANSWERED, isOpenAiPath } from "../requests/paths.js";
-import { clientOf } from "./client-address.js";
-import type { PendingRequests } from "./pending-requests.js";
 
-/** How much is being done, and whether more may come. */
+/** What the limit on requests in flight needs. */
 export interface PendingParts {
   readonly pending: PendingRequests;
-  /** Most requests in work at once. */
+  /** Most requests in flight. */
   readonly maxPending: number;
-  /** Whether the service is on its way to its end. */
+  /** Whether the service is shutting down. */
   readonly isStopping: () => boolean;
-  readonly onRefused: OnRefused;
+  readonly onRejected: OnRejected;
 }
 
 /**
- * Turns requests away with 503 before their body is read: when as many are in work as may be, and when the service is stopping. A request
- * is in work until its answer is out, a chat until the engine begins to answer.
+ * Rejects requests with 503 before their body is read: at the limit of requests in flight, and while the service is stopping. A request is
+ * in flight until its answer is sent, a chat until the engine begins to answer.
  */
 export function limitPending({
   pending,
   maxPending,
   isStopping,
-  onRefused,
+  onRejected,
 }: PendingParts): MiddlewareHandler<HttpEnvironment> {
   return async function limitPending(c, next) {
     if (ALWAYS_ANSWERED.has(c.req.path)) return next();
     if (isStopping()) {
-      onRefused("stopping");
-      return refuseForNow(c, 503, "the service is stopping");
+      onRejected("stopping");
+      return rejectForNow(c, 503, "the service is stopping");
     }
     const entered = pending.enter();
     if (entered === null) {
-      onRefused("pending");
-      return refuseForNow(c, 503, `${maxPending} requests are in work already: MEMSTEM_MAX_PENDING`);
+      onRejected("pending");
+      return rejectForNow(c, 503, `${maxPending} requests are in flight already: MEMSTEM_MAX_PENDING`);
     }
-    const { place, leave } = entered;
-    c.set("place", place);
+    const { slot, leave } = entered;
+    c.set("slot", slot);
     if (isOpenAiPath(c.req.path)) {
       try {
         return await next();
@@ -51,31 +50,95 @@ export function limitPending({
   };
 }
 
-/** Keeps one key from having all of what may be in work. Without keys everybody is the same caller. */
-export function limitShares(onRefused: OnRefused): MiddlewareHandler<HttpEnvironment> {
+/** Limits one key to its share of the requests in flight. Without keys all callers are one, and there is no share. */
+export function limitShares(onRejected: OnRejected): MiddlewareHandler<HttpEnvironment> {
   return async function limitShares(c, next) {
     const keyId = c.get("keyId") ?? null;
-    if (keyId === null || c.get("place")?.share(`key ${keyId}`) !== false) return next();
-    onRefused("pending_share");
-    return refuseForNow(c, 429, "this key has its share of MEMSTEM_MAX_PENDING: what is left is for others");
+    if (keyId === null || c.get("slot")?.share(`key ${keyId}`) !== false) return next();
+    onRejected("pending_share");
+    return rejectForNow(c, 429, "this key has used up its share of MEMSTEM_MAX_PENDING");
   };
 }
 
 /**
- * A body is waited for: one address may keep the service waiting in so many places only. A request with a key has its place in the key's
- * share already, and tenants may have one proxy's address. Throws {@link BodyShareError}.
+ * Counts an incomplete body against its address's share of the requests in flight. A request with a key counts against the key instead:
+ * tenants may share one proxy's address. Throws {@link BodyShareError}.
  */
 export function awaitBody(c: Context<HttpEnvironment>): void {
   if (c.get("keyId") != null) return;
   const address = clientOf(c.env?.incoming?.socket.remoteAddress);
-  if (c.get("place")?.share(`address ${address}`) !== false) return;
-  throw new BodyShareError("more bodies of this address are waited for than its share of MEMSTEM_MAX_PENDING");
+  if (c.get("slot")?.share(`address ${address}`) !== false) return;
+  throw new BodyShareError("too many incomplete bodies from this address: its share of MEMSTEM_MAX_PENDING is used up");
 }
 
-/** While the service is stopping, closes each connection with its answer: the next request on it would be lost. */
+/** Closes each connection with its answer while the service is stopping: another request on it would be lost. */
 export function closeWhenStopping(isStopping: () => boolean): MiddlewareHandler {
   return async function closeWhenStopping(c, next) {
     await next();
     if (isStopping()) c.res.headers.set("connection", "close");
   };
+}
+
+/**
+ * A client by its socket's address: the IPv4 address, or the /64 that one IPv6 subscriber has. Headers such as `X-Forwarded-For` are not
+ * read: they can be forged.
+ */
+export function clientOf(address: string | undefined): string {
+  const text = (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "");
+  if (!isIPv6(text)) return text;
+  const [front = "", back] = text.split("::");
+  const groups = (part: string) => part.split(":").filter((group) => group !== "");
+  // A dotted-quad end is two groups.
+  const count = (list: readonly string[]) => list.length + (list.at(-1)?.includes(".") ? 1 : 0);
+  const [before, after] = [groups(front), groups(back ?? "")];
+  const all = [...before, ...Array<string>(Math.max(0, 8 - count(before) - count(after))).fill("0"), ...after];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}
+
+/** A holder may have at most this many times the free slots: three quarters of all where it is alone, and some always stay free. */
+const TIMES_WHAT_IS_FREE = 3;
+
+/**
+ * The requests in flight. A holder, a key or an address, may have at most {@link TIMES_WHAT_IS_FREE} times the free slots (the dynamic
+ * thresholds of shared switch buffers: Choudhury and Hahne, 1998): one holder alone gets three quarters of all, two that want everything
+ * three sevenths each.
+ */
+export class PendingRequests {
+  #count = 0;
+  /** Slots per holder that has any: bounded by the requests in flight. */
+  readonly #held = new Map<string, number>();
+
+  constructor(private readonly max: number) {}
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes a slot; null where none is free. `leave` releases it. */
+  enter(): { readonly slot: PendingSlot; leave(): void } | null {
+    if (this.#count >= this.max) return null;
+    this.#count++;
+    const holders: string[] = [];
+    const share = (holder: string): boolean => {
+      const own = this.#held.get(holder) ?? 0;
+      // Without this request itself.
+      const free = this.max - (this.#count - 1);
+      if (own >= TIMES_WHAT_IS_FREE * free) return false;
+      this.#held.set(holder, own + 1);
+      holders.push(holder);
+      return true;
+    };
+    const leave = () => {
+      this.#count--;
+      for (const holder of holders) {
+        const others = (this.#held.get(holder) ?? 1) - 1;
+        if (others === 0) this.#held.delete(holder);
+        else this.#held.set(holder, others);
+      }
+    };
+    return { slot: { share }, leave };
+  }
 }

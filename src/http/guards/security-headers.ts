@@ -2,8 +2,8 @@ import type { MiddlewareHandler } from "hono";
 import type { HttpEnvironment } from "../requests/environment.js";
 
 /**
- * Says to browsers that nothing here is to be framed, sniffed, run or kept (OWASP's secure headers for an API). Whether clients must come by
- * TLS is for what ends it to say, so there is no `Strict-Transport-Security`.
+ * OWASP's secure headers for an API: no framing, sniffing, scripts or caching. `Strict-Transport-Security` is missing on purpose: it is for
+ * whatever terminates TLS.
  */
 export const SECURITY_HEADERS = [
   ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
@@ -15,12 +15,12 @@ export const SECURITY_HEADERS = [
   ["cache-control", "no-store"],
 ] as const;
 
-/** Gives every answer the {@link SECURITY_HEADERS} that it does not have itself: an engine's own stay as they are. */
+/** Adds the {@link SECURITY_HEADERS} to every answer; an answer's own values win. */
 export function securityHeaders(): MiddlewareHandler<HttpEnvironment> {
   return async function securityHeaders(c, next) {
     const outgoing = c.env?.outgoing;
     if (outgoing !== undefined) {
-      // What the answer has itself takes their place. Asking it for its headers would build them once more.
+      // The answer's own headers overwrite these. Reading them here would build them twice.
       for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);
       return next();
     }

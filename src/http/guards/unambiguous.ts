@@ -5,20 +5,19 @@ import { problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { cutTarget, isOpenAiPath } from "../requests/paths.js";
 
-/** The headers that say something to memstem. */
+/** memstem's own request headers. */
 const OWN_HEADER = /^x-memstem-/i;
 
 /**
- * Refuses what can be read in two ways: a header of ours or a query parameter that is given twice (Node joins the headers, and two users
- * become one that nobody is), and an address whose escapes are no UTF-8, which would be taken as they stand. The query of a path of
- * OpenAI's is the engine's to read.
+ * Rejects ambiguous requests: an `x-memstem-` header or a query parameter given twice (Node would join two user ids into a third), and a
+ * target whose escapes are not UTF-8, which would be taken literally. The query of an OpenAI-compatible path belongs to the engine.
  */
-export function refuseAmbiguous(): MiddlewareHandler<HttpEnvironment> {
-  return async function refuseAmbiguous(c, next) {
+export function rejectAmbiguous(): MiddlewareHandler<HttpEnvironment> {
+  return async function rejectAmbiguous(c, next) {
     const { path, query } = cutTarget(c.env?.incoming?.url ?? c.req.url);
     const isEngines = isOpenAiPath(c.req.path);
     if (!isDecodable(path) || (!isEngines && !isDecodable(query))) {
-      return answerProblem(c, problem(400, "the request's address has escapes that are no UTF-8"));
+      return answerProblem(c, problem(400, "the request target has escapes that are not UTF-8"));
     }
     const raw = c.env?.incoming?.rawHeaders ?? [];
     const own = raw.filter((name, at) => at % 2 === 0 && OWN_HEADER.test(name)).map((name) => name.toLowerCase());

@@ -4,7 +4,7 @@ import { UpstreamError } from "../../service/base/errors.js";
 import { isOpenAiPath } from "../requests/paths.js";
 import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
-/** What OpenAI's clients read of an error. */
+/** The error object of OpenAI's API. */
 const openAiError = z.object({
   message: z.string(),
   type: z.string(),
@@ -16,10 +16,10 @@ const openAiError = z.object({
 export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).meta({
   id: "OpenAIProblem",
   description:
-    "A problem (RFC 9457) that OpenAI's clients can read too. The header `x-memstem-error-origin` says whose it is.",
+    "A problem (RFC 9457) that OpenAI's clients can read too. Its origin is in `x-memstem-error-origin`: `memstem` or `upstream`.",
 });
 
-/** Sends a problem in the shape that the path's clients read. `error`: what it was made of. */
+/** Sends a problem in the shape that the path's clients read. `error`: its cause. */
 export function answerProblem(
   c: Context,
   value: Problem,
@@ -32,13 +32,13 @@ export function answerProblem(
   return problemResponse(body, { ...all, "x-memstem-error-origin": origin });
 }
 
-/** OpenAI's own words for what its clients tell apart. */
+/** OpenAI's types and codes for the statuses that its clients tell apart. */
 const OPENAI_KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: "invalid_request_error", code: "invalid_api_key" },
   429: { type: "requests", code: "rate_limit_exceeded" },
 };
 
-/** A problem as OpenAI's clients read it. */
+/** A problem as OpenAI's error object. */
 export function openAiErrorOf(value: Problem, error?: unknown): { readonly error: z.output<typeof openAiError> } {
   const upstream = error instanceof UpstreamError;
   const { type, code } = OPENAI_KINDS[value.status] ?? {

@@ -1,3 +1,9 @@
+/*
+ * problems: every error as an answer.
+ * Enters: what a handler threw, or a reason to reject. Leaves: `application/problem+json` (RFC 9457), in OpenAI's error shape as well on
+ * OpenAI-compatible paths, with status, title, fields and `Retry-After`. A fault of our own says nothing about itself; the log has it.
+ */
+
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
@@ -14,7 +20,7 @@ import {
 } from "../../service/base/errors.js";
 import { BodyShareError, SlowBodyError } from "./request-errors.js";
 
-/** RFC 9457, with the fields that are wrong. */
+/** RFC 9457, with the invalid fields. */
 export const problemSchema = z
   .object({
     type: z.string(),
@@ -23,7 +29,7 @@ export const problemSchema = z
     detail: z.string().optional(),
     errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
   })
-  .meta({ id: "Problem", description: "A problem (RFC 9457). `errors` names each field that is wrong." });
+  .meta({ id: "Problem", description: "A problem (RFC 9457). `errors` names each invalid field." });
 
 /** A problem as it goes over the wire. */
 export type Problem = z.infer<typeof problemSchema>;
@@ -69,7 +75,7 @@ export function problemResponse(value: Problem, headers: Readonly<Record<string,
   });
 }
 
-/** The problem for whatever a handler threw. What is nobody's mistake but ours says nothing about itself. */
+/** The problem for whatever a handler threw. An internal fault gives no detail. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidRequestError) return problem(422, error.message, error.issues);
   if (error instanceof NotFoundError) {
@@ -82,14 +88,14 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, `${error.message}: ${error.setting}`);
   if (error instanceof BodyShareError) return problem(429, error.message);
-  // Nobody reads this one; the log and the metrics do not take it for a fault of ours.
+  // Nobody reads this one: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
-  // The only 400 of the framework here is the validator's, for a body that it cannot parse.
+  // The framework's only 400 here is the validator's: a body that it cannot parse.
   if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
   return problem(500, "the request could not be served; the log says why");
 }
 
-/** For a body that is no JSON. */
+/** For a body that is not JSON. */
 export function notJson(): Problem {
   return problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]);
 }
@@ -107,7 +113,7 @@ function sourceStatus({ failure }: MemorySourceError): number {
   }
 }
 
-/** Whether a problem's cause is ours to look into: the log says it. */
+/** Whether a problem is a fault of this service or its store: then it is logged. */
 export function isFault(error: unknown, { status }: Problem): boolean {
   return status === 500 || (error instanceof StoreUnavailableError && error.fault !== "busy");
 }
@@ -117,7 +123,7 @@ export function problemHeaders(error: unknown): Readonly<Record<string, string>>
   return error instanceof StoreUnavailableError ? { "retry-after": String(RETRY_AFTER_S[error.fault]) } : {};
 }
 
-/** Seconds after which it may go better: a lock is short, and the rest takes somebody's hand. */
+/** Seconds for `Retry-After`: a lock is short, everything else needs an operator. */
 const RETRY_AFTER_S: Readonly<Record<StoreUnavailableError["fault"], number>> = {
   busy: 1,
   full: 30,

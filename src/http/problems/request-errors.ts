@@ -1,7 +1,7 @@
-/** A body came too slowly; nothing was done for it. */
+/** A body arrived too slowly; no work was done for it. */
 export class SlowBodyError extends Error {
   override readonly name = "SlowBodyError";
-  /** @param setting the one whose limit was met */
+  /** @param setting whose limit was reached */
   constructor(
     readonly setting: "MEMSTEM_BODY_TIMEOUT_MS" | "MEMSTEM_BODY_BYTES_PER_SECOND",
     message: string,
@@ -10,7 +10,7 @@ export class SlowBodyError extends Error {
   }
 }
 
-/** More bodies of one client are waited for than may be; nothing was done for this one. */
+/** One client has too many incomplete bodies; no work was done for this one. */
 export class BodyShareError extends Error {
   override readonly name = "BodyShareError";
 }

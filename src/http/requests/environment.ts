@@ -1,27 +1,33 @@
+/*
+ * requests: what a request carries through the app, and how its path is read.
+ * Enters: Node's request and response, where Node serves the app. Leaves: the typed Hono environment, the log's entry, paths that several
+ * folders name, and the moment at which an answer has left. Knows no guard and no route.
+ */
+
 import type { IncomingMessage } from "node:http";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { Memstem } from "../../service/library/memstem.js";
 
-/** What the log gets to know of a composed prompt. */
+/** A composed prompt as the log sees it. */
 export interface ComposedEntry {
   readonly requestId?: string;
   readonly totalTokens?: number;
   readonly expectedCachedTokens?: number;
   readonly warnings?: readonly string[];
-  /** Why a chat went to its engine as it came; absent where it did not. */
+  /** Why a chat went to its engine unmodified; absent where it was composed. */
   readonly notComposed?: NotComposedReason;
 }
 
-/** One request's place among those in work. */
-export interface PendingPlace {
-  /** Counts the place as this holder's too, until it is free again. False, and not counted: the holder has its share already. */
+/** One request's slot among those in flight. */
+export interface PendingSlot {
+  /** Counts the slot against this holder too, until it is released. False, and not counted: the holder's share is used up. */
   share(holder: string): boolean;
 }
 
-/** What requests carry on their way through the app. */
+/** Hono's environment: what a request carries from one handler to the next. */
 export interface HttpEnvironment {
   Bindings: {
-    /** Node's request and its answer, where the app is served by Node. */
+    /** Node's request and response, where the app is served by Node. */
     readonly incoming?: IncomingMessage;
     readonly outgoing?: {
       readonly closed: boolean;
@@ -30,14 +36,23 @@ export interface HttpEnvironment {
     };
   };
   Variables: {
-    /** The caller's tenant; routes have no other way to anybody's state. */
+    /** The caller's tenant: the only way from a route to any state. */
     memstem: Memstem;
-    /** The caller's key; null where keys are not in use. */
+    /** Id of the caller's API key; null where keys are not in use. */
     keyId: string | null;
     /** The key itself where it is the configured one, which has a form of its own; absent for others. */
     configuredKey?: string;
-    /** Its place among the requests in work; what is always answered has none. */
-    place?: PendingPlace;
+    /** Its slot among the requests in flight; absent for paths that are always answered. */
+    slot?: PendingSlot;
     composed?: ComposedEntry;
   };
+}
+
+/** One request as the log sees it. Never memory text, never a query. */
+export interface RequestLog extends ComposedEntry {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  /** Milliseconds from its arrival to its answer's head. */
+  readonly ms: number;
 }

@@ -6,25 +6,24 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
 import { REFUSALS } from "../contracts/openapi-access.js";
-import { type BodyPace, bodyChunks } from "../guards/body-pace.js";
+import { type BodyRate, bodyChunks } from "../guards/body-rate.js";
 import { awaitBody } from "../guards/pending.js";
-import { parseSafely } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
-import { batchLines } from "./batch-input.js";
+import { batchLines } from "./batch-lines.js";
 
 /** What the route needs. */
 export interface BatchParts {
   /** Most bytes of one request. */
   readonly maxBodyBytes: number;
-  /** Most bytes of a JSON batch; one that comes line by line has no end. */
+  /** Most bytes of a JSON batch; one in lines has no limit. */
   readonly maxBatchBytes: number;
-  /** How fast it must come; one that comes line by line has only to come. */
-  readonly bodyPace: BodyPace;
-  /** Called with what a batch threw that is nobody's mistake but ours. */
+  /** Minimum data rate; of a batch in lines only the idle time-out holds. */
+  readonly bodyRate: BodyRate;
+  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -33,12 +32,12 @@ export interface BatchParts {
 const NDJSON = "application/x-ndjson";
 const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
-/** Lines that say how far a batch got come at most this often. */
+/** Milliseconds between progress lines, at least. */
 const PROGRESS_EVERY_MS = 1_000;
 
 /**
- * `POST /compose/batch`: many requests at once, planned together. JSON or a line for each, in and out; answers are sent as they are made.
- * A client that goes away stops it.
+ * `POST /compose/batch`: many requests, planned together. JSON or NDJSON, in and out; answers are streamed. A client that disconnects stops
+ * the batch.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
   app.openAPIRegistry.registerPath({
@@ -54,7 +53,7 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
     },
     responses: {
       200: {
-        description: "As they are composed; lines where they came so or are asked for by `accept`",
+        description: "As they are composed; NDJSON where the request is NDJSON or `accept` asks for it",
         content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
       },
       ...REFUSALS,
@@ -77,11 +76,11 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] = namedInQuery ?? [];
   if (isLines) {
-    // As slowly as it likes, but for silence.
-    const body = bodyOf(c, { ...parts.bodyPace, bytesPerSecond: null });
+    // No minimum rate, only the idle time-out.
+    const body = bodyOf(c, { ...parts.bodyRate, bytesPerSecond: null });
     inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, parts.bodyPace), parts.maxBatchBytes);
+    const given = await readJson(bodyOf(c, parts.bodyRate), parts.maxBatchBytes);
     if (given instanceof Response) return given;
     const document = wire.readBatch(given);
     inputs = document.inputs;
@@ -95,15 +94,15 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   });
 }
 
-/** A request's body as it comes. */
-function bodyOf(c: Context<HttpEnvironment>, pace: BodyPace): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+/** A request's body in chunks. */
+function bodyOf(c: Context<HttpEnvironment>, rate: BodyRate): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   const incoming = c.env?.incoming;
   return incoming === undefined
     ? (c.req.raw.body ?? [])
-    : bodyChunks(incoming, { pace, onAwaited: () => awaitBody(c) });
+    : bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) });
 }
 
-/** A body's JSON; the problem where it is too long or none. */
+/** A body's JSON; a problem where it is too long or not JSON. */
 async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, maxBytes: number): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -116,7 +115,7 @@ async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, 
     parts.push(chunk);
   }
   try {
-    return parseSafely(utf8Text(Buffer.concat(parts)));
+    return parseSafeJson(utf8Text(Buffer.concat(parts)));
   } catch (error) {
     if (error instanceof InvalidRequestError) throw error;
     return problemResponse(notJson());
@@ -148,7 +147,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<strin
   }
 }
 
-/** Sends texts as they come; stops what makes them when nobody reads any more. */
+/** Streams texts; stops their generator when the client stops reading. */
 function streamOf(
   texts: AsyncGenerator<string, void, undefined>,
   client: LinkedSignal,
@@ -173,7 +172,7 @@ function streamOf(
   });
 }
 
-/** What reading a request's body throws when its client goes away before it ends, or is too slow. */
+/** Whether reading the body failed by the client's doing: it disconnected, or was too slow. */
 function isClientsDoing(error: unknown): boolean {
   return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyShareError;
 }

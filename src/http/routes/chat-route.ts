@@ -1,36 +1,41 @@
+/*
+ * routes: what each path does.
+ * Enters: a request that passed the guards, and its tenant's service in the environment. Leaves: an answer by the contracts, or a typed
+ * error for `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
+ */
+
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import {
   Chat,
-  type ChatAnswer,
   type ChatEngine,
   type EngineAnswer,
   type HeaderPair,
   headerPairs,
+  type ProxiedAnswer,
 } from "../../service/chat/chat.js";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
-import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
-import { parseSafely } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { cutTarget } from "../requests/paths.js";
-import { utf8Text } from "../requests/utf8.js";
+import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
   /** Null: no engine is configured. */
   readonly chat: ChatEngine | null;
-  /** Called with what went wrong and is nobody's mistake but ours, or went wrong after the client had its answer. */
+  /** Called with internal faults, and with errors after the answer's head was sent. */
   readonly onFault: (error: unknown) => void;
-  /** Whether there is too much to do to compose the chat of one of Node's requests. */
+  /** Whether overload keeps the chat of this request of Node's from being composed. */
   readonly isShed: (incoming: object) => boolean;
-  /** Called with why a chat went to its engine as it came. */
+  /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -40,8 +45,8 @@ const PATHS = { chat: wire.CHAT_PATH, models: "/v1/models" } as const;
 const NOT_COMPOSED = "not_composed";
 
 /**
- * The OpenAI-compatible proxy: a client changes its base URL, names the user, and its prompts are composed on their way to the engine.
- * Answers go back as they come.
+ * The OpenAI-compatible proxy: a client changes its base URL and names the user; its prompts are composed on the way to the engine. Answers
+ * are streamed back.
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
@@ -87,7 +92,7 @@ async function complete(
 
 /** The client's headers as the engine may see them. */
 function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
-  // Node's own list is at hand; a `Headers` would be built first.
+  // Node's own list needs no `Headers` to be built.
   const raw = c.env?.incoming?.rawHeaders;
   return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
@@ -101,7 +106,7 @@ function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
   return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
-/** Statuses that a `Response` must have no body for. */
+/** Statuses with which a `Response` may have no body. */
 const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
@@ -114,15 +119,15 @@ function responseOf(
   const { status } = answer;
   if (!BODILESS.has(status) && req.method !== "HEAD")
     return new Response(streamOf(answer, client, onFault), { status, headers });
-  // What nobody will read would keep its connection open.
+  // An unread body would keep the upstream connection open.
   client.abort();
   return new Response(null, { status, headers });
 }
 
-/** A body's JSON; undefined where it is none. */
+/** A body's JSON; undefined where it is not JSON. */
 async function readJson(request: Request): Promise<unknown> {
   try {
-    return parseSafely(utf8Text(await request.arrayBuffer()));
+    return parseSafeJson(utf8Text(await request.arrayBuffer()));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
     throw error;
@@ -131,19 +136,19 @@ async function readJson(request: Request): Promise<unknown> {
 
 type SentHeaders = Record<string, string> | [string, string][];
 
-/** An engine's headers and our own, which have names of their own. */
+/** The engine's headers and memstem's, whose names differ. */
 function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[] = []): SentHeaders {
   const origin: HeaderPair[] = status >= 400 ? [["x-memstem-error-origin", "upstream"]] : [];
   const sent = [...headers, ...own, ...origin];
   const record = Object.fromEntries(sent);
-  // A record goes to Node's server as it is. It holds a name once only.
+  // Node's server takes a record without conversion, but a record cannot repeat a name.
   return Object.keys(record).length === sent.length
     ? record
     : sent.map(([name, value]): [string, string] => [name, value]);
 }
 
-/** What memstem says beside the engine's answer. */
-function ownHeaders({ composed, notComposed, usage }: ChatAnswer): HeaderPair[] {
+/** The `x-memstem-` headers beside the engine's answer. */
+function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
     return [
       ["x-memstem-warnings", NOT_COMPOSED],
@@ -165,8 +170,8 @@ function ownHeaders({ composed, notComposed, usage }: ChatAnswer): HeaderPair[] 
 }
 
 /**
- * An answer on its way; a client that goes away ends the upstream call. Where the engine breaks off a stream of events, its last one says
- * so: clients take the mere end of one for the end of the answer.
+ * An answer as a stream; a client that disconnects ends the upstream call. Where the engine breaks off an event stream, a last event says
+ * so: clients would take the end of the stream for the end of the answer.
  */
 function streamOf(
   { body, headers }: EngineAnswer,
@@ -195,7 +200,7 @@ function streamOf(
   });
 }
 
-/** An event that OpenAI's clients raise as an error; the blank line before it ends the one that was broken off. */
+/** An event that OpenAI's clients raise as an error; the blank line before it ends the truncated one. */
 function brokenOff(error: unknown): Uint8Array {
   return new TextEncoder().encode(`\n\ndata: ${JSON.stringify(openAiErrorOf(problemOf(error), error))}\n\n`);
 }
@@ -206,7 +211,7 @@ function noEngine(c: Context): Response {
 
 function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   const failure = {
-    description: "A problem; or the engine's own error, as it said it",
+    description: "A problem; or the engine's own error, unmodified",
     content: { "application/problem+json": { schema: openAiProblemSchema } },
   };
   const refusals = refusalsWith("application/problem+json", openAiProblemSchema);

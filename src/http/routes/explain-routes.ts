@@ -11,7 +11,7 @@ import {
 } from "../contracts/explain-contract.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 
-/** Adds the route, with the request's id in its path and, as for users, in its query. */
+/** Adds the route twice: with the request's id in the path, and in the query. */
 export function addExplainRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   const explained = {
     method: "get",

@@ -7,8 +7,8 @@ import { exportResult, writeExport } from "../contracts/export-contract.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 
 /*
- * What is held on a user: shown, given out, and forgotten. Each route is there twice, with the ids in its path and with all of them in its
- * query: no client can say `.` or `..` in a path, however it is escaped (WHATWG URL, "dot segments"), and some proxies let no `%2F` through.
+ * A user's data: described, exported, forgotten. Each route exists twice, with the ids in the path and in the query: an id `.` or `..`
+ * cannot stand in a path, however it is escaped (WHATWG URL, "dot segments"), and some proxies reject `%2F`.
  */
 
 type Ctx = Context<HttpEnvironment>;

@@ -21,14 +21,14 @@ const other = z
   .looseObject({ event: z.string().regex(/^(?!(DELETE|UPDATE)$)/, "lacks what belongs to it") })
   .transform(() => null);
 
-/** As the platform sends it; fields and events that come later are let pass. */
+/** As the platform sends it; unknown fields and events are accepted. */
 const body = z
   .looseObject({ event_details: z.union([deleted, updated, other]) })
   .meta({ id: "Mem0Event", description: "An event of the Mem0 platform. Only DELETE and UPDATE do anything." });
-/** In the address, because nothing else can be set where webhooks are made. */
+/** In the query: Mem0's webhooks can set neither headers nor bodies. */
 const query = z.looseObject({ token: z.string().optional().meta({ description: "`MEMSTEM_WEBHOOK_TOKEN`" }) });
 
-/** `POST /webhooks/mem0`: what Mem0 deleted is forgotten, and what it updated is never sent with its old text again. */
+/** `POST /webhooks/mem0`: a memory that Mem0 deleted is forgotten, one that it updated is never sent with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
   const problems = { "application/problem+json": { schema: problemSchema } };
   const route = createRoute({

@@ -1,12 +1,18 @@
+/*
+ * server: the whole HTTP surface, put together.
+ * Enters: the service, its limits, and an engine to proxy to. Leaves: a Hono app with every route, guard and metric and its OpenAPI
+ * document, and Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
+ */
+
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
 import type { ApiKeys } from "../../service/base/api-key.js";
 import { BusyUserError, InvalidRequestError } from "../../service/base/errors.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
-import { watchedUpstream } from "../../service/chat/watched-upstream.js";
+import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
-import { fieldIssues } from "../../service/fields/field-issues.js";
+import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import * as wire from "../contracts/contracts.js";
 import { post } from "../contracts/documented-route.js";
@@ -14,17 +20,16 @@ import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "../contracts/openapi-acces
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { receiveBody } from "../guards/body.js";
-import type { BodyPace } from "../guards/body-pace.js";
+import type { BodyRate } from "../guards/body-rate.js";
 import { type KeyLimits, limitKeys } from "../guards/key-limits.js";
-import { closeWhenStopping, limitPending, limitShares } from "../guards/pending.js";
-import { PendingRequests } from "../guards/pending-requests.js";
+import { closeWhenStopping, limitPending, limitShares, PendingRequests } from "../guards/pending.js";
 import { securityHeaders } from "../guards/security-headers.js";
-import { refuseAmbiguous } from "../guards/unambiguous.js";
+import { rejectAmbiguous } from "../guards/unambiguous.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { isFault, problemOf, problemSchema } from "../problems/problem.js";
-import { RETRY_SOON, type RefusalReason } from "../problems/refusal.js";
+import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment, RequestLog } from "../requests/environment.js";
 import { BATCH_PATH, isOpenAiPath } from "../requests/paths.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
@@ -33,46 +38,45 @@ import { answerUnrouted } from "../routes/unrouted.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
 import { Metrics } from "./metrics.js";
-import type { RequestLog } from "./request-log.js";
 
 /** What the HTTP surface needs. */
 export interface HttpParts {
   readonly memstem: MemstemOfAll;
   readonly keys: ApiKeys;
-  /** Other sites whose pages may call; none: no CORS at all. */
+  /** Other origins whose pages may call; none: no CORS. */
   readonly corsOrigins: readonly string[];
   readonly keyLimits: KeyLimits;
-  /** Most requests in work at once. */
+  /** Most requests in flight, and most that wait for admission. */
   readonly maxPending: number;
-  /** Milliseconds that a request may wait to be let in. */
+  /** Milliseconds that a request may wait for admission. */
   readonly maxLagMs: number;
-  /** Whether the service is on its way to its end: it finishes what it has, and takes no more. */
+  /** Whether the service is shutting down: requests in flight finish, new ones are rejected. */
   readonly isStopping: () => boolean;
-  /** The engine that chats are sent on to; null for none. */
+  /** The engine behind the proxy; null for none. */
   readonly chat: ChatEngine | null;
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
-  /** How fast bodies must come. */
-  readonly bodyPace: BodyPace;
-  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  /** The minimum data rate of bodies. */
+  readonly bodyRate: BodyRate;
+  /** Milliseconds that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
   /** Most bytes of a batch in one JSON document. */
   readonly maxBatchBytes: number;
-  /** What Mem0 shows for its events (`POST /webhooks/mem0`); absent: there is no such route. */
+  /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
-  /** Called with what a handler threw that is nobody's mistake but ours. */
+  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-/** What a request counts for that no route was looked up for, as for one that no route was found for. */
+/** Metrics label of requests without a route: rejected before routing, or no route found. */
 const UNROUTED = "/*";
 
-/** What pages of other sites may read of an answer beside what browsers let them. */
+/** Answer headers that pages of other origins may read, beside those that CORS always allows. */
 const EXPOSED_HEADERS = [
   "x-memstem-request-id",
   "x-memstem-expected-cached-tokens",
@@ -83,18 +87,18 @@ const EXPOSED_HEADERS = [
   "x-memstem-error-origin",
 ];
 
-/** The app, and what stands in front of it where Node serves it. */
+/** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Says when a request gets as far as the app. */
+  /** Decides when a request reaches the app. */
   readonly admission: Admission;
-  /** To be called with every time in which the event loop was blocked, in milliseconds. */
+  /** Call it with every block of the event loop, in milliseconds. */
   readonly onBlocked: (ms: number) => void;
-  /** Milliseconds that a client may take nothing of an answer which waits for it. */
+  /** Milliseconds that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
 }
 
-/** The HTTP surface: `/compose` and its companions, `problem+json` for everything that goes wrong, and its own OpenAPI document. */
+/** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
 export function createApp(parts: HttpParts): HttpSurface {
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
@@ -106,7 +110,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   const pending = new PendingRequests(parts.maxPending);
   const metrics = new Metrics(parts.memstem, () => pending.count);
   parts.memstem.observe(metrics);
-  const onRefused = metrics.refused.bind(metrics);
+  const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);
     parts.onRequest(entry);
@@ -115,8 +119,8 @@ export function createApp(parts: HttpParts): HttpSurface {
     maxLagMs: parts.maxLagMs,
     maxWaiting: parts.maxPending,
     clock: parts.clock,
-    onTurnedAway({ reason, method, ms }) {
-      onRefused(reason);
+    onRejected({ reason, method, ms }) {
+      onRejected(reason);
       answered({ method, route: UNROUTED, status: 503, ms });
     },
     onWaited: metrics.waited.bind(metrics),
@@ -130,28 +134,28 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRefused }));
+  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected }));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
     app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
   }
   const { memstem, keys, webhookToken } = parts;
-  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRefused }));
-  app.use(limitKeys(parts.keyLimits, parts.clock, onRefused));
-  app.use(limitShares(onRefused));
-  app.use(refuseAmbiguous());
+  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRejected }));
+  app.use(limitKeys(parts.keyLimits, parts.clock, onRejected));
+  app.use(limitShares(onRejected));
+  app.use(rejectAmbiguous());
   const pretty = prettyJSON({ space: 2 });
-  const { maxBodyBytes: maxBytes, bodyPace: pace } = parts;
-  app.use(receiveBody({ maxBytes, pace, onTooLarge: () => onRefused("too_large") }));
-  // A batch is answered as it is made; an engine's answer goes through as it is.
+  const { maxBodyBytes: maxBytes, bodyRate: rate } = parts;
+  app.use(receiveBody({ maxBytes, rate, onTooLarge: () => onRejected("too_large") }));
+  // A batch is streamed; an engine's answer is sent unmodified.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
   app.onError((error, c) => {
     const value = problemOf(error);
     if (isFault(error, value)) parts.onFault(error);
     const refusal = refusalOf(error);
     if (refusal === null) return answerProblem(c, value, { error });
-    onRefused(refusal);
-    // What is left of a body is not waited for.
+    onRejected(refusal);
+    // The rest of the body is not read.
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
   });
@@ -170,7 +174,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   addBatchRoute(app, parts);
   const chat = parts.chat && {
     ...parts.chat,
-    upstream: watchedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
+    upstream: observedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
   };
   addChatRoutes(app, {
     ...parts,
@@ -250,8 +254,8 @@ export function createApp(parts: HttpParts): HttpSurface {
   return { app, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
 }
 
-/** What of the errors is a limit that was met; null for the others. */
-function refusalOf(error: unknown): RefusalReason | null {
+/** The limit that an error stands for; null for other errors. */
+function refusalOf(error: unknown): RejectionReason | null {
   if (error instanceof BusyUserError) return "user_queue";
   if (error instanceof BodyShareError) return "body_share";
   return error instanceof SlowBodyError ? "slow_body" : null;

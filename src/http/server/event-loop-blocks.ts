@@ -1,8 +1,8 @@
 import { PerformanceObserver } from "node:perf_hooks";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two samples. */
 const EVERY_MS = 20;
-/** What comes later than it should by less than this is nothing to speak of. */
+/** Shorter delays, in milliseconds, are not counted. */
 const LEAST_MS = 20;
 
 interface Pause {
@@ -10,20 +10,20 @@ interface Pause {
   readonly ms: number;
 }
 
-/** A time in which a look was due, and came late. */
+/** A delayed sample. */
 interface Late {
   readonly from: number;
   readonly to: number;
-  /** Milliseconds by which it came late. */
+  /** Delay in milliseconds. */
   readonly lateMs: number;
-  /** Milliseconds of processor time that the process used meanwhile. */
+  /** CPU time of the process in between, in milliseconds. */
   readonly usedMs: number;
 }
 
 /**
- * For how long this process' event loop was kept from everything else by what it executed. A timer that comes late shows it. Two things make
- * one late that are none of that: a machine that gives its processors to others, of which the process' own processor time says nothing; and
- * the collection of garbage, of which V8 says when it was. Neither is counted here; V8's pauses have metrics of their own.
+ * How long synchronous work blocked this process's event loop, measured by the delay of a timer. Two other causes of delay are subtracted:
+ * CPU time given to other processes, seen by the process's own CPU time, and garbage collection, whose pauses V8 reports and which have
+ * metrics of their own.
  */
 export class EventLoopBlocks {
   readonly #timer: NodeJS.Timeout;
@@ -33,7 +33,7 @@ export class EventLoopBlocks {
   #last = performance.now();
   #cpu = process.cpuUsage();
 
-  /** @param onBlock is told of each, in milliseconds */
+  /** @param onBlock called with each block, in milliseconds */
   constructor(private readonly onBlock: (ms: number) => void) {
     this.#observer = new PerformanceObserver((list) => {
       for (const { startTime: from, duration: ms } of list.getEntries()) this.#pauses.push({ from, ms });
@@ -51,7 +51,7 @@ export class EventLoopBlocks {
     const now = performance.now();
     const used = process.cpuUsage(this.#cpu);
     const late = now - this.#last - EVERY_MS;
-    // What V8 says of its pauses comes behind what they held up.
+    // V8 reports a pause only after the tick that it delayed.
     this.#settle();
     if (late >= LEAST_MS)
       this.#late = { from: this.#last, to: now, lateMs: late, usedMs: (used.user + used.system) / 1_000 };
@@ -68,7 +68,7 @@ export class EventLoopBlocks {
       return sum + Math.max(0, Math.min(to, pause.from + pause.ms) - Math.max(from, pause.from));
     }, 0);
     this.#pauses = this.#pauses.filter((pause) => pause.from > to);
-    // Whoever else has the processors takes them from both alike.
+    // Other processes take CPU time from garbage collection and from our work in proportion.
     const own = Math.min(lateMs, usedMs) * Math.max(0, 1 - collecting / lateMs);
     if (own >= LEAST_MS) this.onBlock(own);
   }

@@ -7,17 +7,17 @@ import type {
   MemstemObserver,
   ObservedCompose,
 } from "../../service/base/memstem-observer.js";
-import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import type { RefusalReason } from "../problems/refusal.js";
-import type { RequestLog } from "./request-log.js";
+import type { RejectionReason } from "../problems/rejection.js";
+import type { RequestLog } from "../requests/environment.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * What a service counts, in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The share of the
- * engine's cache that was foreseen is `observed / expected` of `memstem_reported_cached_tokens_total`.
+ * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The accuracy of the
+ * prediction is `observed / expected` of `memstem_reported_cached_tokens_total`.
  */
 export class Metrics implements MemstemObserver {
   readonly #registry = new Registry();
@@ -28,26 +28,26 @@ export class Metrics implements MemstemObserver {
   ]);
   readonly #durations = new Histogram({
     name: "memstem_http_request_duration_seconds",
-    help: "From a request's head to its answer's, with the time that it waited to be taken up.",
+    help: "From a request's arrival to its answer's head, with its wait for admission.",
     labelNames: ["route"],
     buckets: DURATIONS,
     registers: [this.#registry],
   });
   readonly #waits = new Histogram({
     name: "memstem_admission_wait_seconds",
-    help: "Of requests that came while others were being served: how long they waited to be taken up.",
+    help: "Wait of queued requests for admission.",
     buckets: DURATIONS,
     registers: [this.#registry],
   });
   readonly #blocks = new Histogram({
     name: "memstem_event_loop_block_seconds",
-    help: "How long what was executed at once kept everything else from it, collecting garbage not counted; from 20 ms on.",
+    help: "Blocks of the event loop by synchronous work of 20 ms or more, garbage collection not counted.",
     buckets: DURATIONS.filter((seconds) => seconds >= 0.025),
     registers: [this.#registry],
   });
   readonly #longestBlock = new Gauge({
     name: "memstem_event_loop_longest_block_seconds",
-    help: "The longest of them since the service started.",
+    help: "The longest block of the event loop since the service started.",
     registers: [this.#registry],
   });
   #longestBlockMs = 0;
@@ -57,72 +57,72 @@ export class Metrics implements MemstemObserver {
   ]);
   readonly #prompts = this.#counter(
     "memstem_prompt_tokens_total",
-    "Tokens of composed prompts, by what was expected of the cache.",
+    "Tokens of composed prompts, by whether a cache hit was expected.",
     ["expected"],
   );
   readonly #warnings = this.#counter("memstem_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
   readonly #reported = this.#counter(
     "memstem_reported_cached_tokens_total",
-    "Cached tokens of the requests that an engine reported, as expected and as observed.",
+    "Cached tokens of the requests that an engine reported on, expected and observed.",
     ["of"],
   );
   readonly #gap = this.#counter(
     "memstem_reported_gap_tokens_total",
-    "Difference between expected and observed cached tokens, summed whichever way it went.",
+    "Sum of the absolute differences between expected and observed cached tokens.",
     [],
   );
 
   readonly #depthProbes = new Histogram({
     name: "memstem_depth_probes",
-    help: "Tries for the depth of a chat's prompt, by what they came to.",
+    help: "Probes per chat whose depth was chosen, by outcome.",
     labelNames: ["outcome"],
     buckets: [0, 1, 2, 3, 4, 6, 8],
     registers: [this.#registry],
   });
   readonly #depthBlocks = this.#counter(
     "memstem_depth_blocks_total",
-    "Memories retrieved for chats whose depth was chosen, by whether they were given.",
+    "Memories retrieved for chats whose depth was chosen, by whether they are in the prompt.",
     ["given"],
   );
   readonly #depthTokens = this.#counter(
     "memstem_depth_probe_tokens_total",
-    "Prompt tokens of tries for a depth, as the engine reported them.",
+    "Prompt tokens of depth probes, as the engine reported them.",
     ["cached"],
   );
   readonly #firstTokens = new Histogram({
     name: "memstem_first_token_seconds",
-    help: "Time to the first token of an answer, as measured behind /v1 or reported by its caller.",
+    help: "Time to first token, as measured behind /v1 or reported by the caller.",
     buckets: DURATIONS,
     registers: [this.#registry],
   });
   readonly #searches = new Histogram({
     name: "memstem_search_duration_seconds",
-    help: "Searches of the memory source, by how they ended.",
+    help: "Searches of the memory source, by outcome.",
     labelNames: ["outcome"],
     buckets: DURATIONS,
     registers: [this.#registry],
   });
   readonly #engineCalls = new Histogram({
     name: "memstem_engine_answer_seconds",
-    help: "Calls of the engine behind /v1 to the first byte of its answer, by how it began.",
+    help: "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
     labelNames: ["outcome"],
     buckets: DURATIONS,
     registers: [this.#registry],
   });
 
-  readonly #refused = this.#counter(
+  readonly #rejected = this.#counter(
     "memstem_refused_requests_total",
-    "Requests that were turned away before anything was done for them, by reason.",
+    "Requests rejected before any work was done for them, by reason.",
     ["reason"],
   );
 
   readonly #notComposed = this.#counter(
     "memstem_not_composed_chats_total",
-    "Chats that went to the engine as they came, by reason.",
+    "Chats that went to the engine unmodified, by reason.",
     ["reason"],
   );
 
-  /** @param pending requests in work now */
+  /** @param pending requests in flight now */
   constructor(memstem: MemstemOfAll, pending: () => number) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
@@ -134,15 +134,15 @@ export class Metrics implements MemstemObserver {
           this.set(read());
         },
       });
-    gauge("memstem_pending_requests", "Requests in work: MEMSTEM_MAX_PENDING is their limit.", pending);
-    gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
-    gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
-    gauge("memstem_working_index_nodes", "Nodes of their context indexes.", () => memstem.load.nodes);
-    gauge("memstem_busy_users", "Users with a request under way.", () => memstem.load.busyUsers);
-    gauge("memstem_jobs", "Users' requests under way, or waiting for their turn.", () => memstem.load.jobs);
+    gauge("memstem_pending_requests", "Requests in flight; their limit is MEMSTEM_MAX_PENDING.", pending);
+    gauge("memstem_working_scopes", "Scopes in memory.", () => memstem.load.scopes);
+    gauge("memstem_working_bytes", "Bytes of the scopes in memory, estimated.", () => memstem.load.bytes);
+    gauge("memstem_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memstem.load.nodes);
+    gauge("memstem_busy_users", "Users with a running job.", () => memstem.load.busyUsers);
+    gauge("memstem_jobs", "Jobs of users, running or queued.", () => memstem.load.jobs);
     new Gauge({
       name: "memstem_engine_law",
-      help: "The time law fitted to measured first-token times, in milliseconds; absent while the configured one holds.",
+      help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
       labelNames: ["part"],
       registers: [this.#registry],
       collect() {
@@ -161,20 +161,20 @@ export class Metrics implements MemstemObserver {
     this.#durations.observe({ route }, ms / 1_000);
   }
 
-  /** How long a request that could not be taken up at once waited, in milliseconds. */
+  /** A queued request's wait for admission, in milliseconds. */
   waited(ms: number): void {
     this.#waits.observe(ms / 1_000);
   }
 
-  /** For how long the event loop was kept from everything else, in milliseconds. */
+  /** A block of the event loop, in milliseconds. */
   blocked(ms: number): void {
     this.#blocks.observe(ms / 1_000);
     this.#longestBlockMs = Math.max(this.#longestBlockMs, ms);
     this.#longestBlock.set(this.#longestBlockMs / 1_000);
   }
 
-  refused(reason: RefusalReason): void {
-    this.#refused.inc({ reason });
+  rejected(reason: RejectionReason): void {
+    this.#rejected.inc({ reason });
   }
 
   notComposed(reason: NotComposedReason): void {

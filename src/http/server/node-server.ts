@@ -1,33 +1,70 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
-import { JoinedHead } from "./joined-head.js";
-import { QueuedResponses } from "./queued-responses.js";
 
-/** Milliseconds that a request's head may take. Nothing is done for it by then, and it has no place among those in work. */
+/** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
 const HEADERS_TIMEOUT_MS = 60_000;
 
-/** What Hono cannot make a URL of. */
-const UNREADABLE = problem(400, "the request's address, or its host, is none");
+/** For a target and host that Hono cannot parse as a URL. */
+const UNREADABLE = problem(400, "the request target or the host is not valid");
 
-/** The app on Node's own HTTP server, which listens nowhere yet. `hostname`: where it is going to. */
+/** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
 export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
   const listener = admission.before(
     getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) }),
   );
-  const queued = new QueuedResponses();
-  // How long a body may take is the app's to say, of each by its length.
-  const options = { ServerResponse: JoinedHead, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };
+  const queued = new PipelinedResponses();
+  // The app limits the time of a body, by its length.
+  const options = { ServerResponse: CorkedResponse, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };
   const server = createServer(options, (incoming, outgoing) => {
     queued.watch(incoming, outgoing);
     outgoing.setTimeout(answerTimeoutMs).on("timeout", (socket: Socket) => {
-      // Else it is the engine that is waited for.
+      // With nothing to write, the answer waits for the engine, not for the client.
       if (socket.writableLength > 0) socket.destroy();
     });
     listener(incoming, outgoing);
   });
   server.on("connection", () => admission.connected());
   return server;
+}
+
+/**
+ * A response that is corked until the end of the tick: its head is sent together with the part of the body that is ready, in one write
+ * instead of two. A head whose body is not ready is sent alone.
+ */
+export class CorkedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  override flushHeaders(): void {
+    this.cork();
+    // After pending microtasks, and before the event loop's next phase.
+    queueMicrotask(() => process.nextTick(() => this.uncork()));
+    super.flushHeaders();
+  }
+}
+
+/**
+ * Responses queued behind another one on their connection: those of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node
+ * emits "close" on its current response only, so the queued ones would never end. This ends them.
+ */
+export class PipelinedResponses {
+  /** By connection; bounded by the requests in flight. */
+  readonly #queued = new WeakMap<Socket, Set<ServerResponse>>();
+
+  /** Call it for every request, first. Ends the response when its connection closes. */
+  watch({ socket }: IncomingMessage, outgoing: ServerResponse): void {
+    if (outgoing.socket !== null) return;
+    const queued = this.#queued.get(socket) ?? this.#watched(socket);
+    queued.add(outgoing);
+    outgoing.once("socket", () => queued.delete(outgoing));
+  }
+
+  #watched(socket: Socket): Set<ServerResponse> {
+    const queued = new Set<ServerResponse>();
+    this.#queued.set(socket, queued);
+    socket.once("close", () => {
+      for (const outgoing of queued) outgoing.destroy().emit("close");
+    });
+    return queued;
+  }
 }

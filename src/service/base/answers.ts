@@ -1,14 +1,14 @@
 import type { AgentId, Correction, IndexEntry, Label, MemoryId, RequestId, UserId } from "../../core/index.js";
 import type { ScopeCounts } from "../../store/api/store.js";
 
-/** What became of the ids in an eviction. */
+/** The result of an eviction. */
 export interface Eviction {
   readonly evicted: readonly RequestId[];
   /** Never composed, or evicted before. */
   readonly unknown: readonly RequestId[];
 }
 
-/** Prediction against what the engine reported. Tokens; null where the engine did not say. */
+/** Predicted and reported cache hits, in tokens; null where the engine did not say. */
 export interface Feedback {
   readonly requestId: RequestId;
   readonly expectedCachedTokens: number;
@@ -19,7 +19,7 @@ export interface Feedback {
   readonly corrected: Correction;
 }
 
-/** A scope's context index, for people. */
+/** A scope's context index, described for people. */
 export interface IndexDescription {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
@@ -28,7 +28,7 @@ export interface IndexDescription {
   readonly nodes: readonly (IndexEntry & { readonly requestIds: readonly RequestId[] })[];
 }
 
-/** What forgetting a memory did. */
+/** The result of forgetting a memory. */
 export interface Forgetting {
   readonly memoryId: MemoryId;
   /** Blocks whose text is gone from everything memstem keeps. */

@@ -10,23 +10,23 @@ const ID_BYTES = 6;
 const SECRET_BYTES = 32;
 const FORM = /^mst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
 
-/** What is kept of a key. */
+/** A key as it is stored. */
 export interface KeptApiKey {
   readonly tenant: string;
   /** SHA-256 of the secret, base64url. */
   readonly secretDigest: string;
-  /** Milliseconds since the epoch; null while it holds. */
+  /** Milliseconds since the epoch; null while the key is valid. */
   readonly revokedAt: number | null;
   readonly cacheSecret: string;
 }
 
-/** Where keys are kept. What another process changes there holds at once. */
+/** Stored keys. Another process's changes are seen at once. */
 export interface ApiKeys {
   /** The key that the service was started with; absent for none. */
   readonly configured?: ConfiguredApiKey | undefined;
-  /** Null where there is none of this id. */
+  /** Null for an unknown id. */
   find(id: string): KeptApiKey | null;
-  /** Whether there ever was a key. */
+  /** Whether any key was ever made. */
   any(): boolean;
 }
 
@@ -45,7 +45,7 @@ export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): A
   return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: () => true };
 }
 
-/** A key that was just made; nobody can tell it again. */
+/** A new key. It is shown once: only its digest is stored. */
 export interface NewApiKey {
   readonly id: string;
   readonly key: string;
@@ -64,25 +64,25 @@ export function newSecret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** The beginning of a key, as it may stand in a text. */
+/** A key's prefix, anywhere in a text. */
 const IN_A_TEXT = /mst_[0-9a-f]{12}_/;
 
-/** Whether something in a text has a key's form, whosever it is. */
+/** Whether a text contains anything of a key's form, valid or not. */
 export function holdsApiKey(text: string): boolean {
   return IN_A_TEXT.test(text);
 }
 
-/** A caller with a key that holds. */
-export interface Admitted {
+/** A caller with a valid key. */
+export interface AuthenticatedKey {
   readonly keyId: string;
   readonly tenant: Tenant;
 }
 
-/** Stands in for a digest where there is no key, so that the same work is done. */
+/** Compared in place of an unknown key's digest, so that timing does not tell. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** Who holds this key; null where nobody does, or does no more. How long it takes says nothing about how much of a secret was right. */
-export function admit(key: string, keys: ApiKeys): Admitted | null {
+/** The key's tenant; null for an unknown, wrong or revoked key. Compares in constant time. */
+export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null {
   const { configured } = keys;
   if (configured !== undefined && timingSafeEqual(digest(key), configured.digest))
     return { keyId: CONFIGURED_KEY_ID, tenant: configured.tenant };

@@ -1,15 +1,15 @@
-/** A signal that aborts with any of several, and by itself. */
+/** A signal that aborts with any of several, or by a call. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
   /** Aborts this one alone. */
   abort(): void;
-  /** Lets go of the others; to be called once nobody needs the signal. */
+  /** Removes its listeners from the others; call it once the signal is no longer needed. */
   release(): void;
 }
 
 /**
- * Like `AbortSignal.any`, but lets go: that one keeps, in Node 20, something of every signal it made for as long as the longest-lived
- * of the given ones lives, and costs many times as much.
+ * Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call for as long as the longest-lived given signal,
+ * and costs many times as much.
  */
 export function linkedSignal(...signals: readonly AbortSignal[]): LinkedSignal {
   const own = new AbortController();

@@ -1,3 +1,9 @@
+/*
+ * base: what every folder of the service stands on.
+ * Enters: nothing of the service. Leaves: the parts that a service is built of, its observer, tenants and API keys, typed errors, the
+ * results of calls, and small tools: spans, linked signals, token buckets.
+ */
+
 import type {
   BatchRequest,
   EngineModel,
@@ -13,43 +19,43 @@ import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-ad
 import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 
-/** What holds where a request does not say. */
+/** Defaults for what a request leaves open. */
 export interface ComposeDefaults {
   readonly policy: PolicyName;
   readonly retention: RetentionName;
-  /** What prompts cost the engine that they go to. */
+  /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
 }
 
-/** Plans a batch, in the order in which it is to be executed; `planBatch`, wherever it runs. */
+/** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
 export type BatchPlanner = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
 
-/** What the service is made of; built in one place. */
+/** The parts of a service; built in one place. */
 export interface MemstemParts {
   readonly store: Store;
-  /** Null: memories come with each request. Keeps its own deadline. */
+  /** Null: each request brings its memories. Has a time-out of its own. */
   readonly source: MemorySource | null;
   readonly defaults: ComposeDefaults;
-  /** How every engine family is spoken to. */
+  /** The adapter of every engine family. */
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
-  /** What the engine is taken to let go of by itself. Default: nothing. */
+  /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
-  /** How batches are planned. Default: at once, while everything else waits. */
+  /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: BatchPlanner;
   readonly countTokens: TokenCounter;
-  /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is cut. Default 100,000. */
+  /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is truncated. Default 100,000. */
   readonly maxMemoryCharacters?: number;
-  /** Texts that are escaped wherever they stand in a memory, besides what has the shape of a marker. Default: none. */
+  /** Texts that are escaped anywhere in a memory, besides everything of a marker's form. Default: none. */
   readonly markers?: readonly string[];
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Bytes that all working scopes together may take, estimated. Default 128 MiB. */
+  /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
-  /** Turns that leave in one transaction where nobody used them for long. Default 20. */
+  /** Most turns that expire in one transaction. Default 20. */
   readonly maxExpiredAtOnce?: number;
-  /** Requests of one user that may be under way or wait at once. Default 256. */
+  /** Most jobs of one user, running or queued. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

@@ -1,20 +1,20 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 
 /*
- * OpenTelemetry's spans: of the tracer that the process has registered, and nothing at all where it has none. They say how long what took,
- * and numbers and names of memstem's own; never whose it is, what was asked, or what a memory says.
+ * OpenTelemetry spans, with the tracer that the process registered; no-ops where there is none. Attributes are durations, numbers and
+ * memstem's own names: never a user, a question or a memory's text.
  */
 
-/** Looked up with every span: an application may register its tracer after it has made a service. */
+/** Looked up per span: an application may register its tracer after it made a service. */
 const tracer = () => trace.getTracer("memstem");
 
-/** Does work in a span of its own, which ends with it; what the work throws is its status, by name. */
+/** Runs work in a span of its own. An error's name becomes the span's status. */
 export function inSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.INTERNAL, attributes, work);
 }
 
-/** The same for a call of another service. */
-export function inCallSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
+/** The same for a call of another service: a span of kind client. */
+export function inClientSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.CLIENT, attributes, work);
 }
 
@@ -23,7 +23,7 @@ function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (
     try {
       return await work(span);
     } catch (error) {
-      // A message may quote what was asked.
+      // The name only: a message may quote the question.
       span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : "unknown" });
       throw error;
     } finally {

@@ -1,9 +1,9 @@
-/** Whose state a caller may read and change. */
+/** The owner of state: callers read and change their tenant's only. */
 export interface Tenant {
   readonly name: string;
-  /** What the tenant's cache salts are made of: never its name, which could be guessed from a salt. */
+  /** Secret that the tenant's cache salts are derived from. Not its name, which could be guessed from a salt. */
   readonly cacheSecret: string;
 }
 
-/** The tenant of an installation without API keys; there is nothing to keep its salts from. */
+/** The tenant of an installation without API keys. Its salts are no secret. */
 export const DEFAULT_TENANT: Tenant = { name: "default", cacheSecret: "default" };

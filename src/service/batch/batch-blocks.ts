@@ -8,14 +8,14 @@ import {
 } from "../../core/index.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 
-/** What a scope is named by within a batch. */
+/** A scope within a batch: its tenant is the caller's. */
 export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 export function scopeName({ userId, agentId }: BatchScope): string {
   return JSON.stringify([userId, agentId]);
 }
 
-/** The blocks of a batch, numbered for its planner. Scopes share no number, so they can share no prefix. */
+/** The blocks of a batch, numbered for the planner. Scopes share no number, so they share no prefix. */
 export class BatchBlocks {
   readonly #texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
   readonly #numbers = new Map<string, Label>();
@@ -44,14 +44,14 @@ export class BatchBlocks {
     return { label, tokens: known.tokens };
   }
 
-  /** A scope's block that was taken. */
+  /** A scope's block that was taken before. Throws for others. */
   get(scope: string, text: Digest): RetrievedBlock {
     const label = this.#numbers.get(nameOf(scope, text));
     if (label === undefined) throw new Error("batch blocks: a block that was never taken");
     return { label, tokens: this.#tokens[label] ?? 0 };
   }
 
-  /** The number of a scope's block, if the batch has it. */
+  /** The number of a scope's block; undefined where the batch does not have it. */
   find(scope: string, text: Digest): Label | undefined {
     return this.#numbers.get(nameOf(scope, text));
   }

@@ -5,28 +5,28 @@ import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 
-/** A request of a batch with its memories at hand. */
+/** A request of a batch with its memories. */
 export interface FoundRequest {
   readonly request: ComposeRequest;
   readonly lookup: WaitingLookup;
   /** Higher ones are executed first. */
   readonly priority: number;
-  /** Of one priority, earlier ones first; null: after all that have one. */
+  /** Within one priority, earlier ones first; null: after all that have one. */
   readonly deadline: number | null;
 }
 
-/** Requests that are made ready for a plan before others get their turn. */
+/** Requests prepared before the event loop is yielded. */
 const READY_AT_ONCE = 32;
 
-/** When a request of a batch is executed, and the order of its blocks, named by the digests of their texts. */
+/** A request in execution order, with the order of its blocks, by the digests of their texts. */
 export interface PlannedFound<F extends FoundRequest> {
   readonly found: F;
   readonly order: readonly Digest[];
 }
 
 /**
- * Plans requests that are all known, of however many users, in the order in which they are to be executed. Nothing is shared between
- * scopes: a request's key names its user, its agent and all that stands before its blocks.
+ * Plans a window of requests of any users: gives them in execution order. Scopes share nothing: a request's key is its user, its agent and
+ * the prefix before its blocks.
  */
 export async function planFound<F extends FoundRequest>(
   requests: readonly F[],

@@ -1,37 +1,37 @@
 import { type Digest, routeToWorkers } from "../../core/index.js";
 import { type BatchBlocks, type BatchScope, scopeName } from "./batch-blocks.js";
 
-/** What is known of workers: by scope, what each processed, named by the digests of the texts. */
-export interface WorkerMemory {
-  /** What a worker processed of a scope. */
+/** Which blocks each worker has processed, per scope, by the digests of their texts. */
+export interface WorkerHistories {
+  /** The blocks of a scope that a worker processed. */
   processedBy(scope: BatchScope, worker: string): Iterable<Digest>;
-  /** A worker was given these. */
+  /** Records that a worker processes these. */
   remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void>;
 }
 
-/** A request in the order in which it is executed. */
+/** A request in execution order. */
 export interface RoutableRequest {
   readonly found: { readonly request: BatchScope };
-  /** Its blocks, named by the digests of their texts. */
+  /** Its blocks, by the digests of their texts. */
   readonly order: readonly Digest[];
 }
 
 /**
- * Gives the requests of one batch to workers, window by window: each to the one that has processed most of its blocks, in this batch or
- * as its scope remembers, balanced by the tokens that this batch brings (see `routeToWorkers` for the bound).
+ * Routes the requests of one batch to workers, window by window: each to the worker that processed most of its blocks, in this batch or
+ * before, balanced by this batch's tokens (see `routeToWorkers` for the bound).
  */
 export class BatchRouting {
   #loads: ReadonlyMap<string, number>;
 
-  /** `names`: each a different one, at least one. */
+  /** @param names at least one, each different */
   constructor(
     private readonly names: readonly string[],
-    private readonly memory: WorkerMemory,
+    private readonly memory: WorkerHistories,
   ) {
     this.#loads = new Map(names.map((name) => [name, 0]));
   }
 
-  /** The workers of requests, one for each. */
+  /** The worker of each request. */
   route(requests: readonly RoutableRequest[], blocks: BatchBlocks): readonly string[] {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
     const histories = this.names.map((name) => ({
@@ -53,7 +53,7 @@ export class BatchRouting {
     return workers;
   }
 
-  /** These were composed for their workers: later batches are to agree. */
+  /** Records the composed requests' workers, for later batches. */
   async remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): Promise<void> {
     const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
     for (const { found, order, worker } of composed) {

@@ -1,3 +1,9 @@
+/*
+ * batch: many requests at once.
+ * Enters: requests of any users, as one list or as a stream. Leaves: events in the plan's execution order: answers, failures, progress;
+ * with a worker each where workers are named. Plans one window of requests at a time, and composes each request through the composer.
+ */
+
 import { setImmediate } from "node:timers/promises";
 import type { Digest, TokenCounter } from "../../core/index.js";
 import type { BatchPlanner } from "../base/memstem-parts.js";
@@ -6,18 +12,18 @@ import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { BatchBlocks } from "./batch-blocks.js";
 import { type FoundRequest, planFound } from "./batch-planning.js";
-import { BatchRouting, type RoutableRequest, type WorkerMemory } from "./batch-routing.js";
+import { BatchRouting, type RoutableRequest, type WorkerHistories } from "./batch-routing.js";
 
 /** Most requests of one batch. */
 export const MAX_BATCH = 10_000;
-/** Requests that are planned together where they come as a stream; what one window holds is all that is in memory. */
+/** Requests planned together in a stream; only one window is in memory. */
 export const DEFAULT_WINDOW = 1_000;
-/** Memory searches of a batch that run side by side. */
+/** Concurrent memory searches of a batch. */
 const SEARCHES_AT_ONCE = 8;
-/** Requests that are read before others get their turn. */
+/** Requests read before the event loop is yielded. */
 const READ_AT_ONCE = 32;
 
-/** One request of a batch as it came: read, or found to be none. `index` is its place in the batch. */
+/** One request of a batch: valid, or an error. `index` is its position in the batch. */
 export type BatchInput =
   | {
       readonly index: number;
@@ -27,14 +33,14 @@ export type BatchInput =
     }
   | { readonly index: number; readonly error: unknown };
 
-/** What becomes of a batch, as it happens. */
+/** The progress of a batch, event by event. */
 export type BatchEvent =
   | {
       readonly kind: "answer";
       readonly index: number;
-      /** When it was executed, from 0: send the prompts to the engine in this order. */
+      /** Execution order, from 0: send the prompts to the engine in this order. */
       readonly rank: number;
-      /** Whose cache is expected to hold most of it; null where no workers were named. */
+      /** The worker whose cache is expected to hold most of the prompt; null where none were named. */
       readonly worker: string | null;
       readonly answer: ComposeAnswer;
     }
@@ -43,21 +49,21 @@ export type BatchEvent =
   | ({ readonly kind: "end" } & BatchProgress);
 
 export interface BatchProgress {
-  /** Requests that came. */
+  /** Requests read. */
   readonly read: number;
-  /** Of them, those whose memories are at hand. */
+  /** Requests whose memories were looked up. */
   readonly found: number;
   readonly composed: number;
   readonly failed: number;
 }
 
-/** What a batch is composed with: one user's requests are still done one after the other, and every answer is stored. */
+/** Composes the requests of a batch: a user's one at a time, and every answer is stored. */
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
   readonly planning: BatchPlanner;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
   /** `order`: the plan's, used where the request names no policy. */
-  readonly workers: WorkerMemory;
+  readonly workers: WorkerHistories;
   composeFound(
     request: ComposeRequest,
     lookup: WaitingLookup,
@@ -66,24 +72,23 @@ export interface BatchComposer {
   ): Promise<ComposeAnswer>;
 }
 
-export interface BatchOptions {
-  /** Requests that are planned together. */
+export interface ComposeBatchOptions {
+  /** Requests planned together. */
   readonly window: number;
-  /** Workers to give the requests to, by name, each a different one; none: nothing is routed. */
+  /** Names of workers to route to, each different; none: no routing. */
   readonly workers?: readonly string[] | undefined;
-  /** Stops the batch: what was answered stays, nothing more is composed. */
+  /** Stops the batch: answers given stay, nothing more is composed. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning"): the memories of all its requests first, then a plan for all of them,
- * then one prompt after the other in the plan's order. A request that fails is an event in its own place; the others go on. Ends with what
- * it came to. Holds one window of requests in memory, however long the batch.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them, and
+ * composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers = [], signal }: BatchOptions,
+  { window, workers = [], signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
@@ -119,7 +124,7 @@ export async function* composeBatch(
     const routed = routing?.route(plan, blocks) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order }] of plan.entries()) {
-      // Others' requests get their turn between any two.
+      // Other requests run between any two.
       await setImmediate();
       signal.throwIfAborted();
       const { index, request, lookup } = input;
@@ -160,7 +165,7 @@ async function* windowsOf<T>(
   let window: T[] = [];
   for await (const item of items) {
     window.push(item);
-    // Reading is work too: others' requests get their turn.
+    // Reading blocks too: let other requests run.
     if (window.length % READ_AT_ONCE === 0) await setImmediate();
     if (window.length < size) continue;
     yield window;

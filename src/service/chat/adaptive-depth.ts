@@ -14,15 +14,15 @@ import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engine
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { linkedSignal } from "../base/linked-signal.js";
-import { inCallSpan } from "../base/spans.js";
+import { inClientSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
-import { modelName } from "../learning/model-name.js";
+import { modelName } from "../learning/refused-models.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
-export type DepthWish = boolean | Partial<DepthSettings> | null;
+export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 
-/** A client's request, as far as tries of it depend on it. */
+/** A client's request, as far as its depth probes depend on it. */
 export interface ProbedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   readonly query: string;
@@ -41,33 +41,33 @@ export interface AdaptiveDepthParts {
   readonly clock: () => number;
 }
 
-/** Bytes of a try's answer that are read. */
+/** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Statuses by which engines refuse a field of a request, OpenAI's API this one for some models among them. */
+/** Statuses with which engines refuse a field of a request; OpenAI's API uses 403 for some models. */
 const REFUSED = new Set([400, 403, 422, 501]);
-/** Statuses that say nothing of log probabilities: the prompt itself will have them, too. */
+/** Statuses unrelated to log probabilities: the prompt itself will get them too. */
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
-/** What a try came to. */
+/** The outcome of a probe. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
-  /** `why`: it was the last try for a while, and this is the reason. */
+  /** `why`: the reason for which no more probes are sent for a while; null where they are. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
 /** What chooses how many memories a request's prompt gets. */
 export interface DepthChooser {
-  /** Milliseconds that its tries may take, all together. */
+  /** Time-out of all its probes together, in milliseconds. */
   readonly timeLimitMs: number;
-  /** @param signal nobody waits for the prompt any more */
+  /** @param signal aborts when the caller no longer waits for the prompt */
   choose(signal: AbortSignal): ChooseDepth;
 }
 
 /**
- * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"): a prompt with the most relevant ones goes to
- * the engine for its answer's first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the
- * one before, so that it is a prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
+ * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"). A probe sends a prompt with the most relevant memories for one token; where
+ * that token's entropy is high, a probe with more memories follows, appended to the ones before, so that it hits their prefix. After any
+ * failure the client gets the prompt with all memories.
  */
 export class AdaptiveDepth {
   /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
@@ -80,7 +80,7 @@ export class AdaptiveDepth {
    *
    * @param tenant whose request it is: the same object for all of one tenant's
    */
-  chooserFor(tenant: object, request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
+  chooserFor(tenant: object, request: ProbedRequest, wish: RequestedDepth): DepthChooser | undefined {
     const { configured } = this.parts;
     if (wish === false || (wish === null && configured === null)) return undefined;
     const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
@@ -156,13 +156,13 @@ export class AdaptiveDepth {
     if (top === null) return { kind: "unavailable", why: null };
     const failed = (): Said => {
       const isLast = !client.aborted && support.strike(model);
-      return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
+      return { kind: "failed", why: isLast ? "probes failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
         if (!support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
-        return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
+        return { kind: "unavailable", why: "the engine refuses log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
       if (status >= 300) return failed();
@@ -176,14 +176,18 @@ export class AdaptiveDepth {
     const first = readFirstToken(answer);
     if (first === null) {
       support.off(model);
-      return { kind: "unavailable", why: "the engine's answers hold no log probabilities" };
+      return { kind: "unavailable", why: "the engine's answers have no log probabilities" };
     }
     const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
     const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
       const isLast = support.strike(model);
-      return { kind: "unclear", probe, why: isLast ? "the first token says nothing of this model's answers" : null };
+      return {
+        kind: "unclear",
+        probe,
+        why: isLast ? "the first token tells nothing about this model's answers" : null,
+      };
     }
     support.gave(model);
     return { kind: "entropy", probe, nats: bounds.most };
@@ -198,7 +202,7 @@ export class AdaptiveDepth {
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
     const sent = withAdded(forAnotherRequest(headers), draft.headers);
     const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-    return inCallSpan("memstem.depth_probe", {}, async (span) => {
+    return inClientSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
       const held: Uint8Array[] = [];
@@ -206,7 +210,7 @@ export class AdaptiveDepth {
       for await (const bytes of answer.body) {
         held.push(bytes);
         length += bytes.length;
-        if (length > MAX_ANSWER_BYTES) throw new RangeError("a try's answer is too long");
+        if (length > MAX_ANSWER_BYTES) throw new RangeError("a probe's answer is too long");
       }
       return { status: answer.status, text: Buffer.concat(held).toString("utf8") };
     });

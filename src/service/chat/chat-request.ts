@@ -7,35 +7,35 @@ import type { Observation } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { DepthWish } from "./adaptive-depth.js";
-import type { NotComposedReason } from "./composing-in-time.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { RequestedDepth } from "./adaptive-depth.js";
+import type { NotComposedReason } from "./compose-with-timeout.js";
 
-/** The engine behind the proxy, and what is done with its answers. */
+/** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
-  /** Whether exchanges are kept as memories where a request does not say. */
+  /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */
   readonly writeBack: boolean;
-  /** Whether what prompts begin with is computed while memories are searched for. Default: no. */
+  /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
   readonly warmUp?: boolean;
-  /** By what it is chosen how many memories a prompt gets. Default: all, where a request does not say. */
+  /** Default of {@link ChatRequest.adaptiveDepth}. Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
-  /** Milliseconds that composing may take, waiting included, before a chat goes on as it came. Default 5,000. */
+  /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
 
 export interface ChatParts extends ChatEngine {
-  /** Called with what went wrong and is nobody's mistake but ours: the client has its answer all the same. */
+  /** Called with internal faults. The client gets its answer all the same. */
   readonly onFault: (error: unknown) => void;
-  /** Called with why a chat goes on as it came. */
+  /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed?: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-/** What a chat asks of the tenant's state. */
-export interface ChatMemory {
+/** What a chat needs of its tenant's service. */
+export interface ChatComposer {
   compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
   /** Fields for a request whose messages are not composed. */
   fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
@@ -50,11 +50,11 @@ export interface ChatMemory {
 export interface ChatRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
-  /** Whose fields go with messages that are not composed; null or absent: the configured one's. */
+  /** The engine family whose fields go with messages that are not composed; null or absent: the configured one. */
   readonly engine?: EngineName | null;
-  /** Null: the messages are none that can be composed. They go on as they came, for the engine to judge. */
+  /** Null: the messages cannot be composed. They go to the engine unmodified. */
   readonly compose: ComposeRequest | null;
-  /** The client's body, less what is meant for memstem. */
+  /** The client's body, without memstem's fields. */
   readonly body: Readonly<Record<string, unknown>>;
   /** `?` included, or empty. */
   readonly query: string;
@@ -62,17 +62,17 @@ export interface ChatRequest {
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
   /** Default: as configured. */
-  readonly adaptiveDepth?: DepthWish;
-  /** There is too much to do to compose it: it goes on as it came. Default: no. */
+  readonly adaptiveDepth?: RequestedDepth;
+  /** Whether overload keeps it from being composed: it goes to the engine unmodified. Default: no. */
   readonly isShed?: boolean;
 }
 
 /** The engine's answer on its way to the client. */
-export interface ChatAnswer extends UpstreamAnswer {
-  /** Null where the messages went on as they came. */
+export interface ProxiedAnswer extends UpstreamAnswer {
+  /** Null where the messages were sent unmodified. */
   readonly composed: ComposeAnswer | null;
-  /** Why they did; null where they did not. */
+  /** Why they were; null where the prompt was composed. */
   readonly notComposed: NotComposedReason | null;
-  /** Null where it is not known before the body is: in a stream, or in an error. */
+  /** Null where it is known only with the body: in a stream, or in an error. */
   readonly usage: EngineUsage | null;
 }

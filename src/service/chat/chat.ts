@@ -1,49 +1,55 @@
+/*
+ * chat: the proxy between a chat client and its engine.
+ * Enters: a chat completion, with memories composed where that is possible. Leaves: the engine's answer, streamed unmodified, and what it
+ * teaches: usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
+ */
+
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
 import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import { inCallSpan } from "../base/spans.js";
+import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { CallAhead } from "./call-ahead.js";
-import type { ChatAnswer, ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
-import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
-import { ExchangeReading } from "./exchange.js";
-import { isEventStream, judgeAnswer } from "./judged-answer.js";
+import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
+import { ExchangeReader } from "./exchange.js";
 import { ObservedAnswer } from "./observed-answer.js";
-import { KnownTerms, type PromptTerms, termsAfter } from "./prompt-terms.js";
-import { UsageAsking } from "./usage-asking.js";
+import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
+import { checkForRefusal, isEventStream } from "./refusal-check.js";
+import { SpeculativeCall } from "./speculative-call.js";
+import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
-export type { ChatAnswer, ChatEngine, ChatParts, ChatRequest } from "./chat-request.js";
+export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
-/** The composed prompt, another form of it, and the client's own messages. */
+/** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
 
 /**
- * Stands between a chat client and its engine: composes the prompt with the user's memories, sends it on, hands the answer through as it
- * comes, and learns from it what the engine had cached. The client's own fields and headers win over memstem's.
+ * Proxies chat completions: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from it
+ * what the engine had cached. The client's own fields and headers win over memstem's.
  */
 export class Chat {
-  readonly #usage: UsageAsking;
+  readonly #usage: StreamUsage;
 
   readonly #warmUp: WarmUp | null;
 
   readonly #depth: AdaptiveDepth;
 
-  readonly #terms: KnownTerms;
+  readonly #terms: KnownConstraints;
 
-  readonly #exchanges: ExchangeReading;
+  readonly #exchanges: ExchangeReader;
 
   constructor(private readonly parts: ChatParts) {
-    this.#usage = new UsageAsking(parts.clock);
+    this.#usage = new StreamUsage(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
-    this.#terms = new KnownTerms(parts.clock);
-    this.#exchanges = new ExchangeReading(parts);
+    this.#terms = new KnownConstraints(parts.clock);
+    this.#exchanges = new ExchangeReader(parts);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
 
@@ -53,16 +59,16 @@ export class Chat {
   }
 
   /**
-   * Rejects with {@link UpstreamError} where the engine does not answer, and with what the request itself did wrong. Where it cannot be
-   * composed for any other reason, it goes on as it came.
+   * Rejects with {@link UpstreamError} where the engine does not answer, and with the error of an invalid request. A request that cannot be
+   * composed for any other reason goes to the engine unmodified.
    *
    * @param memstem the caller's tenant
-   * @param signal the client is gone
+   * @param signal aborts when the client disconnects
    */
-  async complete(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<ChatAnswer> {
+  async complete(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const watch = this.#watch(memstem, request);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    const { answer, asksUsage, started } = sent;
+    const { answer, isUsageAdded, started } = sent;
     try {
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
@@ -73,7 +79,7 @@ export class Chat {
       if (isEventStream(answer)) {
         return {
           ...answer,
-          body: this.#exchanges.stream(answer, exchange, asksUsage),
+          body: this.#exchanges.stream(answer, exchange, isUsageAdded),
           composed,
           notComposed,
           usage: null,
@@ -81,15 +87,15 @@ export class Chat {
       }
       return { ...(await this.#exchanges.whole(answer, exchange)), composed, notComposed };
     } catch (error) {
-      // Where the client went away meanwhile, the engine may have computed the prompt.
+      // If the client disconnected, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
       throw error;
     }
   }
 
-  /** Null where the store cannot say: then the exchange is not kept, and the chat goes on. Composing meets the same fault, and says it. */
-  #watch(memstem: ChatMemory, { userId }: ChatRequest): DeletionWatch | null {
+  /** Null where the store fails: then the exchange is not remembered, and the chat continues. Composing reports the same fault. */
+  #watch(memstem: ChatComposer, { userId }: ChatRequest): DeletionWatch | null {
     try {
       return memstem.watchDeletions(userId);
     } catch {
@@ -98,24 +104,24 @@ export class Chat {
   }
 
   /**
-   * Sends a request's prompt; where the engine refuses it as it is, once in another form, and then the client's own messages. The client has
-   * seen nothing of that. A prompt that was refused counts as never composed.
+   * Sends a request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client notices nothing. A
+   * refused prompt is withdrawn: it counts as never composed.
    */
-  async #untilTaken(memstem: ChatMemory, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
+  async #untilTaken(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
     let terms = this.#terms.of(of);
     let attempt = await this.#attempt(memstem, request, terms, signal);
     if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
       const { composed, sent }: Attempt = attempt;
-      const { refusal, answer, end } = await judgeAnswer(sent.answer).catch((error: unknown) => {
+      const { refusal, answer, end } = await checkForRefusal(sent.answer).catch((error: unknown) => {
         this.#neverServed(memstem, request, composed);
         throw error;
       });
       attempt = { ...attempt, sent: { ...sent, answer } };
-      const next = refusal === null || composed === null ? null : termsAfter(refusal, composed, terms);
+      const next = refusal === null || composed === null ? null : constraintsAfter(refusal, composed, terms);
       if (refusal === null || composed === null || next === null) {
-        // Where it refuses the client's own messages, too, it is not asked to take more.
+        // An engine that refuses the client's own messages as well teaches nothing.
         if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);
         return attempt;
       }
@@ -131,13 +137,13 @@ export class Chat {
 
   /** Composes a prompt and sends it. */
   async #attempt(
-    memstem: ChatMemory,
+    memstem: ChatComposer,
     request: ChatRequest,
-    terms: PromptTerms,
+    terms: PromptConstraints,
     signal: AbortSignal,
     isRepeated = false,
   ): Promise<Attempt> {
-    const ahead = new CallAhead<Sent>(signal);
+    const ahead = new SpeculativeCall<Sent>(signal);
     const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
     const { composed, notComposed } = prompt;
     if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
@@ -147,16 +153,16 @@ export class Chat {
       const sent = await (early ?? this.#send(memstem, request, composed, signal));
       return { ...prompt, sent };
     } catch (error) {
-      // Where the client went away meanwhile, the engine may have computed the prompt.
+      // If the client disconnected, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
       throw error;
     }
   }
 
-  /** Whether a prompt that was refused counts as never composed. */
+  /** Withdraws a refused prompt. False where that failed. */
   async #withdraw(
-    memstem: ChatMemory,
+    memstem: ChatComposer,
     { userId, agentId }: ChatRequest,
     { requestId }: ComposeAnswer,
   ): Promise<boolean> {
@@ -170,7 +176,7 @@ export class Chat {
   }
 
   async #sendPlain(
-    memstem: ChatMemory,
+    memstem: ChatComposer,
     request: ChatRequest,
     notComposed: NotComposedReason,
     signal: AbortSignal,
@@ -179,14 +185,14 @@ export class Chat {
     return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
   }
 
-  /** Composes a request's prompt, and begins to send it. What did not become an answer of it is given up. */
+  /** Composes a request's prompt and starts to send it. A call whose prompt was not composed is cancelled. */
   async #compose(
-    memstem: ChatMemory,
+    memstem: ChatComposer,
     request: ChatRequest,
-    terms: PromptTerms,
+    terms: PromptConstraints,
     isRepeated: boolean,
     signal: AbortSignal,
-    ahead: CallAhead<Sent>,
+    ahead: SpeculativeCall<Sent>,
   ): Promise<ChatPrompt> {
     const { compose, body, isShed = false } = request;
     if (compose === null) return { composed: null, notComposed: "messages" };
@@ -202,25 +208,25 @@ export class Chat {
       toolMemories: wished ?? terms.toolMemories,
       marksElsewhere: anthropicMarksElsewhere(body),
     };
-    const beforeStored = (prompt: ComposeAnswer) => ahead.begin((stop) => this.#send(memstem, request, prompt, stop));
+    const beforeStored = (prompt: ComposeAnswer) => ahead.start((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>
       memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop), beforeStored });
     let prompt: ChatPrompt | null = null;
     try {
-      prompt = await composeInTime(composing, signal, {
-        // What tries may take has a limit of its own, and was asked for.
+      prompt = await composeWithTimeout(composing, signal, {
+        // Depth probes have a time-out of their own, on top.
         timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
         onFault,
         onLate: (answer) => this.#neverServed(memstem, request, answer),
       });
       return prompt;
     } finally {
-      if (prompt?.composed == null) ahead.giveUp();
+      if (prompt?.composed == null) ahead.cancel();
     }
   }
 
   async #send(
-    memstem: ChatMemory,
+    memstem: ChatComposer,
     request: ChatRequest,
     composed: ComposeAnswer | null,
     signal: AbortSignal,
@@ -234,7 +240,7 @@ export class Chat {
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const send = (sent: object) =>
-      inCallSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
+      inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
         const upstream = {
           method: "POST",
           path: "chat/completions",
@@ -247,26 +253,26 @@ export class Chat {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    const { answer, asksUsage } = await this.#usage.send(memstem, own, body, send);
-    return { answer, asksUsage, started };
+    const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
+    return { answer, isUsageAdded, started };
   }
 
-  /** The engine did not compute the prompt, so nothing is expected to hit on its account. */
-  #neverServed(memstem: ChatMemory, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
+  /** The engine did not compute the prompt, so no hit is expected from it. */
+  #neverServed(memstem: ChatComposer, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
     if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
   }
 }
 
-/** A prompt that was sent, and what came of it. */
+/** A prompt that was sent, and its answer. */
 interface Sent {
   readonly answer: UpstreamAnswer;
-  /** Whether the usage was asked for where the client did not. */
-  readonly asksUsage: boolean;
+  /** Whether memstem asked for the usage, where the client did not. */
+  readonly isUsageAdded: boolean;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
 }
 
-/** A prompt, or why there is none, and what came of sending it. */
+/** A prompt, or why there is none, and the answer. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {

@@ -1,24 +1,24 @@
-import type { ChatMessage } from "../../core/index.js";
+import { type ChatMessage, memoryTextProblem, messageText, withoutSections } from "../../core/index.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
+import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { observationOf } from "../fields/companion-options.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
-import { hold } from "./held-body.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import { bufferBody } from "./buffered-body.js";
+import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isUsageOnly, type ObservedAnswer } from "./observed-answer.js";
-import { exchangeMemory } from "./write-back.js";
 
-/** Bytes of an answer that came as a whole which are held to be read; a longer one goes on unread. */
+/** Bytes of an unstreamed answer that are buffered; a longer one is passed on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
-/** A request and its answer, as far as it has come. */
+/** A request and its answer so far. */
 export interface Exchange {
-  readonly memstem: ChatMemory;
+  readonly memstem: ChatComposer;
   readonly request: ChatRequest;
-  /** Of what is deleted since it began; null where that is not known. */
+  /** Watches deletions since the exchange began; null where the store failed. */
   readonly watch: DeletionWatch | null;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
@@ -26,39 +26,39 @@ export interface Exchange {
   readonly observed: ObservedAnswer;
 }
 
-/** Hands an engine's answer through, and learns from it: what was cached, how long the first token took, what was said. */
-export class ExchangeReading {
+/** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
+export class ExchangeReader {
   constructor(private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">) {}
 
-  /** An answer that comes as a whole, with what is learned from it. */
+  /** Passes on an unstreamed answer. */
   async whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
-    const { whole, body } = await hold(answer.body, MAX_HELD_BYTES);
+    const { whole, body } = await bufferBody(answer.body, MAX_HELD_BYTES);
     exchange.observed.take(jsonIn(whole), this.parts.clock());
     return { ...answer, body, usage: this.#learn(exchange) };
   }
 
   /**
-   * An event stream, and what is learned from it, before the client has its end.
+   * Passes on an event stream. What it taught is queued before the client sees the end.
    *
-   * @param asksUsage the usage was asked for where the client did not: its event is not the client's
+   * @param isUsageAdded memstem asked for the usage, not the client: its event is left out
    */
   async *stream(
     { body }: UpstreamAnswer,
     exchange: Exchange,
-    asksUsage: boolean,
+    isUsageAdded: boolean,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const { observed } = exchange;
     let isLearned = false;
     try {
       for await (const { bytes, data, isLast } of eventsOf(body)) {
         observed.take(data, this.parts.clock());
-        // Clients read no further, and may ask again at once.
+        // Clients stop reading here, and may send their next request at once.
         if (isLast && !isLearned) {
           isLearned = true;
           this.#learn(exchange);
         }
         // The client did not ask for this one.
-        if (!(asksUsage && isUsageOnly(data))) yield bytes;
+        if (!(isUsageAdded && isUsageOnly(data))) yield bytes;
       }
     } finally {
       if (!isLearned) this.#learn(exchange);
@@ -66,8 +66,8 @@ export class ExchangeReading {
   }
 
   /**
-   * Takes what an answer said to the user's state. It is in the user's queue before the client has the answer's end, so that the client's
-   * next request finds it done. Whatever fails here, the answer goes on.
+   * Applies an answer to the user's state. Queued before the client has the answer's end, so that the client's next request runs after it. A
+   * failure here does not affect the answer.
    */
   #learn(exchange: Exchange): EngineUsage | null {
     const { observed } = exchange;
@@ -90,7 +90,7 @@ export class ExchangeReading {
     });
     if (composed !== null && Object.keys(observation).length > 0) {
       memstem.feedback(request.userId, request.agentId, composed.requestId, observation).catch((error: unknown) => {
-        // A user that was forgotten while the engine answered.
+        // The user was forgotten while the engine answered.
         if (!(error instanceof NotFoundError)) onFault(error);
       });
     }
@@ -108,4 +108,27 @@ function jsonIn(text: string | null): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Tags of an injected section; text that has one after whole sections were removed is not kept. */
+const SECTION_TAGS = /<\/?memories>/;
+
+/**
+ * An exchange as a memory: the user's last question and the answer, as plain text. Null where there is no question, or where part of an
+ * injected section would remain.
+ *
+ * @param given the client's own messages, not the composed ones
+ */
+export function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
+  const questions = given
+    .filter(({ role }) => role === "user")
+    .map((message) => withoutSections(messageText(message)).trim())
+    // Clients may send a section back that was a message of its own.
+    .filter((question) => question !== "");
+  const question = questions.at(-1);
+  const reply = withoutSections(answer).trim();
+  if (question === undefined || reply === "") return null;
+  const text = `User: ${question}\nAssistant: ${reply}`;
+  if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
+  return { text, metadata: { written_back: true } };
 }

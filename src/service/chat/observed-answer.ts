@@ -16,21 +16,21 @@ const chunk = z.object({
   timings: z.unknown().optional(),
 });
 
-/** Most characters of an answer that are kept to be written back; a longer one is not. */
+/** Most characters of an answer that is written back as a memory; a longer one is not. */
 const MAX_ANSWER_CHARACTERS = 100_000;
-/** Reasons for which an answer's text is the whole of it; others leave it to a tool, or hold something back. */
+/** Finish reasons with which the text is the whole answer; others call a tool, or withhold something. */
 const TEXT_IS_WHOLE = new Set(["stop", "length"]);
 
-/** What is learned of an engine's answer while it goes by. Holds at most {@link MAX_ANSWER_CHARACTERS} of its first choice's text. */
+/** Reads an engine's answer while it is streamed. Holds at most {@link MAX_ANSWER_CHARACTERS} of its first choice's text. */
 export class ObservedAnswer {
   #text: string | null = "";
   #finish: string | null = null;
-  /** When the first token came; null where none did, or where the answer came as a whole. In the clock's milliseconds. */
+  /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
-  /** The last thing that had token counts in it. */
+  /** The last chunk with token counts. */
   reported: unknown = null;
 
-  /** Takes an answer, or one chunk of a streamed one; whatever else it is given changes nothing. */
+  /** Takes an answer, or one chunk of a streamed one; ignores anything else. */
   take(given: unknown, at: number): void {
     const read = chunk.safeParse(given);
     if (!read.success) return;
@@ -44,7 +44,7 @@ export class ObservedAnswer {
     }
   }
 
-  /** The first choice's text, once it is whole; null where it is none, or too long. */
+  /** The first choice's text, once it is complete; null where it is not, or is too long. */
   get text(): string | null {
     return this.#finish !== null && TEXT_IS_WHOLE.has(this.#finish) && this.#text !== "" ? this.#text : null;
   }
@@ -55,13 +55,13 @@ export class ObservedAnswer {
   }
 }
 
-/** Whether a chunk is the one that was asked for to hold the usage, and holds nothing else. */
+/** Whether a chunk holds the usage and nothing else. */
 export function isUsageOnly(given: unknown): boolean {
   if (!isObject(given) || !isObject(given["usage"])) return false;
   return Array.isArray(given["choices"]) && given["choices"].length === 0;
 }
 
-/** Engines open with a chunk that names the role only: no token was made for it. */
+/** False for the opening chunk, which has the role only: it stands for no token. */
 function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(delta).some(
     ([name, value]) =>

@@ -4,10 +4,10 @@ import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/ups
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
 
-/** Longest wait, in milliseconds, for what was given up. The engine inside stops between two batches of tokens, others at once. */
+/** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;
 
-/** A client's request, as far as its prompt's beginning depends on it. */
+/** A client's request, as far as its prompt's prefix depends on it. */
 export interface WarmedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   readonly query: string;
@@ -15,12 +15,11 @@ export interface WarmedRequest {
 }
 
 /**
- * Has an engine compute the beginning of a prompt while memories are searched for (docs/internals/algorithms.md, "Warm-up"): the beginning
- * goes there as a request for one token, and is given up when the search has ended. What was computed by then stays in the caches that
- * there are. Nothing that goes wrong here is anybody's concern.
+ * Warms the engine's cache: has it compute a prompt's prefix while memories are searched for (docs/internals/algorithms.md, "Warm-up"). The prefix is sent as a
+ * request for one token, which is cancelled when the search ends; what was computed by then stays cached. Failures are ignored.
  */
 export class WarmUp {
-  /** An engine that refuses such a request would refuse the next one, too. */
+  /** Models whose engine refused a warm-up: it would refuse the next one too. */
   readonly #refused: RefusedModels;
 
   /** @param clock milliseconds, monotonic */
@@ -32,13 +31,13 @@ export class WarmUp {
   }
 
   /**
-   * Sends the beginning. Returns what gives it up, and resolves when it is over, which takes no longer than {@link OVER_MS}: an engine that
-   * is still at it when the prompt comes would compute it in another place, from its first token on.
+   * Sends the prefix. The function returned cancels that and resolves when it has ended, after {@link OVER_MS} at most: an engine that still
+   * computes it when the prompt arrives would compute the prompt elsewhere, from its first token.
    *
-   * @param tenant whose request it is: the same object for all of one tenant's
+   * @param tenant the request's tenant: the same object for all of one tenant's requests
    */
   start(tenant: object, { body: own, query, headers }: WarmedRequest, head: ColdHead): () => Promise<void> {
-    const giveUp = new AbortController();
+    const cancel = new AbortController();
     let sending = Promise.resolve();
     if (!this.#refused.has(tenant, own)) {
       const { stream: _stream, stream_options: _options, n: _n, max_tokens: _most, ...same } = own;
@@ -46,10 +45,10 @@ export class WarmUp {
       const body = JSON.stringify({ ...head.fields, ...same, messages: head.messages, [most]: 1 });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
       const request = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-      sending = this.#send(request, giveUp.signal, () => this.#refused.add(tenant, own));
+      sending = this.#send(request, cancel.signal, () => this.#refused.add(tenant, own));
     }
     return async () => {
-      giveUp.abort();
+      cancel.abort();
       const waiting = new AbortController();
       const patience = setTimeout(OVER_MS, undefined, { signal: waiting.signal }).catch(() => {});
       await Promise.race([sending, patience]);
@@ -63,7 +62,7 @@ export class WarmUp {
       if (status === 400 || status === 422) onRefused();
       for await (const _ of body);
     } catch {
-      // The prompt itself will show whether the engine is there.
+      // The prompt itself will show whether the engine is reachable.
     }
   }
 }

@@ -1,30 +1,30 @@
 import type { ChatMessage, Depth, Ordering, Warning } from "../../core/index.js";
 
-/** A prompt that would be sent, and from what it could get more. */
+/** A prompt as it would be sent at some depth. */
 export interface DraftedPrompt {
   readonly messages: readonly ChatMessage[];
-  /** What the engine is sent beside the messages. */
+  /** The engine's other fields. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   /** The order of its blocks. */
   readonly ordering: Ordering;
-  /** Blocks that it could give, and how many of them it has to. */
+  /** Blocks that it could contain, and how many of them it must. */
   readonly blocks: number;
   readonly due: number;
-  /** Why its engine gives no log probabilities; null where nothing is known against it. */
+  /** Why its engine gives no log probabilities; null where it may. */
   readonly noLogprobs: string | null;
 }
 
-/** A request whose memories were found, before it is composed. */
+/** A request whose memories were retrieved, before it is composed. */
 export interface UncomposedPrompt {
-  /** Null: with all its blocks. Nothing is served, and nothing kept. */
+  /** Drafts the prompt at a depth; null: with all its blocks. Serves and stores nothing. */
   draft(depth: Depth | null): Promise<DraftedPrompt>;
 }
 
-/** The depth that was chosen, and what the caller should know of how. */
+/** The chosen depth, and warnings for the caller. */
 export interface ChosenDepth extends Depth {
   readonly warnings: readonly Warning[];
 }
 
-/** Chooses how many of its memories a prompt gets. Never rejects for an engine that fails. */
+/** Chooses how many memories a prompt gets. Does not reject when the engine fails. */
 export type ChooseDepth = (prompt: UncomposedPrompt) => Promise<ChosenDepth>;

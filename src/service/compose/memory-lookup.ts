@@ -9,7 +9,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /** What a lookup came to. A failed one still gives a prompt: from the memories that are known already. */

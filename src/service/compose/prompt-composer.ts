@@ -7,10 +7,9 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
-import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { Committed, StoredTurns } from "../scopes/stored-turns.js";
-import type { UserTurns } from "../scopes/user-turns.js";
-import { whileBusy } from "../scopes/while-busy.js";
+import { DeletionWatch } from "../scopes/deletion-watch.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
+import type { Committed, TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
@@ -49,8 +48,7 @@ export interface ComposerParts {
   readonly parts: MemstemParts;
   readonly tenant: Tenant;
   readonly scopes: WorkingScopes;
-  readonly turns: UserTurns;
-  readonly stored: StoredTurns;
+  readonly jobs: TenantQueues;
   readonly law: EngineLaw;
   /** Who is told of it now. */
   readonly observer: () => MemstemObserver | null;
@@ -75,12 +73,12 @@ export class PromptComposer {
    * would stand in the conversation): {@link AbandonedRequestError}.
    */
   async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    this.on.turns.refuseIfBusy(request.userId);
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    this.on.jobs.rejectIfBusy(request.userId);
     const compose = () => this.#compose({ scope, request, order: null, signal, hooks }, null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.on.stored.run(request.userId, compose).catch((error: unknown) => {
+      const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {
         if (error instanceof StoreUnavailableError) this.#storesWell = false;
         throw error;
       });
@@ -98,7 +96,7 @@ export class PromptComposer {
 
   /** The memories for a request of a batch. Never rejects for a source that fails. */
   async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     const watch = this.#watch(scope);
     if (this.#isAnswered(scope, request)) return { found: [] };
     return { ...(await this.#lookUp(scope, request, signal)), watch };
@@ -115,8 +113,8 @@ export class PromptComposer {
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
-    const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    return this.on.stored.run(request.userId, async () => {
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    return this.on.jobs.runStored(request.userId, async () => {
       if (waiting.watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
       return this.#compose({ scope, request, order, signal, hooks: {} }, waiting);
     });
@@ -174,7 +172,9 @@ export class PromptComposer {
     const { scopes, parts } = this.on;
     const { store, residency = KEEPS_ALL } = parts;
     if (requestId === null || store.findServed(scope, requestId) === null) return;
-    await whileBusy(() => scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)));
+    await retryWhileLocked(() =>
+      scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)),
+    );
   }
 
   #watch({ tenant, userId }: Scope): DeletionWatch {
@@ -191,7 +191,7 @@ export class PromptComposer {
     retrieved: Retrieved | null,
     watch: DeletionWatch,
   ): Promise<Committed<ComposeAnswer>> {
-    const { scopes, stored, parts } = this.on;
+    const { scopes, jobs, parts } = this.on;
     const plan = (working: WorkingScope) => this.#planner.plan(working, scope, request, retrieved);
     /** From here to the commit no other process deletes or changes anything. */
     const begin = () => {
@@ -201,9 +201,9 @@ export class PromptComposer {
     const commit = (planned: PlannedPrompt) => {
       if (!planned.isRepeated) begin();
       planned.commit();
-      return stored.committed(planned);
+      return jobs.committed(planned);
     };
-    const { result, settled } = await whileBusy(() => {
+    const { result, settled } = await retryWhileLocked(() => {
       // Looked at again and again: another process may hold the database for as long as a caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
@@ -231,7 +231,7 @@ export class PromptComposer {
   ): Promise<ChosenDepth> {
     const { scopes } = this.on;
     const draft = (depth: Depth | null) =>
-      whileBusy(() => {
+      retryWhileLocked(() => {
         // Drafts are tried at the engine.
         if (watch.isDeleted) throw new DeletedMeanwhileError();
         return scopes.use(scope, (working) => this.#planner.draft(working, scope, request, retrieved, depth));
@@ -251,9 +251,9 @@ export class PromptComposer {
     const { source } = this.#lookup;
     // Nothing is waited for, so nothing has to be given up.
     if (source === null || request.memories !== null)
-      return lookUpMemories(this.#lookup, scope, request, this.on.turns.closing);
+      return lookUpMemories(this.#lookup, scope, request, this.on.jobs.closing);
     const lookUp = () =>
-      this.on.turns.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
+      this.on.jobs.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
     return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
       const start = this.on.parts.now();
       const lookup = await lookUp();

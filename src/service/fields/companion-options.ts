@@ -5,7 +5,7 @@ import type { Observation } from "../../store/api/store.js";
 import * as field from "./fields.js";
 
 /*
- * What the library's calls beside `compose` take: the fields of the HTTP requests, in camelCase. `null` counts as absent.
+ * Options of the library's calls other than `compose`: the fields of the HTTP requests, in camelCase. `null` counts as absent.
  */
 
 export const addOptions = z.strictObject({
@@ -35,7 +35,7 @@ export type ForgetMemoryOptions = z.input<typeof forgetMemoryOptions>;
 export const forgetUserOptions = z.strictObject({ userId: field.userId });
 export type ForgetUserOptions = z.input<typeof forgetUserOptions>;
 
-/** What an engine reported, less what it did not say. */
+/** An engine's report, without absent fields. */
 export function observationOf(reported: Partial<Record<keyof Observation, number | null | undefined>>): Observation {
   const { promptTokens, cachedTokens, ttftMs } = reported;
   return {
@@ -45,7 +45,7 @@ export function observationOf(reported: Partial<Record<keyof Observation, number
   };
 }
 
-/** Texts that share their metadata, as memories to be kept. */
+/** Memories to add: texts with common metadata. */
 export function newMemories(
   texts: readonly string[],
   metadata: Readonly<Record<string, unknown>> | undefined,
@@ -53,7 +53,7 @@ export function newMemories(
   return texts.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
 }
 
-/** Memories as Mem0 spells them. */
+/** Memories in Mem0's result shape. */
 export function mem0Items(memories: readonly RetrievedMemory[]): { id: string; memory: string }[] {
   return memories.map(({ id, text }) => ({ id, memory: text }));
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /*
- * The fields of `DepthSettings`, as requests and settings give them.
+ * The fields of `DepthSettings`, in requests and settings.
  */
 
 export const firstBlocks = z.int().min(1, "must be at least 1").max(1_000, "must be at most 1000");

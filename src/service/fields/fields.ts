@@ -1,3 +1,9 @@
+/*
+ * fields: the fields of requests, and how they are checked.
+ * Enters: what a caller gave, untrusted. Leaves: typed values (zod), or an `InvalidRequestError` that names every invalid field. The
+ * library's camelCase options and HTTP's snake_case bodies are built of the same fields.
+ */
+
 import { z } from "zod";
 import {
   type AgentId,
@@ -22,17 +28,13 @@ import {
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { readMem0Answer } from "../../memory/mem0-answer.js";
 
-/*
- * The fields of requests, each said once: the library's camelCase objects and HTTP's snake_case bodies are made of the same ones.
- */
-
-/** Most memories in one request, and most that a search is asked for. */
+/** Most memories in one request or of one search. */
 export const MAX_MEMORIES = 1_000;
 /** Most messages in one request. */
 export const MAX_MESSAGES = 10_000;
-/** Most characters of one query or one message's text. */
+/** Most characters of a query or of one message's text. */
 export const MAX_TEXT_CHARACTERS = 1_000_000;
-/** Deepest nesting of what a request passes through unread: code that walks it by recursion must come to its end before the stack does. */
+/** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
 export const MAX_NESTING = 100;
 /** Most request ids in one eviction. */
 export const MAX_EVICTED_IDS = 10_000;
@@ -52,11 +54,11 @@ const identifier = z
 export const userId = identifier.transform((id) => id as UserId);
 export const agentId = identifier.transform((id) => id as AgentId);
 export const conversationId = identifier.transform((id) => id as ConversationId);
-/** Goes into a header for the engine, so it is of printable ASCII. */
+/** Sent to the engine in a header, so printable ASCII. */
 const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII");
-/** Of a request that was composed, also by a version that took blanks at its ends. */
+/** Id of a composed request. Earlier versions took leading and trailing blanks. */
 export const requestId = printableId.transform((id) => id as RequestId);
-/** Of one that is to be composed. A header loses blanks at its ends: the engine would know it by another name. */
+/** Id of a request to compose. Headers lose leading and trailing blanks, so the engine would see another id. */
 export const newRequestId = printableId
   .regex(/^(?! )[\s\S]*(?<! )$/, "must not begin or end with a blank")
   .transform((id) => id as RequestId);
@@ -75,7 +77,7 @@ const text = z
 export const query = text.refine((value) => value.trim() !== "", "must not be empty");
 export const system = text;
 
-/** Why JSON that is passed through unread cannot be kept; null where it can. */
+/** Why JSON that is passed through cannot be stored; null where it can. */
 function unkeepable(value: unknown): string | null {
   if (isNestedDeeper(value, MAX_NESTING)) return `must not be nested more than ${MAX_NESTING} levels deep`;
   return unstorableWithin(value);
@@ -87,15 +89,15 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
 }
 
 /**
- * A list with no more of its items than it takes to see that there are too many. They are checked one by one, which costs a thousand times
- * what it takes to send them: four megabytes hold a million.
+ * Truncates a list that is too long to its limit plus one. Checking an item costs a thousand times what sending it does, and four megabytes
+ * hold a million items.
  */
 const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
 
 const contentPart = z.looseObject({ type: z.string() });
 const isPart = (part: unknown) => typeof (part as { type?: unknown } | null)?.type === "string";
-/** Parts of a message up to the first that is none, for the same reason. */
+/** Truncates a message's parts behind the first invalid one, for the same reason. */
 const upToFirstWrong = (content: unknown) => {
   const wrong = Array.isArray(content) ? content.findIndex((part) => !isPart(part)) : -1;
   return wrong < 0 ? content : (content as unknown[]).slice(0, wrong + 1);
@@ -124,7 +126,7 @@ const messageList = z
 
 export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
-/** Memories in any shape that Mem0 gives. Its own reader says what is wrong where, so issues carry the whole field name. */
+/** Memories in any of Mem0's result shapes. The reader names the full path of an invalid field. */
 export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES) {
@@ -146,14 +148,14 @@ export const memoryBudgetRatio = z
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
 export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
-/** What a plan says of one turn. */
+/** A plan's retention of one turn: never `auto`. */
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
-/** The engine family that a prompt goes to. */
+/** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);
-/** Where memories stand behind a tool's result. */
+/** Placement of memories after a tool's result. */
 export const toolMemories = z.enum(TOOL_MEMORIES);
 
-/** Engines or agents with a prefix cache of their own, by name; a name may go into a header. */
+/** Names of engines or agents with a prefix cache of their own; a name may become a header. */
 export const workers = z
   .array(
     z.string().regex(/^[\x21-\x7e]{1,256}$/, "must be printable ASCII without white space, at most 256 characters"),
@@ -161,13 +163,13 @@ export const workers = z
   .min(1, "must not be empty")
   .max(MAX_WORKERS, `must have at most ${MAX_WORKERS} workers`)
   .refine((names) => new Set(names).size === names.length, "must name each worker once");
-/** How urgent a request of a batch is. */
+/** Urgency of a request in a batch. */
 export const priority = z.int();
 export const deadline = z.number();
 
 const template = z.string().superRefine(storable(wordingProblem));
 export const annotationSwitch = z.boolean();
-/** Said where annotations are neither. */
+/** The error for annotations of another type. */
 export const ANNOTATIONS_WANTED = "must be true, false, or an object";
 export const annotationTopN = z.int().min(1).max(100);
 export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
@@ -178,9 +180,9 @@ export const requestIds = z.preprocess(
 );
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
-/** What Mem0 keeps beside a memory's text. */
+/** Mem0's metadata of a memory. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
-/** The text of a memory that is there already: a long one is cut when it is used. */
+/** Text of a memory that exists already: truncated on use where it is too long. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));
 export const memoryTexts = z.preprocess(
   cutAt(MAX_MEMORIES),

@@ -1,25 +1,24 @@
 import { type EngineModel, fitTimeLaw, KEPT_SAMPLES, type TimeLaw } from "../../core/index.js";
 import type { Observation, Store } from "../../store/api/store.js";
 
-/** Measured times that come in before the law is fitted anew. */
+/** New samples between two fits of the law. */
 const TIMES_BETWEEN_FITS = 8;
 
 /**
- * What prompts cost the engine: as configured until enough first-token times were measured, from then on by the law fitted to them. A
- * function of what is stored, so that a restart, or another process on the same database, plans by the same law. Engines that are
- * billed keep their prices.
+ * The engine's cost model: the configured one, until enough times to first token were measured to fit a time law. A function of stored
+ * samples only, so another process, or the next one, plans by the same law. A model of prices is never replaced.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
 
   constructor(
     private readonly store: Store,
-    /** Names the engine among all that report to this database. */
+    /** Key of the engine's samples in the database. */
     private readonly engine: string,
     private readonly configured: EngineModel,
   ) {}
 
-  /** The store is asked for the law when the cost is first looked at: few prompts need it. */
+  /** Reads the law from the store when `cost` is first used: few prompts need it. */
   get model(): EngineModel {
     const { configured } = this;
     const measured = () => this.law ?? configured.cost;
@@ -33,7 +32,7 @@ export class EngineLaw {
     };
   }
 
-  /** The law that was measured; null while the configured one holds. */
+  /** The fitted law; null while the configured one is used. */
   get law(): TimeLaw | null {
     if (this.configured.cost.kind !== "time") return null;
     const measured = this.store.countFirstTokenTimes(this.engine);
@@ -45,7 +44,7 @@ export class EngineLaw {
     return this.#fitted.law;
   }
 
-  /** Takes in what an engine reported of a request, if that was a time and all that belongs to it. */
+  /** Adds a report as a sample, where it has a time to first token and both token counts. */
   take({ promptTokens, cachedTokens, ttftMs }: Observation): void {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;

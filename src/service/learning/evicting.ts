@@ -2,7 +2,7 @@ import type { NodeId, RequestId, ResidencyModel, Scope, TurnId } from "../../cor
 import type { Store } from "../../store/api/store.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** Takes what only these requests of a scope had out of what should be cached. Gives back those that were live until now. */
+/** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */
 export function evictIn(
   working: WorkingScope,
   store: Store,
@@ -10,7 +10,7 @@ export function evictIn(
   ids: readonly RequestId[],
   residency: ResidencyModel,
 ): readonly RequestId[] {
-  // Asked again here: another eviction may have named the same requests while this one waited for its turn.
+  // Read again here: another eviction may have run while this one was queued.
   const live = store
     .findLiveRequests(scope.tenant, ids)
     .filter((request) => request.scope.userId === scope.userId && request.scope.agentId === scope.agentId);
@@ -23,9 +23,9 @@ export function evictIn(
 }
 
 /**
- * Takes prompts that were served, and that the store does not call evicted yet, out of what should be cached. A slot's prompt may have been
- * overwritten since by one whose blocks end where its own did: then that one is what is held, and it stays. Of the requests that ended in
- * one place the last ones are held, as many as the index has there.
+ * Evicts served prompts, not yet evicted in the store, from the context index. Where the engine has slots, a later prompt that ends at the
+ * same node may have overwritten one: then the later one stays. Of the requests that end at one node the latest are held, as many as the
+ * index has there.
  */
 export function dropServed(
   { state }: WorkingScope,
@@ -35,14 +35,33 @@ export function dropServed(
   { limits }: Pick<ResidencyModel, "limits">,
 ): void {
   const isOverwritten = (leaf: NodeId, turn: TurnId) => {
-    // Elsewhere nothing is overwritten: as many are held as were served, or none of them.
+    // Without slots nothing is overwritten.
     if (limits?.kind !== "slots") return false;
     const held = state.index.heldAt(leaf);
     return held > 0 && store.countServedSince(scope, leaf, turn, held) >= held;
   };
-  // The first served come first, so that the store counts only what comes after.
+  // Oldest first: the store counts later ones only.
   for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn)) {
     if (isOverwritten(leaf, turn)) state.published.evict(turn);
     else state.evict(leaf, turn);
   }
+}
+
+/**
+ * Withdraws a request whose prompt the engine refused: no hit is expected from it, its conversation resumes from the turn before, and its id
+ * is free again. Labels that its memories got stay.
+ */
+export function withdrawIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  id: RequestId,
+  residency: ResidencyModel,
+): void {
+  const served = store.findServed(scope, id);
+  if (served === null) return;
+  if (!served.evicted) dropServed(working, store, scope, [served], residency);
+  // Loaded conversations still hold the turn.
+  working.state.unloadConversations();
+  working.version = store.commitWithdrawal(scope, working.version, working.state.drain(), served.turn);
 }

@@ -1,3 +1,9 @@
+/*
+ * learning: what an engine's answers teach.
+ * Enters: cached tokens, times to first token, evictions and refusals, as engines report them. Leaves: a corrected context index, a fitted
+ * cost model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
+ */
+
 import {
   hadOnlyHead,
   NOTHING_CORRECTED,
@@ -13,8 +19,8 @@ import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /**
- * Keeps what an engine reported of a request beside what it reported before, and corrects the scope's index by it: the first time that it
- * says how much was cached, so that a report that is sent again changes nothing. Throws {@link NotFoundError}.
+ * Stores an engine's report on a request, merged with earlier ones, and corrects the scope's context index by the first report that has
+ * cached tokens: a repeated report changes nothing. Throws {@link NotFoundError}.
  *
  * @param now milliseconds since the epoch
  */
@@ -33,7 +39,7 @@ export function reportIn(
   const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
   let corrected = NOTHING_CORRECTED;
   if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
-    // What a late report is about may have left by now; that does not bring it back.
+    // A late report must not restore what has expired since.
     residency.expire(state.index, now);
     const report = { cachedTokens, promptTokens };
     const isExact = residency.limits?.kind === "slots";

@@ -1,20 +1,20 @@
 import { LruMap } from "../../core/index.js";
 
-/** Tokens that OpenAI's API lists at most, and vLLM unless it is told otherwise … */
+/** `top_logprobs` at most: OpenAI's limit, and vLLM's default. */
 const MOST_LISTED = 20;
-/** … and what engines list that have a lower limit. */
+/** `top_logprobs` of engines with a lower limit. */
 const FEW_LISTED = 5;
-/** How long an engine that gives no log probabilities for a model is not asked for them again. */
+/** Milliseconds without probes after an engine gave no log probabilities for a model. */
 const RETRY_AFTER_MS = 10 * 60_000;
-/** So many tries in a row that came to nothing count as an engine that gives none. */
+/** Consecutive failed probes that count as no support. */
 const STRIKES = 3;
-/** Clients name models as they like; those asked for longest ago are asked for anew. */
+/** Models remembered: clients choose the names, so the least recently used is forgotten. */
 const MAX_MODELS = 256;
 
 interface Known {
   readonly top: number;
   readonly strikes: number;
-  /** Milliseconds of the clock; null: it may be asked. */
+  /** Milliseconds of the clock; null: supported, as far as is known. */
   readonly offUntil: number | null;
 }
 
@@ -27,18 +27,18 @@ export class LogprobSupport {
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  /** How many tokens to ask for; null: none, for now. */
+  /** `top_logprobs` to ask for; null: do not probe for now. */
   topFor(model: string): number | null {
     const { top, offUntil } = this.#of(model);
     return offUntil !== null && this.clock() < offUntil ? null : top;
   }
 
-  /** It gave them. */
+  /** A probe's answer had log probabilities. */
   gave(model: string): void {
     this.#models.set(model, { ...this.#of(model), strikes: 0, offUntil: null });
   }
 
-  /** It gave none, or refused them. False: it may have been for their number, and is to be asked for fewer. */
+  /** The engine refused them. False: perhaps for their number; ask for fewer. */
   refused(model: string): boolean {
     const known = this.#of(model);
     if (known.top > FEW_LISTED) {
@@ -49,12 +49,12 @@ export class LogprobSupport {
     return true;
   }
 
-  /** It is not asked again for a while. */
+  /** No probes for a while. */
   off(model: string): void {
     this.#models.set(model, { ...UNKNOWN, offUntil: this.clock() + RETRY_AFTER_MS });
   }
 
-  /** A try came to nothing, for whatever reason. True: it is not asked again for a while. */
+  /** A probe failed, for any reason. True: no probes for a while. */
   strike(model: string): boolean {
     const known = this.#of(model);
     const strikes = known.strikes + 1;

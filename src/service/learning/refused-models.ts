@@ -1,17 +1,16 @@
 import { LruMap } from "../../core/index.js";
-import { modelName } from "./model-name.js";
 
-/** How long what an engine refused is not asked for again: it may be another version by then. */
+/** Milliseconds until a refused option is tried again: the engine may be another version by then. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;
-/** Clients name models as they like; those refused longest ago are asked for anew. */
+/** Models remembered: clients choose the names, so the least recently used is forgotten. */
 const MAX_MODELS = 256;
 
 /**
- * Models of which an engine refused something that no client asked for. What is learned is one tenant's and one model's, and for a while: a
- * client may have had a hand in the refusal.
+ * Models for which an engine refused an option that memstem added. Kept per tenant and model, and only for a while: a client may have caused
+ * the refusal.
  */
 export class RefusedModels {
-  /** When it may be asked again, in the clock's milliseconds, by model. A tenant's goes with the tenant. */
+  /** By tenant and model, when to try again, in the clock's milliseconds. */
   readonly #until = new WeakMap<object, LruMap<string, number>>();
 
   /** @param clock milliseconds, monotonic */
@@ -30,4 +29,12 @@ export class RefusedModels {
     this.#until.set(tenant, models);
     models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
   }
+}
+
+/** Characters of a model's name that are compared. */
+const MODEL_CHARACTERS = 200;
+
+/** The model that a client's body names, truncated to what is compared; empty for none. */
+export function modelName(model: unknown): string {
+  return typeof model === "string" ? model.slice(0, MODEL_CHARACTERS) : "";
 }

@@ -20,26 +20,22 @@ import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { BatchPlanner, MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
-import type { WorkerMemory } from "../batch/batch-routing.js";
+import type { WorkerHistories } from "../batch/batch-routing.js";
 import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
-import { withdrawIn } from "../compose/withdrawing.js";
 import { EngineLaw } from "../learning/engine-law.js";
-import { evictIn } from "../learning/evicting.js";
+import { evictIn, withdrawIn } from "../learning/evicting.js";
 import { reportIn } from "../learning/feedback.js";
-import { MemoryAdditions } from "../records/adding-memories.js";
 import { type ExplainedRequest, explainIn } from "../records/explain.js";
-import type { UserExport } from "../records/exporting.js";
+import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
-import { UserRecords } from "../records/user-records.js";
-import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import { StoredTurns } from "../scopes/stored-turns.js";
-import { UserQueues } from "../scopes/user-queues.js";
-import { UserTurns } from "../scopes/user-turns.js";
-import { whileBusy } from "../scopes/while-busy.js";
+import { type UserExport, UserRecords } from "../records/user-records.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
+import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
 
 /** Live requests listed with an index; older ones are left out. */
@@ -84,10 +80,9 @@ export class Memstem {
   readonly #shared: SharedWork;
   readonly #scopes: WorkingScopes;
   readonly #queues: UserQueues;
-  readonly #turns: UserTurns;
+  readonly #jobs: TenantQueues;
   readonly #records: UserRecords;
   readonly #law: EngineLaw;
-  readonly #stored: StoredTurns;
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
 
@@ -116,20 +111,24 @@ export class Memstem {
     this.#scopes = this.#shared.scopes;
     this.#queues = this.#shared.queues;
     const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
-    this.#turns = new UserTurns(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
-    this.#records = new UserRecords(parts, this.#turns, this.#scopes);
+    this.#jobs = new TenantQueues(tenant.name, {
+      queues: this.#queues,
+      closing: this.#shared.closing.signal,
+      maxWaiting: maxWaitingPerUser,
+      store,
+      scopes: this.#scopes,
+    });
+    this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
     // What one tenant reports of its times must not change how another's prompts are planned.
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine);
-    this.#stored = new StoredTurns(this.#turns, this.#scopes, store);
-    this.#additions = new MemoryAdditions(source, store, this.#turns);
+    this.#additions = new MemoryAdditions(source, store, this.#jobs);
     this.#composer = new PromptComposer({
       parts,
       tenant,
       scopes: this.#scopes,
-      turns: this.#turns,
-      stored: this.#stored,
+      jobs: this.#jobs,
       law: this.#law,
       observer: () => this.#shared.observer,
     });
@@ -181,7 +180,7 @@ export class Memstem {
    */
   fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
     const { engines, defaults, newRequestId } = this.parts;
-    const prompt = plainPrompt(newRequestId(), this.#turns.scopeOf(userId, agentId), this.tenant.cacheSecret);
+    const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
     return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
   }
 
@@ -205,14 +204,14 @@ export class Memstem {
   }
 
   /** Which workers of batches processed what, by scope. */
-  readonly workers: WorkerMemory = {
+  readonly workers: WorkerHistories = {
     processedBy: (scope, worker) =>
-      this.#scopes.use(this.#turns.scopeOf(scope.userId, scope.agentId), ({ state }) =>
+      this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
       ),
     remember: (of, worker, texts) => {
-      const scope = this.#turns.scopeOf(of.userId, of.agentId);
-      return whileBusy(() =>
+      const scope = this.#jobs.scopeOf(of.userId, of.agentId);
+      return retryWhileLocked(() =>
         this.#scopes.use(scope, (working) => {
           // A user that was forgotten since is not to come back.
           if (working.version === null) return;
@@ -255,11 +254,11 @@ export class Memstem {
     const evicted = new Set<RequestId>();
     // Side by side: one that waits for its user's search does not hold up the others.
     const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
-      this.#turns.run(userId, async () => {
+      this.#jobs.run(userId, async () => {
         for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
           const names = ofScope.map(({ requestId }) => requestId);
-          const scope = this.#turns.scopeOf(userId, agentId);
-          const gone = await whileBusy(() =>
+          const scope = this.#jobs.scopeOf(userId, agentId);
+          const gone = await retryWhileLocked(() =>
             this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
           );
           for (const name of gone) evicted.add(name);
@@ -276,9 +275,9 @@ export class Memstem {
    */
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
     const { store, residency = KEEPS_ALL } = this.parts;
-    const scope = this.#turns.scopeOf(userId, agentId);
-    return this.#turns.run(userId, () =>
-      whileBusy(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
+    const scope = this.#jobs.scopeOf(userId, agentId);
+    return this.#jobs.run(userId, () =>
+      retryWhileLocked(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
     );
   }
 
@@ -287,20 +286,20 @@ export class Memstem {
    * Rejects with {@link NotFoundError}.
    */
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
-    const scope = this.#turns.scopeOf(userId, agentId);
+    const scope = this.#jobs.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#stored.run(userId, async () => {
+    return this.#jobs.runStored(userId, async () => {
       const before = store.findServed(scope, id);
       if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = await whileBusy(() =>
-        this.#stored.committed(
+      const feedback = await retryWhileLocked(() =>
+        this.#jobs.committed(
           this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
         ),
       );
       const isFirst = before.observed?.ttftMs === undefined;
       this.#shared.observer?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
       if (isFirst) {
-        await whileBusy(() => this.#law.take({ ...before.observed, ...observation }));
+        await retryWhileLocked(() => this.#law.take({ ...before.observed, ...observation }));
       }
       return feedback;
     });
@@ -308,7 +307,7 @@ export class Memstem {
 
   /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
   explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
-    const scope = this.#turns.scopeOf(userId, agentId);
+    const scope = this.#jobs.scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
     // A scope that was never stored is not worth loading.
     if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
@@ -319,7 +318,7 @@ export class Memstem {
 
   /** Describes a user's context index; an empty one for a user that was never seen. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
-    const scope = this.#turns.scopeOf(userId, agentId);
+    const scope = this.#jobs.scopeOf(userId, agentId);
     return this.#scopes.use(scope, ({ state }) => {
       const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
       const nodes = state.index.entries(limit).map((entry) => ({

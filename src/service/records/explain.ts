@@ -13,8 +13,8 @@ import { StaleScopeError, type Store } from "../../store/api/store.js";
 import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** What the engine is taken to be. */
-export interface ExplainingParts {
+/** The engine, as the explanation assumes it. */
+export interface ExplainParts {
   readonly engine: EngineModel;
   readonly residency: ResidencyModel;
   readonly countTokens: TokenCounter;
@@ -26,13 +26,13 @@ export interface ExplainedRequest {
   readonly words: readonly string[];
 }
 
-/** Explains a request from what is stored; changes nothing. Throws {@link NotFoundError}. */
+/** Explains a request from stored data; changes nothing. Throws {@link NotFoundError}. */
 export function explainIn(
   { state: { register } }: WorkingScope,
   store: Store,
   scope: Scope,
   requestId: RequestId,
-  { engine, residency, countTokens }: ExplainingParts,
+  { engine, residency, countTokens }: ExplainParts,
 ): ExplainedRequest {
   const history = store.findPromptHistory(scope, requestId);
   if (history === null) throw new NotFoundError("request_id", "no such request of this user");

@@ -1,15 +1,15 @@
-import { cutText, type MemoryId, type Scope } from "../../core/index.js";
-import type { Store } from "../../store/api/store.js";
+import { cutText, digestOf, type Label, type MemoryId, renderSection, retained, type Scope } from "../../core/index.js";
+import type { FoundQuotes, Store } from "../../store/api/store.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** What a memory's owner says happened to it. */
+/** What happened to a memory, by its owner. */
 export type MemoryEvent =
   | { readonly kind: "deleted"; readonly memoryId: MemoryId }
   | { readonly kind: "updated"; readonly memoryId: MemoryId; readonly text: string };
 
 /**
- * A memory that a scope knows has another text now: what is composed from here on is composed with that one, and the old one is not
- * carried over any more. False where the scope does not know the memory, or has this text for it already.
+ * Gives a memory that a scope knows a new text: later prompts use it, and the old one is not carried over. False where the scope does not
+ * know the memory, or has this text already.
  */
 export function updateIn(
   working: WorkingScope,
@@ -26,4 +26,40 @@ export function updateIn(
   if (changes.register.versions.length === 0) return false;
   working.version = store.commitChanges(scope, working.version, changes);
   return true;
+}
+
+/**
+ * Forgets a memory in one scope: its text is erased from blocks, replayed turns and the application's messages, and its id is never sent
+ * again. Gives the labels whose text was erased.
+ *
+ * @param quotes the memory's present and former texts, with any agent, and where they are quoted
+ * @param isInSource whether the memory source has to delete it, too
+ * @param at milliseconds since the epoch
+ */
+export function forgetIn(
+  working: WorkingScope,
+  store: Store,
+  scope: Scope,
+  memoryId: MemoryId,
+  quotes: FoundQuotes,
+  isInSource: boolean,
+  at: number,
+): ReadonlySet<Label> {
+  const { state } = working;
+  const gone = state.register.forget(memoryId);
+  state.forget(gone);
+  working.version = store.commitForgetting(scope, working.version, {
+    changes: state.drain(),
+    memoryId,
+    gone,
+    quotes,
+    sectionsOf: ({ injection, retention }) =>
+      [injection, retained(injection, retention)]
+        .map((standing) => renderSection(standing, state.register.textOf))
+        .filter((section) => section !== "")
+        .map(digestOf),
+    isInSource,
+    at,
+  });
+  return gone;
 }

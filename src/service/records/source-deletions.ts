@@ -1,14 +1,14 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import { whileBusy } from "../scopes/while-busy.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 
 type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
 
 /**
- * A source of memstem's own that finishes what was deleted before it does anything else for that user: a process that was killed in the
- * middle of a deletion, or is still at it, has left the memories there. Sources that others own are given back as they are.
+ * Wraps a source of memstem's own so that pending deletions of a user are finished before any other call for that user: a process that was
+ * killed during a deletion left the memories there. A source that another system owns is returned unmodified.
  */
 export function finishingDeletions(source: MemorySource, store: Ledger): MemorySource {
   if (!source.owned) return source;
@@ -47,8 +47,8 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
 }
 
 /**
- * Deletes from the source what is pending there for a user. Safe beside another process that is at the same: what is listed while the
- * deletion is pending was there before it, because nothing is added until it is done.
+ * Finishes a user's pending deletions in the source. Safe to run in several processes at once: nothing is added while a deletion is pending,
+ * so everything listed was there before it.
  */
 async function finishDeletions(source: MemorySource, store: Ledger, user: User, signal: AbortSignal): Promise<void> {
   const { tenant, userId } = user;
@@ -63,12 +63,12 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   await settle(store, user, namesOf(still));
 }
 
-/** The source has deleted these. */
+/** Marks deletions as done in the source. */
 async function settle(store: Ledger, { tenant, userId }: User, names: readonly (MemoryId | null)[]): Promise<void> {
-  for (const name of names) await whileBusy(() => store.deletedFromSource(tenant, userId, name));
+  for (const name of names) await retryWhileLocked(() => store.deletedFromSource(tenant, userId, name));
 }
 
-/** As `Store.deletedFromSource` takes them. */
+/** Pending deletions in the form of `Store.deletedFromSource`. */
 function namesOf(pending: ReturnType<Ledger["pendingInSource"]>): readonly (MemoryId | null)[] {
   return pending === null ? [] : [...pending.memoryIds, ...(pending.everything ? [null] : [])];
 }

@@ -1,23 +1,23 @@
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** What is swept. */
+/** What is swept: expires what was not used since `before` (milliseconds since the epoch). */
 export interface Swept {
   dropUnused(before: number, signal: AbortSignal): Promise<unknown>;
 }
 
-/** How sweeps are set up. */
-export interface Sweeping {
-  /** Days after which what nobody used is dropped. */
+/** Options of the sweeps. */
+export interface SweepOptions {
+  /** Days after which unused data expires. */
   readonly keepDays: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Called with what a sweep failed with; the next one tries again. */
+  /** Called with a sweep's error; the next sweep retries. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** Drops what nobody used for so long, now and every hour, until it is told to stop. Resolves when no sweep is under way any more. */
-export function startSweeps(memstem: Swept, { keepDays, now, onFault }: Sweeping): () => Promise<void> {
+/** Expires unused data now and every hour. The function returned stops it, and resolves when no sweep runs any more. */
+export function startSweeps(memstem: Swept, { keepDays, now, onFault }: SweepOptions): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let sweep: Promise<void>;

@@ -1,3 +1,9 @@
+/*
+ * records: the data held on users, beside what prompts need.
+ * Enters: a user, a memory, or an event of a memory's owner. Leaves: data exported, explained, added, updated, forgotten for good, or
+ * expired with age, in the store and in a source of memstem's own. Deletions by several processes end in the same state.
+ */
+
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import {
   canonicalText,
@@ -8,80 +14,79 @@ import {
   type Scope,
   type UserId,
 } from "../../core/index.js";
-import type { FoundQuotes, ScopesFound } from "../../store/api/store.js";
+import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
+import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
-import type { UserTurns } from "../scopes/user-turns.js";
-import { whileBusy } from "../scopes/while-busy.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
-import { Expiring } from "./expiring.js";
-import { exportUser, type UserExport } from "./exporting.js";
-import { forgetIn } from "./forgetting.js";
-import { type MemoryEvent, updateIn } from "./memory-events.js";
+import { ScopeExpiry } from "./expiry.js";
+import { forgetIn, type MemoryEvent, updateIn } from "./memory-events.js";
 
-/** Milliseconds between two pieces while what nobody used is dropped, of one user or of the next. */
+/** Milliseconds between two transactions of expiry. */
 const PAUSE_BETWEEN_PIECES_MS = 2;
-/** Turns in a piece. */
+/** Turns per transaction of expiry. */
 const MAX_EXPIRED_AT_ONCE = 20;
 
-/** What is held on a tenant's users beside what prompts need: given out, forgotten, brought up to date, dropped with age. */
+/** The records of a tenant's users: exported, forgotten, updated, expired. */
 export class UserRecords {
   constructor(
     private readonly parts: MemstemParts,
-    private readonly turns: UserTurns,
+    private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
   ) {}
 
   /**
-   * Forgets a memory of a user for good, with every agent: its text is gone from everything memstem keeps, replay included, and its id is
-   * never sent again. Rejects with `MemorySourceError` where the source that memstem keeps fails; what it has done by then stays.
+   * Forgets a user's memory for good, with every agent: its text is erased from everything memstem stores, replayed turns included, and its
+   * id is never sent again. Rejects with `MemorySourceError` where memstem's own source fails; what was erased by then stays erased.
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.turns.run(userId, async () => {
-      const own = this.turns.scopeOf(userId, null);
+    const forgetting = await this.jobs.run(userId, async () => {
+      const own = this.jobs.scopeOf(userId, null);
       const quotes = await this.#quotesOf(own, memoryId);
-      const scopes = this.parts.store.scopesOf(this.turns.tenant, userId);
+      const scopes = this.parts.store.scopesOf(this.jobs.tenant, userId);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now, source } = this.parts;
         const isInSource = source?.owned === true;
-        const gone = await whileBusy(() =>
+        const gone = await retryWhileLocked(() =>
           this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, quotes, isInSource, now())),
         );
         for (const label of gone) labels.add(label);
       }
-      // An agent's scope that was looked at but never stored would else go on without knowing.
-      this.scopes.dropUser(this.turns.tenant, userId);
+      // A scope in memory that was never stored is not among those of the store.
+      this.scopes.dropUser(this.jobs.tenant, userId);
       const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.turns.closing) : null;
+      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.jobs.closing) : null;
       return { memoryId, labels: [...labels], deletedFromSource };
     });
     await this.parts.store.erased();
     return forgetting;
   }
 
-  /** Where a memory is quoted, of which all is erased already where there are several agents. */
+  /** Where a memory is quoted. With several agents the quotes are erased here already. */
   async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
     const { store, source } = this.parts;
-    // What the source says may be in no prompt yet. Where it fails, deleting will say so.
-    const listed = source?.owned ? await source.list?.(own, this.turns.closing).catch(() => []) : [];
+    // The source's text may be in no prompt yet. If the source fails, the deletion reports it.
+    const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
     const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
     const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
-    if (quotes.scopes.size > 1) await whileBusy(() => store.eraseQuotes(quotes));
+    if (quotes.scopes.size > 1) await retryWhileLocked(() => store.eraseQuotes(quotes));
     return quotes;
   }
 
-  /** Forgets a user with everything memstem keeps of them, with every agent. */
+  /** Forgets a user with everything memstem stores of them, with every agent. */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    const forgotten = await this.turns.run(userId, async () => {
-      const scopes = await whileBusy(() => {
+    const forgotten = await this.jobs.run(userId, async () => {
+      const scopes = await retryWhileLocked(() => {
         const isInSource = this.parts.source?.owned === true;
-        const deleted = this.parts.store.deleteUser(this.turns.tenant, userId, isInSource);
-        this.scopes.dropUser(this.turns.tenant, userId);
+        const deleted = this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource);
+        this.scopes.dropUser(this.jobs.tenant, userId);
         return deleted;
       });
       if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: this.turns.tenant, userId }, this.turns.closing);
+        await this.parts.source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing);
       return { userId, scopes };
     });
     await this.parts.store.erased();
@@ -89,44 +94,42 @@ export class UserRecords {
   }
 
   /**
-   * Finishes what processes before this one deleted and did not come to delete from the source as well: every tenant's users, one after the
-   * other, each in its turn.
+   * Finishes deletions that earlier processes left pending in the source: for every tenant's users, one at a time, from each user's queue.
    */
   async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     const { store, source } = this.parts;
     if (source === null || !source.owned) return;
     for (const user of store.usersPendingInSource()) {
       if (signal.aborted) return;
-      // Whatever is asked of the source for this user finishes them first.
-      await this.turns.runOf(user, () => source.list?.(user, this.turns.closing)).catch(onFault);
+      // Any call of the source for this user finishes them first.
+      await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
     }
     await store.erased();
   }
 
-  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where the source that memstem keeps fails. */
+  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where memstem's own source fails. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
     const { store, source } = this.parts;
-    this.turns.refuseIfBusy(userId);
-    return this.turns.run(userId, async () => {
+    this.jobs.rejectIfBusy(userId);
+    return this.jobs.run(userId, async () => {
       await store.settled;
-      return this.turns.untilClosing(signal, (stop) => exportUser(store, source, this.turns.tenant, userId, stop));
+      return this.jobs.untilClosing(signal, (stop) => exportUser(store, source, this.jobs.tenant, userId, stop));
     });
   }
 
   /**
-   * The owner of a memory says what happened to it: a deleted one is forgotten for every user of the tenant that has it, and an updated one
-   * has its new text. Looks through all users' memories, while others have their turn. Gives the number of users that it changed something
-   * for.
+   * Applies an event of a memory's owner: a deleted memory is forgotten for every user of the tenant that has it, an updated one gets its new
+   * text. Scans all users' memories, in steps between which other requests run. Gives the number of users that it changed.
    */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
     const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
     const changed = new Set<UserId>();
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithMemory(this.turns.tenant, event.memoryId, after);
+      const found: ScopesFound = store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
       for (const scope of found.scopes) {
         if (event.kind === "updated") {
-          const isChanged = await this.turns.run(scope.userId, () =>
-            whileBusy(() =>
+          const isChanged = await this.jobs.run(scope.userId, () =>
+            retryWhileLocked(() =>
               this.scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
             ),
           );
@@ -143,8 +146,8 @@ export class UserRecords {
   }
 
   /**
-   * Drops what nobody used since a time (milliseconds since the epoch), of every tenant's users, one after the other, each in its turn.
-   * Gives the number of turns that went.
+   * Expires what was not used since a time (milliseconds since the epoch), for every tenant's users, one at a time, from each user's queue.
+   * Gives the number of expired turns.
    */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
@@ -163,24 +166,49 @@ export class UserRecords {
     return dropped;
   }
 
-  /** Between two pieces others have their turn, those of the same user too. */
+  /** Other requests, the same user's too, run between two transactions. */
   async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
     const { store, residency = KEEPS_ALL, maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
-    const expiring = new Expiring(store, scope, before, residency);
-    while (this.scopes.use(scope, (working) => expiring.look(working))) await setImmediateAsync();
+    const expiry = new ScopeExpiry(store, scope, before, residency);
+    while (this.scopes.use(scope, (working) => expiry.scan(working))) await setImmediateAsync();
     let dropped = 0;
-    while (expiring.left > 0 && !signal.aborted) {
-      dropped += await this.turns.runOf(scope, () =>
-        whileBusy(() => {
-          const settle = this.scopes.use(scope, (working) => expiring.expireIn(working, maxExpiredAtOnce));
-          // The scope itself may have gone.
-          if (expiring.left <= maxExpiredAtOnce) this.scopes.drop(scope);
+    while (expiry.left > 0 && !signal.aborted) {
+      dropped += await this.jobs.runOf(scope, () =>
+        retryWhileLocked(() => {
+          const settle = this.scopes.use(scope, (working) => expiry.expireIn(working, maxExpiredAtOnce));
+          // The scope itself may have expired.
+          if (expiry.left <= maxExpiredAtOnce) this.scopes.drop(scope);
           return settle();
         }),
       );
-      // As long as a compose takes or two: others come first.
+      // About as long as a compose takes: other requests come first.
       await setTimeoutAsync(PAUSE_BETWEEN_PIECES_MS);
     }
     return dropped;
   }
+}
+
+/** Everything that is held on a user. */
+export interface UserExport extends ExportedUser {
+  readonly userId: UserId;
+  /** Null: no source is configured. */
+  readonly source: {
+    readonly name: string;
+    /** Null: another system owns the memories, and exports them itself. */
+    readonly memories: readonly KeptMemory[] | null;
+  } | null;
+}
+
+/** Collects a user's data from the store and from memstem's own source. Rejects with `MemorySourceError` where that source fails. */
+export async function exportUser(
+  store: Store,
+  source: MemorySource | null,
+  tenant: string,
+  userId: UserId,
+  signal: AbortSignal,
+): Promise<UserExport> {
+  const stored = await store.exportUser(tenant, userId, () => setImmediateAsync());
+  if (source === null) return { userId, ...stored, source: null };
+  const memories = (source.owned ? await source.list?.({ tenant, userId }, signal) : null) ?? null;
+  return { userId, ...stored, source: { name: source.name, memories } };
 }

@@ -1,49 +1,145 @@
+import type { AgentId, Scope, UserId } from "../../core/index.js";
+import type { Store } from "../../store/api/store.js";
+import { BusyUserError } from "../base/errors.js";
+import { linkedSignal } from "../base/linked-signal.js";
+import { inSpan } from "../base/spans.js";
+import type { WorkingScopes } from "./working-scopes.js";
+
 /**
- * Runs the jobs of one user one after the other, in the order they came, and those of different users side by side. Holds one entry
- * per user with a job under way: bounded by the requests that are being served.
+ * One first-in, first-out queue of jobs per key: jobs of one key run one at a time, those of different keys concurrently. Holds one entry
+ * per key with a job that runs or waits: bounded by the requests that are being served.
  */
 export class UserQueues {
   readonly #tails = new Map<string, Promise<unknown>>();
-  /** Jobs of each user that are not done. */
+  /** Jobs per key that run or wait. */
   readonly #waiting = new Map<string, number>();
   #jobs = 0;
 
-  run<T>(user: string, job: () => T | Promise<T>): Promise<T> {
-    const outcome = (this.#tails.get(user) ?? Promise.resolve()).then(job);
+  /** Settles as the job does. A job that fails does not stop the next one. */
+  run<T>(key: string, job: () => T | Promise<T>): Promise<T> {
+    const outcome = (this.#tails.get(key) ?? Promise.resolve()).then(job);
     const tail = outcome.then(
       () => undefined,
       () => undefined,
     );
-    this.#tails.set(user, tail);
-    this.#waiting.set(user, this.waiting(user) + 1);
+    this.#tails.set(key, tail);
+    this.#waiting.set(key, this.waiting(key) + 1);
     this.#jobs++;
     void tail.then(() => {
       this.#jobs--;
-      if (this.#tails.get(user) === tail) {
-        this.#tails.delete(user);
-        this.#waiting.delete(user);
-      } else this.#waiting.set(user, this.waiting(user) - 1);
+      if (this.#tails.get(key) === tail) {
+        this.#tails.delete(key);
+        this.#waiting.delete(key);
+      } else this.#waiting.set(key, this.waiting(key) - 1);
     });
     return outcome;
   }
 
-  /** A user's jobs that are under way or wait. */
-  waiting(user: string): number {
-    return this.#waiting.get(user) ?? 0;
+  /** Jobs of a key that run or wait. */
+  waiting(key: string): number {
+    return this.#waiting.get(key) ?? 0;
   }
 
-  /** Users with a job under way. */
+  /** Keys with a job that runs. */
   get busy(): number {
     return this.#tails.size;
   }
 
-  /** All users' jobs that are under way or wait. */
+  /** All jobs that run or wait. */
   get jobs(): number {
     return this.#jobs;
   }
 
-  /** Resolves when everything that has come so far is done. */
+  /** Resolves once every job queued so far has ended. */
   async idle(): Promise<void> {
     await Promise.all(this.#tails.values());
   }
+}
+
+/** A job's result, and when its commit is durable. */
+export interface Committed<T> {
+  readonly result: T;
+  readonly settled: Promise<void>;
+}
+
+/** What one tenant's queues work with. */
+export interface TenantQueuesParts {
+  /** All tenants'. */
+  readonly queues: UserQueues;
+  /** Aborts when running jobs have to end. */
+  readonly closing: AbortSignal;
+  /** Most jobs of one user that run or wait. */
+  readonly maxWaiting: number;
+  readonly store: Pick<Store, "settled">;
+  readonly scopes: Pick<WorkingScopes, "clear">;
+}
+
+/** The queues of one tenant's users: a user's jobs run one at a time, whatever their agent. */
+export class TenantQueues {
+  constructor(
+    readonly tenant: string,
+    private readonly on: TenantQueuesParts,
+  ) {}
+
+  /** Aborts when running jobs have to end. */
+  get closing(): AbortSignal {
+    return this.on.closing;
+  }
+
+  scopeOf(userId: UserId, agentId: AgentId | null): Scope {
+    return { tenant: this.tenant, userId, agentId };
+  }
+
+  /** Runs a job after the user's earlier ones. */
+  run<T>(userId: UserId, job: () => T | Promise<T>): Promise<T> {
+    return this.runOf({ tenant: this.tenant, userId }, job);
+  }
+
+  /** The same for a user of any tenant. */
+  runOf<T>(scope: Pick<Scope, "tenant" | "userId">, job: () => T | Promise<T>): Promise<T> {
+    return this.on.queues.run(queueKey(scope), job);
+  }
+
+  /**
+   * Runs a job that commits: the user's next job starts once the commit is durable. Rejects where it could not be stored; then the scopes in
+   * memory, which are ahead of the store, are dropped.
+   */
+  runStored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
+    return this.run(userId, async () => {
+      const { result, settled } = await job();
+      try {
+        await inSpan("memstem.commit", {}, () => settled);
+      } catch (error) {
+        this.on.scopes.clear();
+        throw error;
+      }
+      return result;
+    });
+  }
+
+  /** Call it synchronously with the commit: later commits have another `settled`. */
+  committed<T>(result: T): Committed<T> {
+    const { settled } = this.on.store;
+    // Whoever awaits it sees the rejection. If the job fails for another reason, nobody does, and that is no unhandled rejection.
+    settled.catch(() => {});
+    return { result, settled };
+  }
+
+  /** Throws {@link BusyUserError} where the user's queue is full. */
+  rejectIfBusy(userId: UserId): void {
+    const { queues, maxWaiting } = this.on;
+    const waiting = queues.waiting(queueKey({ tenant: this.tenant, userId }));
+    if (waiting >= maxWaiting) throw new BusyUserError(maxWaiting);
+  }
+
+  /** Does work with a signal that aborts with the caller's and with the service's end. */
+  async untilClosing<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+    if (signal === undefined) return await work(this.closing);
+    const either = linkedSignal(this.closing, signal);
+    return await work(either.signal).finally(either.release);
+  }
+}
+
+function queueKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
+  return JSON.stringify([tenant, userId]);
 }

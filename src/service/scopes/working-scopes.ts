@@ -1,8 +1,14 @@
+/*
+ * scopes: who may work on a scope's state, and when.
+ * Enters: jobs of users, and the store. Leaves: scopes in memory at their stored version, one job per user at a time, a retry while
+ * another process holds the database, and a watch for deletions by any process. All of the service's locking is here.
+ */
+
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
 import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../../store/api/store.js";
-import { isSameCount } from "./deletions-meanwhile.js";
+import { isSameCount } from "./deletion-watch.js";
 
-/** A scope in memory, with the stored version that it is. */
+/** A scope in memory, with its stored version. */
 export interface WorkingScope {
   readonly state: ScopeState;
   version: StoredVersion | null;
@@ -10,7 +16,7 @@ export interface WorkingScope {
 
 interface Entry extends WorkingScope {
   readonly scope: Scope;
-  /** Deletions when it was loaded: a memory that was forgotten since is no row of a scope that is not stored. */
+  /** Deletions at load. A scope without a row has no version that a later deletion would change. */
   readonly deletions: DeletionCounts;
   weight: number;
 }
@@ -18,8 +24,8 @@ interface Entry extends WorkingScope {
 const MAX_ATTEMPTS = 5;
 
 /**
- * The scopes that are in memory: loaded when first asked for, kept while hot, dropped least recently used first once they weigh more
- * than `maxBytes` together (one scope by itself may weigh more; it is bounded by its own bounds).
+ * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;
+ * it has bounds of its own.
  */
 export class WorkingScopes {
   readonly #entries = new Map<string, Entry>();
@@ -50,9 +56,9 @@ export class WorkingScopes {
   }
 
   /**
-   * Lets `work` change a scope and commit it; `work` sets the new version. What another process changed is loaded before: `work` never sees
-   * an older state than is stored. If it throws, memory may hold what the database does not, so the scope is dropped and loads again; if
-   * another process was faster, `work` is repeated on the reloaded scope.
+   * Runs `work`, which may change a scope, commit it and set its new version. Reloads the scope first where another process changed it, so
+   * `work` never sees a stale state. If `work` throws, the scope is dropped, since memory may be ahead of the database; if another process
+   * committed first ({@link StaleScopeError}), `work` is repeated on the reloaded scope.
    */
   use<T>(scope: Scope, work: (working: WorkingScope) => T): T {
     for (let attempt = 1; ; attempt++) {
@@ -67,13 +73,13 @@ export class WorkingScopes {
     }
   }
 
-  /** The same for work in steps, in its user's turn: nobody else works on the scope meanwhile. */
+  /** The same for asynchronous work. Call it from the user's queue, so that nothing else uses the scope meanwhile. */
   async useInSteps<T>(scope: Scope, work: (working: WorkingScope) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const entry = this.#get(scope);
       try {
         const result = await work(entry);
-        // Others may have taken its place in memory, or all were dropped.
+        // It may have been dropped meanwhile.
         if (this.#entries.get(keyOf(scope)) === entry) this.#settle(entry);
         return result;
       } catch (error) {
@@ -105,7 +111,7 @@ export class WorkingScopes {
   #get(scope: Scope): Entry {
     const key = keyOf(scope);
     const known = this.#entries.get(key);
-    // Before the scope is read: what happens in between is seen the next time.
+    // Counted before the scope is read: a deletion in between is noticed on the next use.
     const deletions = this.store.deletionsOf(scope.tenant, scope.userId);
     if (known !== undefined) {
       if (isSameCount(known.deletions, deletions) && isSameVersion(known.version, this.store.versionOf(scope))) {

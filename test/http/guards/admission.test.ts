@@ -38,7 +38,7 @@ async function serving(
     maxLagMs: MAX_LAG,
     maxWaiting,
     clock: () => now,
-    onTurnedAway: ({ reason, method, ms }) => refused.push(`${method} ${reason} ${ms}`),
+    onRejected: ({ reason, method, ms }) => refused.push(`${method} ${reason} ${ms}`),
     onWaited: (ms) => waited.push(ms),
   });
   const listener = admission.before((request, response) => {

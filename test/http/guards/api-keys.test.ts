@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
-import { admit, newApiKey, withConfiguredKey } from "../../../src/service/base/api-key.js";
+import { authenticate, newApiKey, withConfiguredKey } from "../../../src/service/base/api-key.js";
 import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { openAiEngine } from "../routes/openai-engine.js";
@@ -196,9 +196,9 @@ describe("the proxy of a service with a configured API key", () => {
       DEFAULT_TENANT,
     );
     expect(keys.any()).toBe(true);
-    expect(admit(KEY, keys)).toEqual({ keyId: "configured", tenant: DEFAULT_TENANT });
-    expect(admit(`${KEY}x`, keys)).toBeNull();
-    expect(() => admit(newApiKey().key, keys)).toThrow("the disk is gone");
+    expect(authenticate(KEY, keys)).toEqual({ keyId: "configured", tenant: DEFAULT_TENANT });
+    expect(authenticate(`${KEY}x`, keys)).toBeNull();
+    expect(() => authenticate(newApiKey().key, keys)).toThrow("the disk is gone");
   });
 });
 

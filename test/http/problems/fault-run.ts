@@ -264,7 +264,7 @@ function shuffle<T>(values: T[], random: () => number): void {
 }
 
 async function watchedService(dataDir: string, upstream: string, firstByteMs: number) {
-  const main = fileURLToPath(new URL("../service/watched-service.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../server/watched-service.ts", import.meta.url));
   const environment = {
     MEMSTEM_PORT: "0",
     MEMSTEM_SOURCE: "none",

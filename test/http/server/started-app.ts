@@ -1,10 +1,10 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
 import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
+import type { RequestLog } from "../../../src/http/requests/environment.js";
 import { createApp } from "../../../src/http/server/app.js";
 import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
-import type { RequestLog } from "../../../src/http/server/request-log.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 
@@ -33,7 +33,7 @@ export async function startApp(
     chat: openChatEngine(settings),
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
-    bodyPace: bodyPaceOf(settings),
+    bodyRate: bodyPaceOf(settings),
     answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,

@@ -69,10 +69,10 @@ describe("a warm-up", () => {
     const upstream = answering(new UpstreamError("e", { kind: "aborted" }), 503, 400);
     const warmUp = warmUpOf(upstream);
     for (const sent of [1, 2, 3, 3]) {
-      const giveUp = warmUp.start(TENANT, asked(), HEAD);
+      const cancel = warmUp.start(TENANT, asked(), HEAD);
       expect(upstream.sent).toHaveLength(sent);
       await vi.waitFor(() => expect(upstream.read).toHaveLength(sent - 1));
-      await giveUp();
+      await cancel();
     }
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { admit, newApiKey } from "../../../src/service/base/api-key.js";
+import { authenticate, newApiKey } from "../../../src/service/base/api-key.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 
@@ -25,9 +25,9 @@ describe("stored API keys", () => {
   it("let in who has one, as their tenant, with what its first key drew for its salts", () => {
     const [first, second, other] = [add("acme", "drawn first"), add("acme", "drawn later"), add("other", "another")];
     const acme = { name: "acme", cacheSecret: "drawn first" };
-    expect(admit(first.key, keys)).toEqual({ keyId: first.id, tenant: acme });
-    expect(admit(second.key, keys)).toEqual({ keyId: second.id, tenant: acme });
-    expect(admit(other.key, keys)?.tenant).toEqual({ name: "other", cacheSecret: "another" });
+    expect(authenticate(first.key, keys)).toEqual({ keyId: first.id, tenant: acme });
+    expect(authenticate(second.key, keys)).toEqual({ keyId: second.id, tenant: acme });
+    expect(authenticate(other.key, keys)?.tenant).toEqual({ name: "other", cacheSecret: "another" });
   });
 
   it("are never the same", () => {
@@ -39,7 +39,7 @@ describe("stored API keys", () => {
   it("stay when they are revoked, and let nobody in", () => {
     const { id, key } = add("acme", "drawn");
     expect(keys.revoke(id, 2)).toBe(true);
-    expect(admit(key, keys)).toBeNull();
+    expect(authenticate(key, keys)).toBeNull();
     expect([keys.any(), keys.anyValid()]).toEqual([true, false]);
     expect(keys.list()).toMatchObject([{ id, tenant: "acme", revokedAt: 2 }]);
     expect(keys.revoke(id, 3)).toBe(false);
@@ -50,7 +50,7 @@ describe("stored API keys", () => {
   it("let nobody in where what is kept of one is damaged", () => {
     const { id, key } = add("acme", "drawn");
     database.sqlite.prepare("update api_keys set secret_digest = 'AAAA' where id = ?").run(id);
-    expect(admit(key, keys)).toBeNull();
+    expect(authenticate(key, keys)).toBeNull();
   });
 
   it("are listed oldest first", () => {

@@ -6,7 +6,7 @@ import {
   InvalidRequestError,
   StoreUnavailableError,
 } from "../../../src/service/base/errors.js";
-import { composeInTime } from "../../../src/service/chat/composing-in-time.js";
+import { composeWithTimeout } from "../../../src/service/chat/compose-with-timeout.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { composeWith, openService } from "../compose/service-fixture.js";
 
@@ -35,7 +35,7 @@ describe("composing for a chat", () => {
   it("gives the prompt where it comes in time", async () => {
     const answer = await anAnswer();
     const { faults, late, parts } = watched(60_000);
-    expect(await composeInTime(async () => answer, nobodyLeaves, parts)).toEqual({
+    expect(await composeWithTimeout(async () => answer, nobodyLeaves, parts)).toEqual({
       composed: answer,
       notComposed: null,
     });
@@ -55,12 +55,12 @@ describe("composing for a chat", () => {
         fail = reject;
       });
     };
-    expect(await composeInTime(slow, nobodyLeaves, parts)).toEqual({ composed: null, notComposed: "timeout" });
+    expect(await composeWithTimeout(slow, nobodyLeaves, parts)).toEqual({ composed: null, notComposed: "timeout" });
     expect(stop?.aborted).toBe(true);
     end(answer);
     await expect.poll(() => late).toEqual([answer.requestId]);
     for (const error of [new AbandonedRequestError(), new TypeError("ours")]) {
-      await composeInTime(slow, nobodyLeaves, parts);
+      await composeWithTimeout(slow, nobodyLeaves, parts);
       fail(error);
     }
     await expect.poll(() => faults).toEqual([new TypeError("ours")]);
@@ -69,7 +69,7 @@ describe("composing for a chat", () => {
   it("for a caller who has gone is nothing more", async () => {
     const { parts } = watched(1);
     const gone = AbortSignal.abort();
-    await expect(composeInTime(() => new Promise(() => {}), gone, parts)).rejects.toThrow(AbandonedRequestError);
+    await expect(composeWithTimeout(() => new Promise(() => {}), gone, parts)).rejects.toThrow(AbandonedRequestError);
   });
 
   it.each([
@@ -84,14 +84,14 @@ describe("composing for a chat", () => {
   ])("that fails with %s is no reason to fail: %s", async (error, notComposed, told) => {
     const { faults, parts } = watched(60_000);
     const failing = () => Promise.reject(error);
-    expect(await composeInTime(failing, nobodyLeaves, parts)).toEqual({ composed: null, notComposed });
+    expect(await composeWithTimeout(failing, nobodyLeaves, parts)).toEqual({ composed: null, notComposed });
     expect(faults).toEqual(told === 1 ? [error] : []);
   });
 
   it("fails with what the request did wrong", async () => {
     const { faults, parts } = watched(60_000);
     const wrong = new InvalidRequestError([{ field: "top_k", message: "is too small" }]);
-    await expect(composeInTime(() => Promise.reject(wrong), nobodyLeaves, parts)).rejects.toBe(wrong);
+    await expect(composeWithTimeout(() => Promise.reject(wrong), nobodyLeaves, parts)).rejects.toBe(wrong);
     expect(faults).toEqual([]);
   });
 });

@@ -5,8 +5,8 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../../../src/engines/upstream/upstream.js";
-import { CallAhead } from "../../../src/service/chat/call-ahead.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
+import { SpeculativeCall } from "../../../src/service/chat/speculative-call.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { namingFaults } from "../../../src/store/api/store-faults.js";
@@ -169,30 +169,30 @@ const LONG = {
 
 describe("a call ahead", () => {
   it("is not begun for a client that has gone, nor once it was given up", () => {
-    const gone = new CallAhead<number>(AbortSignal.abort());
-    gone.begin(() => expect.fail("begun"));
+    const gone = new SpeculativeCall<number>(AbortSignal.abort());
+    gone.start(() => expect.fail("begun"));
     expect(gone.answer).toBeNull();
-    const late = new CallAhead<number>(new AbortController().signal);
-    late.giveUp();
-    late.begin(() => expect.fail("begun"));
+    const late = new SpeculativeCall<number>(new AbortController().signal);
+    late.cancel();
+    late.start(() => expect.fail("begun"));
     expect(late.answer).toBeNull();
   });
 
   it("takes the place of the one before: its prompt was planned again", async () => {
-    const call = new CallAhead<AbortSignal>(new AbortController().signal);
-    call.begin(async (signal) => signal);
+    const call = new SpeculativeCall<AbortSignal>(new AbortController().signal);
+    call.start(async (signal) => signal);
     const first = await call.answer;
-    call.begin(async (signal) => signal);
+    call.start(async (signal) => signal);
     const second = await call.answer;
     expect([first?.aborted, second?.aborted]).toEqual([true, false]);
-    call.giveUp();
+    call.cancel();
     expect(second?.aborted).toBe(true);
   });
 
   it("ends with its client", async () => {
     const client = new AbortController();
-    const call = new CallAhead<AbortSignal>(client.signal);
-    call.begin(async (signal) => signal);
+    const call = new SpeculativeCall<AbortSignal>(client.signal);
+    call.start(async (signal) => signal);
     const signal = await call.answer;
     expect(signal?.aborted).toBe(false);
     client.abort();

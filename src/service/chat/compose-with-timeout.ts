@@ -11,9 +11,8 @@ import { linkedSignal } from "../base/linked-signal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 
 /**
- * Why a chat goes to its engine as it came: its messages are none that can be composed; more comes than can be served in time; as many of
- * the user's requests wait as may; composing took too long; the store cannot do its work; the engine refuses its prompt, which is too long for
- * it or has roles in an order that it does not take; or something went wrong that never should.
+ * Why a chat goes to its engine unmodified: its messages cannot be composed (`messages`); overload (`lag`); the user's queue is full;
+ * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault.
  */
 export type NotComposedReason =
   | "messages"
@@ -31,27 +30,26 @@ export type ChatPrompt =
   | { readonly composed: ComposeAnswer; readonly notComposed: null }
   | { readonly composed: null; readonly notComposed: NotComposedReason };
 
-/** How composing for a chat is watched over. */
-export interface ComposingInTime {
+/** The time-out of a compose, and what is called when it ends badly or late. */
+export interface ComposeTimeoutOptions {
   /** Milliseconds. */
   readonly timeoutMs: number;
-  /** Called with what went wrong that is nobody's mistake but ours. */
+  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
-  /** Called with a prompt that was composed when nobody waited for it any more. */
+  /** Called with a prompt that was composed after the time-out. */
   readonly onLate: (answer: ComposeAnswer) => void;
 }
 
 /**
- * Composes, and gives a reason in place of a prompt where that fails or takes too long: whoever has messages for an engine is not to go
- * without its answer because of memstem (docs/internals/architecture.md, "Promises"). Rejects only with what the caller did wrong, and
- * where the caller has gone.
+ * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memstem fails
+ * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, and where the caller disconnected.
  *
- * @param signal the caller is gone
+ * @param signal aborts when the caller disconnects
  */
-export async function composeInTime(
+export async function composeWithTimeout(
   compose: (signal: AbortSignal) => Promise<ComposeAnswer>,
   signal: AbortSignal,
-  { timeoutMs, onFault, onLate }: ComposingInTime,
+  { timeoutMs, onFault, onLate }: ComposeTimeoutOptions,
 ): Promise<ChatPrompt> {
   const waiting = linkedSignal(signal);
   const composing = compose(waiting.signal).finally(waiting.release);
@@ -71,7 +69,7 @@ export async function composeInTime(
     clearTimeout(timer);
   }
   waiting.abort();
-  // What is in the middle of being stored is stored.
+  // A commit that has started is finished.
   composing.then(onLate, (error: unknown) => {
     if (isFault(error)) onFault(error);
   });
@@ -87,7 +85,7 @@ const STORE_REASONS: Readonly<Record<StoreFault, StoreReason>> = {
   damaged: "store_damaged",
 };
 
-/** Null where it is the caller's to hear. */
+/** Null where the error is the caller's. */
 function reasonFor(error: unknown): NotComposedReason | null {
   if (isCallers(error)) return null;
   if (error instanceof BusyUserError) return "user_queue";

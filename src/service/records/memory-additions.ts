@@ -2,25 +2,25 @@ import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
-import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
-import type { UserTurns } from "../scopes/user-turns.js";
+import { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 
-/** Adds memories of a tenant's users to the source, each in its user's turn, and none to what was deleted meanwhile. */
+/** Adds memories to the source from their user's queue, and none for a user that was deleted meanwhile. */
 export class MemoryAdditions {
   constructor(
     private readonly source: MemorySource | null,
     private readonly store: Pick<Store, "deletionsOf">,
-    private readonly turns: UserTurns,
+    private readonly jobs: TenantQueues,
   ) {}
 
-  /** Watches, from now on, whether a user or a memory of theirs is deleted. */
+  /** Starts to watch a user's deletions. */
   watch(userId: UserId): DeletionWatch {
-    return new DeletionWatch(this.store, this.turns.tenant, userId);
+    return new DeletionWatch(this.store, this.jobs.tenant, userId);
   }
 
   /**
    * Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with {@link DeletedMeanwhileError} where another
-   * process deleted the user meanwhile; then nothing of it stays.
+   * process deleted the user meanwhile; then nothing stays added.
    */
   async add(
     userId: UserId,
@@ -35,8 +35,8 @@ export class MemoryAdditions {
   }
 
   /**
-   * Adds an exchange with an engine as a memory. False where the user, or a memory of theirs, was deleted since the exchange began: it may
-   * hold what was to be forgotten, so it is not kept. Rejects like {@link add}.
+   * Adds an exchange with an engine as a memory. False where the user or a memory of theirs was deleted since the exchange began: it may
+   * quote what was forgotten, so it is not added. Rejects like {@link add}.
    */
   async keepExchange(
     userId: UserId,
@@ -54,9 +54,9 @@ export class MemoryAdditions {
   }
 
   /**
-   * Takes back what it added where it was deleted while the source was at it: by another process, as this one does a user's jobs in turn.
+   * Removes what it added where another process deleted the user during the addition. This process cannot: a user's jobs run one at a time.
    *
-   * @param watching called in the user's turn; says from then on whether what is added belongs to what was deleted
+   * @param watching called when the job starts; gives whether a deletion since then covers what is added
    */
   async #add(
     userId: UserId,
@@ -65,17 +65,17 @@ export class MemoryAdditions {
     signal: AbortSignal | undefined,
     watching: () => () => boolean,
   ): Promise<readonly RetrievedMemory[]> {
-    const { source, turns } = this;
+    const { source, jobs } = this;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
-    turns.refuseIfBusy(userId);
-    const scope = turns.scopeOf(userId, agentId);
-    return turns.run(userId, () =>
-      turns.untilClosing(signal, async (stop) => {
+    jobs.rejectIfBusy(userId);
+    const scope = jobs.scopeOf(userId, agentId);
+    return jobs.run(userId, () =>
+      jobs.untilClosing(signal, async (stop) => {
         const isDeleted = watching();
         if (isDeleted()) throw new DeletedMeanwhileError();
         const added = await source.add(scope, memories, stop);
         if (!isDeleted()) return added;
-        await Promise.all(added.map(({ id }) => source.delete(scope, id, turns.closing)));
+        await Promise.all(added.map(({ id }) => source.delete(scope, id, jobs.closing)));
         throw new DeletedMeanwhileError();
       }),
     );

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { JoinedHead } from "../../../src/http/server/joined-head.js";
+import { CorkedResponse } from "../../../src/http/server/node-server.js";
 
 /** What arrives, write by write. */
 async function arriving(answer: (response: ServerResponse) => void, packets: number): Promise<string[]> {
-  const server = createServer({ ServerResponse: JoinedHead }, (_request, response) => answer(response));
+  const server = createServer({ ServerResponse: CorkedResponse }, (_request, response) => answer(response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");

@@ -2,50 +2,50 @@ import { type ChatMessage, LruMap, sectionAtStart, type ToolMemories } from "../
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import { modelName } from "../learning/model-name.js";
+import { modelName } from "../learning/refused-models.js";
 
-/** What a prompt has to be like for its engine to take it. */
-export interface PromptTerms {
-  /** Tokens that it may have, by our own count; null: nothing is known. */
+/** Constraints that an engine puts on a prompt. */
+export interface PromptConstraints {
+  /** Most tokens, as memstem counts them; null: unknown. */
   readonly maxPromptTokens: number | null;
-  /** Where memories stand behind a tool's result; null: nothing is known. */
+  /** Placement of memories after a tool's result; null: unknown. */
   readonly toolMemories: ToolMemories | null;
 }
 
-/** Whose prompt it is. */
-export interface TermsOf {
+/** Whose prompt it is, and for which model. */
+export interface ConstraintsKey {
   /** The caller's tenant. */
   readonly tenant: object;
   readonly userId: string;
   readonly model: unknown;
 }
 
-/** Tokens that a prompt may have, by our own count, and until when (the clock's milliseconds) that is taken to hold. */
+/** Most tokens of a prompt, as memstem counts them, until a time in the clock's milliseconds. */
 interface KnownLimit {
   readonly tokens: number;
   readonly until: number;
 }
 
-/** Users with a model each whose limit is remembered, of one tenant; and models that take no user's message behind a tool's result. */
+/** Most (user, model) pairs of one tenant whose limit is remembered, and most models that take no user message after a tool's result. */
 const MOST_KNOWN = 1_000;
-/** An engine may be started again with a larger context under the same name. */
+/** A limit expires: the engine may be restarted with a larger context under the same name. */
 const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
-/** Of what an engine's own count says that fits: other prompts have other tokens for the same number of ours. */
+/** Safety margin below the engine's limit: the ratio of its tokens to ours differs from prompt to prompt. */
 const MARGIN = 0.95;
 
 /**
- * What an engine was found to take, so that it is asked for the same twice by nobody. Kept in memory: after a restart an engine refuses one
- * more prompt. A limit is a user's own with one model, for an hour: an error that a client provoked costs nobody else their memories. Where
- * memories stand behind tool results holds for all, as inside the result they are taken everywhere.
+ * Constraints learned from an engine's refusals, so that it refuses a prompt for each of them once. In memory only: after a restart it
+ * refuses one more. A token limit is kept per tenant, user and model, for an hour, so an error that one client provoked costs nobody else
+ * their memories. The placement after tool results is kept for all: every engine takes memories inside the result.
  */
-export class KnownTerms {
+export class KnownConstraints {
   readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
   readonly #insideResults = new LruMap<string, true>(MOST_KNOWN);
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  of(of: TermsOf): PromptTerms {
+  of(of: ConstraintsKey): PromptConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
@@ -54,8 +54,8 @@ export class KnownTerms {
     };
   }
 
-  /** The engine refused a prompt, and took one on these terms. */
-  learn(of: TermsOf, { maxPromptTokens, toolMemories }: PromptTerms): void {
+  /** The engine refused a prompt, and accepted one under these constraints. */
+  learn(of: ConstraintsKey, { maxPromptTokens, toolMemories }: PromptConstraints): void {
     if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
     if (maxPromptTokens === null) return;
     const limits = this.#limits.get(of.tenant) ?? new LruMap<string, KnownLimit>(MOST_KNOWN);
@@ -64,24 +64,28 @@ export class KnownTerms {
   }
 }
 
-/** What to try where an engine refused a composed prompt; null where the client's own messages are what it refuses. */
-export function termsAfter(refusal: PromptRefusal, composed: ComposeAnswer, terms: PromptTerms): PromptTerms | null {
+/** The constraints to try after an engine refused a composed prompt; null where it refuses the client's own messages. */
+export function constraintsAfter(
+  refusal: PromptRefusal,
+  composed: ComposeAnswer,
+  terms: PromptConstraints,
+): PromptConstraints | null {
   const { messages, plan } = composed;
   if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
   if (!messages.some(holdsMemories)) return null;
   return { ...terms, maxPromptTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
 
-/** Tokens, by our own count, that a prompt may have where one of so many was refused; always fewer. */
+/** Tokens to try, as memstem counts them, where a prompt of `tokens` was refused; always fewer. */
 function roomIn({ limitTokens, promptTokens }: PromptRefusal & { kind: "context_length" }, tokens: number): number {
   if (limitTokens !== null && promptTokens !== null && limitTokens < promptTokens)
     return MARGIN * tokens * (limitTokens / promptTokens);
-  // What is near the limit by our count may be over it by the engine's.
+  // Near the limit by our count may be over it by the engine's.
   if (limitTokens !== null && limitTokens < tokens) return 0.8 * limitTokens;
   return tokens / 2;
 }
 
-/** Whether memories stand in a message of their own behind a tool's result. */
+/** Whether memories are in a message of their own after a tool's result. */
 function hasOwnMessage(messages: readonly ChatMessage[]): boolean {
   return messages.some(({ role, content }, at) => {
     const before = messages[at - 1]?.role;
@@ -95,6 +99,6 @@ function holdsMemories({ content }: ChatMessage): boolean {
   return texts.some((text) => typeof text === "string" && text.includes("<memories>\n"));
 }
 
-function limitKey(of: TermsOf): string {
+function limitKey(of: ConstraintsKey): string {
   return JSON.stringify([of.userId, modelName(of.model)]);
 }

@@ -1,5 +1,5 @@
-/** Reads a body to its end and gives it back, with its text; without where it is longer than `maxBytes`. */
-export async function hold(
+/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
+export async function bufferBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
@@ -14,7 +14,8 @@ export async function hold(
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
-async function* rejoined(
+/** A body from its start: the chunks read so far, then the rest. */
+export async function* rejoined(
   held: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {

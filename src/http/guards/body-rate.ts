@@ -2,31 +2,31 @@ import type { IncomingMessage } from "node:http";
 import { AbandonedRequestError } from "../../service/base/errors.js";
 import { SlowBodyError } from "../problems/request-errors.js";
 
-/** How fast a request's body must come. */
-export interface BodyPace {
-  /** Milliseconds that may pass without a byte, and that a body may take beside what its bytes are given. */
+/** The minimum data rate of a request's body. */
+export interface BodyRate {
+  /** Milliseconds that may pass without a byte, and that a body may take on top of what the rate allows. */
   readonly idleMs: number;
-  /** What a body has to bring in a second, on average; null: it may take as long as it likes, byte by byte. */
+  /** Minimum average; null: no minimum, only {@link idleMs}. */
   readonly bytesPerSecond: number | null;
 }
 
-/** A body that is not whole after so many milliseconds of waiting is one that is waited for. Others come in a few packets. */
+/** A body counts as incomplete after this many milliseconds of waiting; most arrive within a few packets. */
 const AWAITED_AFTER_MS = 250;
 
-/** How a body is read. */
+/** What reading a body needs. */
 export interface BodyChunksParts {
-  readonly pace: BodyPace;
-  /** Called once, when the body turns out to be one that is waited for. What it throws ends the reading. */
+  readonly rate: BodyRate;
+  /** Called once, when the body counts as incomplete. What it throws ends the reading. */
   readonly onAwaited?: () => void;
 }
 
 /**
- * A request's body as it comes. Time counts only while bytes are waited for, so a reader may take as long as it likes. Throws
- * {@link SlowBodyError}, and {@link AbandonedRequestError} where the client goes away before its end.
+ * A request's body in chunks. Only time spent waiting for bytes counts, so a slow reader costs the client nothing. Throws
+ * {@link SlowBodyError}, and {@link AbandonedRequestError} where the client disconnects before the end.
  */
 export async function* bodyChunks(
   incoming: IncomingMessage,
-  { pace, onAwaited }: BodyChunksParts,
+  { rate, onAwaited }: BodyChunksParts,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let wake = () => {};
   const on = () => wake();
@@ -47,13 +47,13 @@ export async function* bodyChunks(
       }
       if (incoming.readableEnded) return;
       if (incoming.destroyed) throw new AbandonedRequestError();
-      // All of it was there, as it mostly is: its end is told a little later.
+      // The whole body was buffered, as mostly: its "end" event is still to come.
       if (incoming.complete && incoming.readableLength === 0) return;
       if (!isListening) {
         isListening = true;
         for (const event of events) incoming.on(event, on);
       }
-      const most = Math.min(pace.idleMs - silentMs, leftMs(pace, received, waitedMs));
+      const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
       const since = performance.now();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
@@ -67,8 +67,8 @@ export async function* bodyChunks(
       waitedMs += waited;
       silentMs += waited;
       if (incoming.readableLength > 0 || incoming.complete) continue;
-      if (silentMs >= pace.idleMs) throw silent(pace);
-      if (leftMs(pace, received, waitedMs) <= 0) throw tooSlow(pace);
+      if (silentMs >= rate.idleMs) throw silent(rate);
+      if (leftMs(rate, received, waitedMs) <= 0) throw tooSlow(rate);
       if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
       isAwaited = true;
       onAwaited?.();
@@ -78,19 +78,19 @@ export async function* bodyChunks(
   }
 }
 
-/** Milliseconds that may still be waited, for as many bytes as came. */
-function leftMs({ idleMs, bytesPerSecond }: BodyPace, received: number, waitedMs: number): number {
+/** Milliseconds that may still be waited, given the bytes received. */
+function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs: number): number {
   if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
   return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
 }
 
-function silent({ idleMs }: BodyPace): SlowBodyError {
-  return new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body came for ${idleMs} ms`);
+function silent({ idleMs }: BodyRate): SlowBodyError {
+  return new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body arrived for ${idleMs} ms`);
 }
 
-function tooSlow({ bytesPerSecond }: BodyPace): SlowBodyError {
+function tooSlow({ bytesPerSecond }: BodyRate): SlowBodyError {
   return new SlowBodyError(
     "MEMSTEM_BODY_BYTES_PER_SECOND",
-    `the body came with less than ${bytesPerSecond} bytes a second`,
+    `the body arrived at less than ${bytesPerSecond} bytes a second`,
   );
 }

@@ -2,11 +2,15 @@ import { type Upstream, UpstreamError } from "../../engines/upstream/upstream.js
 import type { EngineCall } from "../base/memstem-observer.js";
 
 /**
- * An engine whose every call is told of, warm-ups included: how long its answer's first byte took, and how it began.
+ * An engine whose calls are observed, warm-ups included: time to the answer's first byte, and outcome.
  *
  * @param clock milliseconds from any point in time
  */
-export function watchedUpstream(upstream: Upstream, called: (call: EngineCall) => void, clock: () => number): Upstream {
+export function observedUpstream(
+  upstream: Upstream,
+  called: (call: EngineCall) => void,
+  clock: () => number,
+): Upstream {
   return {
     name: upstream.name,
     async send(call, signal) {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { TokenBuckets } from "../../../src/http/guards/token-buckets.js";
+import { TokenBuckets } from "../../../src/service/base/token-buckets.js";
 
 const rate = fc.record({ perSecond: fc.integer({ min: 1, max: 50 }), burst: fc.integer({ min: 1, max: 100 }) });
 const gaps = fc.array(fc.integer({ min: 0, max: 3_000 }), { minLength: 1, maxLength: 100 });

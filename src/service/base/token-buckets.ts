@@ -1,29 +1,33 @@
-/** How often something may be done: on average `perSecond`, at once up to `burst`. */
+import { LruMap } from "../../core/index.js";
+
+/** A rate limit: `perSecond` on average, bursts of up to `burst`. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** What became of one try. */
+/** The outcome of one attempt. */
 export interface Taken {
   readonly isAllowed: boolean;
-  /** Tries that would be allowed now. */
+  /** Attempts that would be allowed now. */
   readonly remaining: number;
   /** Milliseconds until one more is allowed than now. */
   readonly nextAfterMs: number;
 }
 
-/** Most buckets that are kept. One that was dropped begins full, so this is to be more than there are callers at once. */
+/** Most buckets. A dropped one starts full again, so this must exceed the number of concurrent callers. */
 const MAX_BUCKETS = 10_000;
 
-/** A bucket of tokens for each caller, filled at a steady rate; the least recently used bucket goes first. */
+/** A token bucket per caller, refilled at a steady rate; the least recently used bucket is dropped first. */
 export class TokenBuckets {
-  readonly #buckets = new Map<string, { tokens: number; at: number }>();
+  readonly #buckets: LruMap<string, { tokens: number; at: number }>;
 
   constructor(
     private readonly rate: Rate,
-    private readonly maxBuckets = MAX_BUCKETS,
-  ) {}
+    maxBuckets = MAX_BUCKETS,
+  ) {
+    this.#buckets = new LruMap(maxBuckets);
+  }
 
   get size(): number {
     return this.#buckets.size;
@@ -37,12 +41,7 @@ export class TokenBuckets {
     bucket.at = Math.max(bucket.at, now);
     const isAllowed = bucket.tokens >= 1;
     if (isAllowed) bucket.tokens -= 1;
-    this.#buckets.delete(caller);
     this.#buckets.set(caller, bucket);
-    if (this.#buckets.size > this.maxBuckets) {
-      const [oldest] = this.#buckets.keys();
-      if (oldest !== undefined) this.#buckets.delete(oldest);
-    }
     const remaining = Math.floor(bucket.tokens);
     return { isAllowed, remaining, nextAfterMs: ((remaining + 1 - bucket.tokens) / perSecond) * 1_000 };
   }

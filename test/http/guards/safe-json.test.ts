@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_BODY_NESTING, refuseDeepNesting } from "../../../src/http/guards/nesting.js";
+import { MAX_BODY_NESTING, rejectDeepNesting } from "../../../src/http/guards/safe-json.js";
 import { InvalidRequestError } from "../../../src/service/base/errors.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { servedApp } from "../server/served-app.js";
@@ -60,7 +60,7 @@ describe("a body that is nested too deep", () => {
 describe("the depth of a JSON text", () => {
   const isRefused = (json: string) => {
     try {
-      refuseDeepNesting(json);
+      rejectDeepNesting(json);
     } catch (error) {
       return error instanceof InvalidRequestError && error.issues[0]?.field;
     }

@@ -1,7 +1,7 @@
 import type { UserId } from "../../core/index.js";
 import type { DeletionCounts, Store } from "../../store/api/store.js";
 
-/** One user's deletions by any process, as of a moment: what began then must not bring back what was deleted since. */
+/** Watches one user's deletions, by any process, from its construction: work that began then must not restore what was deleted since. */
 export class DeletionWatch {
   readonly #before: DeletionCounts;
 
@@ -13,12 +13,12 @@ export class DeletionWatch {
     this.#before = this.#counts();
   }
 
-  /** Whether the user was deleted since, or a memory of theirs. */
+  /** Whether the user or a memory of theirs was deleted since. */
   get isDeleted(): boolean {
     return !isSameCount(this.#before, this.#counts());
   }
 
-  /** Whether the user was deleted since, with everything. */
+  /** Whether the whole user was deleted since. */
   get isUserDeleted(): boolean {
     return this.#before.users !== this.#counts().users;
   }

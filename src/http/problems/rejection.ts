@@ -2,8 +2,8 @@ import type { Context } from "hono";
 import { answerProblem } from "./openai-problem.js";
 import { problem } from "./problem.js";
 
-/** Why a request was turned away before anything was done for it. Counted under this name; it says nothing about who asked. */
-export type RefusalReason =
+/** Why a request was rejected before any work was done for it: a label of the metrics, without anything of the caller's. */
+export type RejectionReason =
   | "no_key"
   | "host"
   | "origin"
@@ -18,14 +18,14 @@ export type RefusalReason =
   | "lag"
   | "stopping";
 
-/** Is told of every refusal. */
-export type OnRefused = (reason: RefusalReason) => void;
+/** Called with every rejection. */
+export type OnRejected = (reason: RejectionReason) => void;
 
-/** For a client that met a limit which empties by itself. */
+/** For limits that free up by themselves. */
 export const RETRY_SOON = { "retry-after": "1" } as const;
 
-/** Turns a request away for now; the detail names the limit. */
-export function refuseForNow(
+/** Rejects a request, to be retried; the detail names the limit. */
+export function rejectForNow(
   c: Context,
   status: 429 | 503,
   detail: string,

@@ -1,0 +1,62 @@
+import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
+import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
+import { bufferBody, rejoined } from "./buffered-body.js";
+
+/** Bytes of an error that are buffered. */
+const MAX_ERROR_BYTES = 256 * 1024;
+/** Status with which an error inside a stream is read: it has none of its own. */
+const IN_STREAM = 400;
+
+/** An engine's answer, checked for a refusal of its prompt. */
+export interface RefusalCheck {
+  readonly refusal: PromptRefusal | null;
+  /** The answer, its body unread. */
+  readonly answer: UpstreamAnswer;
+  /** Ends the body where it will not be read; null where nothing has to be ended. */
+  readonly end: (() => Promise<void>) | null;
+}
+
+/** Checks whether an engine refuses a prompt. Rejects with `UpstreamError` where the answer breaks off. */
+export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
+  if (answer.status < 300 && isEventStream(answer)) {
+    const { error, body, end } = await peekAtError(answer.body);
+    const refusal = error === null ? null : readPromptRefusal(IN_STREAM, error);
+    return { refusal, answer: { ...answer, body }, end };
+  }
+  if (!mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
+  const { whole, body } = await bufferBody(answer.body, MAX_ERROR_BYTES);
+  const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
+  return { refusal, answer: { ...answer, body }, end: null };
+}
+
+export function isEventStream({ headers }: UpstreamAnswer): boolean {
+  const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
+  return /^text\/event-stream\b/i.test(type);
+}
+
+/** Bytes of an event that are read. */
+const MAX_EVENT_BYTES = 64 * 1024;
+const EVENT = /^(?:(?:event|id|retry):[^\n]*\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
+
+/**
+ * Peeks at an event stream's first chunk: some engines start the stream before they refuse the prompt, and say so in its first event. Gives
+ * the unread body, that event's JSON where it is an error, and a function that ends the stream if the body is not read.
+ */
+async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
+  readonly error: string | null;
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly end: () => Promise<void>;
+}> {
+  const bytes = body[Symbol.asyncIterator]();
+  const first = await bytes.next();
+  const text = first.done === true ? "" : Buffer.from(first.value.subarray(0, MAX_EVENT_BYTES)).toString("utf8");
+  const json = EVENT.exec(text)?.[1] ?? "";
+  const end = async () => {
+    await bytes.return?.();
+  };
+  return {
+    error: json.includes('"error"') ? json : null,
+    body: rejoined(first.done === true ? [] : [first.value], bytes),
+    end,
+  };
+}

@@ -1,0 +1,177 @@
+import {
+  type BlockRegister,
+  type Digest,
+  digestOf,
+  type Label,
+  labelsIn,
+  type ResidencyModel,
+  renderSection,
+  retained,
+  type Scope,
+  type TurnId,
+} from "../../core/index.js";
+import type { MessageId, NamingTurn, Store } from "../../store/api/store.js";
+import { dropServed } from "../learning/evicting.js";
+import type { WorkingScope } from "../scopes/working-scopes.js";
+
+/** Turns per scan step: some milliseconds. */
+const SCANNED_AT_ONCE = 200;
+
+/** What a turn refers to. */
+interface Named {
+  /** Labels that the turn injected or that its request asked for. */
+  readonly labels: readonly Label[];
+  readonly sections: readonly Digest[];
+  readonly heads: readonly Digest[];
+  readonly messages: readonly MessageId[];
+}
+
+/**
+ * Expires what was not used in one scope since a time, in several transactions: conversations whose last turn is older, single prompts that
+ * are older, their requests, and every block that nothing left refers to. A block's memory is not forgotten: it may come back, with a new
+ * label. A scope of which nothing is left is deleted.
+ *
+ * Each transaction leaves a consistent scope. Conversations lose their latest turns first, so a conversation that is continued meanwhile
+ * resumes from what remains. References are counted once, before the first transaction; what is composed after that is read with each.
+ */
+export class ScopeExpiry {
+  readonly #labels = new ReferenceCounts<Label>();
+  readonly #sections = new ReferenceCounts<Digest>();
+  readonly #heads = new ReferenceCounts<Digest>();
+  readonly #messages = new ReferenceCounts<MessageId>();
+  readonly #expired: TurnId[] = [];
+  #upTo: TurnId | 0 = 0;
+
+  /** @param before milliseconds since the epoch */
+  constructor(
+    private readonly store: Store,
+    private readonly scope: Scope,
+    private readonly before: number,
+    private readonly residency: ResidencyModel,
+  ) {}
+
+  /** Scans the next {@link SCANNED_AT_ONCE} turns. Gives whether there are more. */
+  scan({ state: { register } }: WorkingScope): boolean {
+    const { expired, remaining, next } = this.store.scanTurns(this.scope, this.before, this.#upTo, SCANNED_AT_ONCE);
+    for (const turn of remaining) this.#pin(namedBy(turn, register));
+    for (const turn of expired) {
+      const { labels, sections, heads, messages } = namedBy(turn, register);
+      this.#labels.add(labels);
+      this.#sections.add(sections);
+      this.#heads.add(heads);
+      this.#messages.add(messages);
+      this.#expired.push(turn.id);
+    }
+    this.#upTo = Math.max(this.#upTo, expired.at(-1)?.id ?? 0, remaining.at(-1)?.id ?? 0) as TurnId | 0;
+    return next !== null;
+  }
+
+  /** Scanned turns that have yet to expire. */
+  get left(): number {
+    return this.#expired.length;
+  }
+
+  /**
+   * Expires the next turns, `most` at most. Returns a function that records the success once it is stored, and gives the number of expired
+   * turns. Synchronous; may be called again where it could not be stored.
+   */
+  expireIn(working: WorkingScope, most: number): () => number {
+    const { state, version } = working;
+    const { store, scope, before } = this;
+    const ids = this.#expired.slice(-most);
+    const settle = (gone: readonly Named[]) => () => {
+      this.#expired.length -= ids.length;
+      this.#labels.release(gone.flatMap(({ labels }) => labels));
+      this.#sections.release(gone.flatMap(({ sections }) => sections));
+      this.#heads.release(gone.flatMap(({ heads }) => heads));
+      this.#messages.release(gone.flatMap(({ messages }) => messages));
+      return gone.length;
+    };
+    if (version === null) return settle([]);
+    const turns = store.findExpired(scope, before, ids);
+    const gone = turns.expired.map((turn) => namedBy(turn, state.register));
+    if (gone.length === 0) return settle([]);
+    if (ids.length === this.#expired.length && store.counts(scope).turns === gone.length) {
+      store.commitEnd(scope, version);
+      return settle(gone);
+    }
+    this.#pinNew(state.register);
+    dropServed(working, store, scope, turns.live, this.residency);
+    state.forget(state.register.keepOnly(this.#labels.without(gone.flatMap(({ labels }) => labels))));
+    working.version = store.commitExpiry(scope, version, {
+      changes: state.drain(),
+      turns,
+      sections: this.#sections.freedBy(gone.flatMap(({ sections }) => sections)),
+      heads: this.#heads.freedBy(gone.flatMap(({ heads }) => heads)),
+      messages: this.#messages.freedBy(gone.flatMap(({ messages }) => messages)),
+    });
+    return settle(gone);
+  }
+
+  /** Pins what turns refer to that were composed since the scan: few. */
+  #pinNew(register: BlockRegister): void {
+    const { expired, remaining } = this.store.scanTurns(this.scope, this.before, this.#upTo, Number.MAX_SAFE_INTEGER);
+    for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));
+  }
+
+  #pin({ labels, sections, heads, messages }: Named): void {
+    this.#labels.pin(labels);
+    this.#sections.pin(sections);
+    this.#heads.pin(heads);
+    this.#messages.pin(messages);
+  }
+}
+
+function namedBy({ injection, retention, requested, head, messages }: NamingTurn, register: BlockRegister): Named {
+  const sections = [injection, retained(injection, retention)]
+    .map((standing) => renderSection(standing, register.textOf))
+    .filter((section) => section !== "")
+    .map(digestOf);
+  return {
+    labels: [...new Set([...labelsIn(injection), ...requested])],
+    sections: [...new Set(sections)],
+    heads: [head],
+    messages: [...new Set(messages)],
+  };
+}
+
+/** Reference counts of names: how many turns that are to expire use each, and which are pinned by anything else. */
+export class ReferenceCounts<T> {
+  readonly #pinned = new Set<T>();
+  readonly #counts = new Map<T, number>();
+
+  /** Something that stays uses these. */
+  pin(names: Iterable<T>): void {
+    for (const name of names) this.#pinned.add(name);
+  }
+
+  /** One that is to expire uses these: one reference each. */
+  add(names: Iterable<T>): void {
+    for (const name of names) this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+
+  /** The names of which nothing is left without these references; a name may be given several times. One that was never counted is not freed. */
+  freedBy(gone: readonly T[]): T[] {
+    const released = new ReferenceCounts<T>();
+    released.add(gone);
+    return [...released.#counts].flatMap(([name, count]) => {
+      return !this.#pinned.has(name) && this.#counts.get(name) === count ? name : [];
+    });
+  }
+
+  /** All names in use, less those that {@link freedBy} gives. */
+  without(gone: readonly T[]): ReadonlySet<T> {
+    const names = new Set([...this.#pinned, ...this.#counts.keys()]);
+    for (const name of this.freedBy(gone)) names.delete(name);
+    return names;
+  }
+
+  /** Removes these references. */
+  release(gone: readonly T[]): void {
+    for (const name of gone) {
+      const left = (this.#counts.get(name) ?? 0) - 1;
+      if (left > 0) this.#counts.set(name, left);
+      else this.#counts.delete(name);
+    }
+  }
+}
