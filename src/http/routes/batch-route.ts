@@ -5,12 +5,15 @@ import { AbandonedRequestError, InvalidRequestError } from "../../service/fields
 import { type LinkedSignal, linkedSignal } from "../../service/fields/linked-signal.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
-import { REFUSALS } from "../contracts/openapi-access.js";
+import { exampleOf } from "../contracts/examples.js";
+import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { type BodyPace, BodyShareError, bodyChunks, SlowBodyError } from "../guards/body-pace.js";
 import { awaitBody } from "../guards/pending.js";
 import { parseSafely } from "../guards/safe-json.js";
 import type { HttpEnvironment } from "../problems/environment.js";
-import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
+import { notJson, problem, problemResponse } from "../problems/problem.js";
 import { utf8Text } from "../problems/utf8.js";
 import { batchLines } from "./batch-input.js";
 
@@ -41,24 +44,31 @@ export const BATCH_PATH = "/compose/batch";
  * A client that goes away stops it.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
+  const example = exampleOf(OPERATIONS.composeBatch);
   app.openAPIRegistry.registerPath({
     method: "post",
     path: BATCH_PATH,
-    summary: "Compose many prompts, ordered and scheduled together",
+    ...described(OPERATIONS.composeBatch),
     request: {
       query: wire.batchQuery,
       body: {
         required: true,
-        content: { "application/json": { schema: wire.batchBody }, [NDJSON]: { schema: wire.batchRequest } },
+        content: {
+          "application/json": { schema: wire.batchBody, example: example.request },
+          [NDJSON]: { schema: wire.batchRequest },
+        },
       },
     },
     responses: {
       200: {
-        description: "As they are composed; lines where they came so or are asked for by `accept`",
-        content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
+        description: "A stream. NDJSON if the request is, or if `accept` asks for it.",
+        headers: headerReferences(RATE_HEADERS),
+        content: {
+          "application/json": { schema: wire.batchResult, example: example.answer },
+          [NDJSON]: { schema: wire.batchLine },
+        },
       },
-      ...REFUSALS,
-      default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+      ...problemResponses(OPERATIONS.composeBatch.problems),
     },
   });
   app.post(BATCH_PATH, (c) => answerBatch(c, parts));

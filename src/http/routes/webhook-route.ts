@@ -4,6 +4,10 @@ import type { Context } from "hono";
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import type { MemoryEvent } from "../../service/records/memory-events.js";
+import { exampleOf } from "../contracts/examples.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { WEBHOOK_SECURITY } from "../contracts/openapi-security.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { bearerToken } from "../guards/bearer-token.js";
 import { requireJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../problems/environment.js";
@@ -30,10 +34,9 @@ const other = z
 const body = z
   .looseObject({ event_details: z.union([deleted, updated, other]) })
   .meta({ id: "Mem0Event", description: "An event of the Mem0 platform. Only DELETE and UPDATE do anything." });
-/** In the address, because nothing else can be set where webhooks are made. */
-const query = z.looseObject({ token: z.string().optional().meta({ description: "`MEMSTEM_WEBHOOK_TOKEN`" }) });
 
-/** Whether a request shows the token: as `?token=`, or as a bearer's. How long it takes says nothing about how much of it was right. */
+/**
+ * Whether a request shows the token: as `?token=` (Mem0 lets webhooks have nothing but an address), or as a bearer's. How long it takes says nothing about how much of it was right. */
 export function showsWebhookToken(c: Context, token: string): boolean {
   const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
   return timingSafeEqual(digest(given), digest(token));
@@ -45,17 +48,25 @@ function digest(text: string): Buffer {
 
 /** `POST /webhooks/mem0`: what Mem0 deleted is forgotten, and what it updated is never sent with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
-  const problems = { "application/problem+json": { schema: problemSchema } };
   const route = createRoute({
     method: "post",
     path: WEBHOOK_PATH,
-    summary: "Mem0 says what happened to a memory",
+    ...described(OPERATIONS.webhook),
     middleware: requireJson,
-    security: [{ bearer: [] }, {}],
-    request: { query, body: { required: true, content: { "application/json": { schema: body } } } },
+    security: WEBHOOK_SECURITY,
+    request: {
+      body: {
+        required: true,
+        content: { "application/json": { schema: body, example: exampleOf(OPERATIONS.webhook).request } },
+      },
+    },
     responses: {
-      204: { description: "Done, or nothing was to be done" },
-      default: { description: "A problem", content: problems },
+      204: { description: "Success, or nothing to do." },
+      401: {
+        description: "The request does not have the webhook's token.",
+        content: { "application/problem+json": { schema: problemSchema } },
+      },
+      ...problemResponses(OPERATIONS.webhook.problems),
     },
   });
   app.openapi(route, async (c) => {
