@@ -9,7 +9,9 @@ const content = z.record(
   z.string(),
   z.strictObject({ schema: z.record(z.string(), z.unknown()), example: z.unknown().optional() }),
 );
-const security = z.array(z.partialRecord(z.enum(["bearer", "apiKey"]), z.array(z.never())));
+const security = z.array(
+  z.partialRecord(z.enum(["bearer", "apiKey", "webhookToken", "webhookBearer"]), z.array(z.never())),
+);
 const response = z.strictObject({
   description: z.string(),
   headers: z.record(z.string(), reference).optional(),
