@@ -6,6 +6,7 @@ import { formatMessage } from "publint/utils";
 import { describe, expect, it } from "vitest";
 import { installedPackage } from "./installed-package.js";
 
+const require = createRequire(import.meta.url);
 const PROJECT = resolve(import.meta.dirname, "../..");
 
 describe("the packed package", () => {
@@ -60,10 +61,7 @@ describe("the packed package", () => {
   });
 
   it("has types that resolve, by attw, wherever ESM is imported", async () => {
-    const attw = join(
-      dirname(createRequire(import.meta.url).resolve("@arethetypeswrong/cli/package.json")),
-      "dist/index.js",
-    );
+    const attw = join(dirname(require.resolve("@arethetypeswrong/cli/package.json")), "dist/index.js");
     const args = [attw, memstem.archive, "--profile", "esm-only", "--no-color", "--no-emoji"];
     const { code, stdout } = await memstem.node(args);
     expect(code, stdout).toBe(0);

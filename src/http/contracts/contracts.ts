@@ -6,7 +6,7 @@
  * `openapi-*.ts`, `operations.ts` and `examples.ts` describe the same routes in the OpenAPI document.
  */
 
-export { composeBody, composeBodyWithNulls, composeResult, readCompose, writeCompose } from "./compose-contract.js";
+export { composeBodyWithNulls, composeResult, readCompose, writeCompose } from "./compose-contract.js";
 export {
   evictBody,
   evictResult,

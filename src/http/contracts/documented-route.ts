@@ -46,8 +46,8 @@ export function bodiless<
   });
 }
 
-/** What a route answers, for the document: its result, and its problems by status. */
-export function responses<R extends z.ZodType, S extends 200 | 201 = 200>(
+/** What a route answers: its result, and its problems by status. */
+function responses<R extends z.ZodType, S extends 200 | 201 = 200>(
   operation: Operation,
   result: R,
   status: S = 200 as S,

@@ -6,8 +6,10 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { servedApp } from "../service/served-app.js";
 
+const require = createRequire(import.meta.url);
+
 /** The executable behind `npx redocly`. */
-const REDOCLY = join(dirname(createRequire(import.meta.url).resolve("@redocly/cli/package.json")), "bin/cli.js");
+const REDOCLY = join(dirname(require.resolve("@redocly/cli/package.json")), "bin/cli.js");
 
 const report = z.object({ problems: z.array(z.object({ ruleId: z.string(), message: z.string() })) });
 
