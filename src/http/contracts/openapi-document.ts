@@ -9,6 +9,8 @@ import { OPERATIONS, TAGS } from "./operations.js";
  * `GET /openapi.json`: the parts that belong to no single route.
  */
 
+type OpenApi = ReturnType<OpenAPIHono<HttpEnvironment>["getOpenAPI31Document"]>;
+
 /** Serves the document of the app's routes. Every route is to be added before it is asked for. */
 export function addOpenApiDocument(
   app: OpenAPIHono<HttpEnvironment>,
@@ -24,7 +26,7 @@ export function addOpenApiDocument(
       registry.registerComponent("responses", name, response);
     }
   }
-  app.doc31("/openapi.json", {
+  const document = {
     openapi: "3.1.0",
     info: {
       title: "memstem",
@@ -36,7 +38,21 @@ export function addOpenApiDocument(
     servers: [{ url: "/", description: "The service that serves this document." }],
     security: SECURITY,
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-  });
+  };
+  app.get("/openapi.json", (c) => c.json(withPlainMessages(app.getOpenAPI31Document(document))));
+}
+
+/**
+ * Leaves `additionalProperties: {}` out of the message schema. It is the default; said, it makes generators write an index signature, to
+ * which the interfaces of OpenAI's client cannot be assigned.
+ */
+function withPlainMessages(document: OpenApi): OpenApi {
+  const { Message: message, ...others } = document.components?.schemas ?? {};
+  if (message === undefined) return document;
+  const plain = JSON.parse(JSON.stringify(message), (key, value: unknown) =>
+    key === "additionalProperties" && JSON.stringify(value) === "{}" ? undefined : value,
+  ) as typeof message;
+  return { ...document, components: { ...document.components, schemas: { Message: plain, ...others } } };
 }
 
 /** The statuses for which some operation answers with a problem of this shape. */

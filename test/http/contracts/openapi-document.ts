@@ -170,7 +170,9 @@ export class OpenApiDocument {
   }
 
   #issues(schema: Json, value: unknown): readonly unknown[] {
-    const $defs = withLocalReferences(this.#document.components.schemas, true);
+    const { Message: message = {}, ...others } = this.#document.components.schemas;
+    // Messages pass further fields through.
+    const $defs = { ...withLocalReferences(others, true), Message: withLocalReferences(message, false) };
     return validator({ ...withLocalReferences(schema, true), $defs }).safeParse(value).error?.issues ?? [];
   }
 }
