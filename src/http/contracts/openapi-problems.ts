@@ -121,7 +121,7 @@ const PROBLEMS = {
 /** A status that the document describes. */
 export type ProblemStatus = keyof typeof PROBLEMS;
 
-/** Problems of every route behind the guards, bodies aside. */
+/** Problems that every route behind the guards can give, with or without a body. */
 export const REQUEST_PROBLEMS = [400, 401, 403, 421, 422, 429, 503] as const satisfies readonly ProblemStatus[];
 /** Problems of every route that takes a body. */
 export const BODY_PROBLEMS = [...REQUEST_PROBLEMS, 408, 413, 415] as const satisfies readonly ProblemStatus[];
@@ -141,7 +141,7 @@ const MEDIA_TYPE = "application/problem+json";
 
 /** The problems of an operation, by status, and `default` for the rest. */
 export function problemResponses(statuses: readonly ProblemStatus[], shape: ProblemShape = "problem") {
-  const { prefix } = SHAPES[shape];
+  const { prefix, headers } = SHAPES[shape];
   const named = statuses.map((status) => [
     status,
     { $ref: `#/components/responses/${prefix}${PROBLEMS[status].name}` },
@@ -149,7 +149,11 @@ export function problemResponses(statuses: readonly ProblemStatus[], shape: Prob
   const schema = shape === "openai" ? openAiProblemSchema : problemSchema;
   return {
     ...(Object.fromEntries(named) as Record<number, { readonly $ref: string }>),
-    default: { description: "Another problem.", content: { [MEDIA_TYPE]: { schema } } },
+    default: {
+      description: "Another problem.",
+      headers: headerReferences([...headers, "retry-after", ...RATE_HEADERS]),
+      content: { [MEDIA_TYPE]: { schema } },
+    },
   };
 }
 
