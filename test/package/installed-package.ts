@@ -36,6 +36,8 @@ export interface InstalledPackage {
   readonly folder: string;
   /** Where the package itself is, below the folder. */
   readonly root: string;
+  /** The tarball that it was unpacked from. */
+  readonly archive: string;
   /** Paths of all its files, relative to its root. */
   readonly files: readonly string[];
   readonly version: string;
@@ -51,6 +53,7 @@ export interface InstalledPackage {
 export function installedPackage(): InstalledPackage {
   let folder = "";
   let version = "";
+  let archive = "";
   const root = () => join(folder, "node_modules", "memstem");
 
   beforeAll(async () => {
@@ -58,11 +61,10 @@ export function installedPackage(): InstalledPackage {
     const packing = ["pack", "--ignore-scripts", "--pack-destination", folder, "--cache", join(folder, "npm")];
     const run = promisify(execFile);
     await run("npm", packing, { cwd: PROJECT, env: { ...process.env, npm_config_update_notifier: "false" } });
-    const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
+    archive = join(folder, readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "");
     mkdirSync(root(), { recursive: true });
-    await run("tar", ["-xzf", join(folder, archive), "-C", root(), "--strip-components=1"]);
+    await run("tar", ["-xzf", archive, "-C", root(), "--strip-components=1"]);
     rmSync(join(folder, "npm"), { recursive: true, force: true });
-    rmSync(join(folder, archive));
     const read = manifest.parse(JSON.parse(readFileSync(join(root(), "package.json"), "utf8")));
     version = read.version;
     for (const name of Object.keys(read.dependencies)) link(join(PROJECT, "node_modules", name), name);
@@ -83,6 +85,9 @@ export function installedPackage(): InstalledPackage {
     },
     get root() {
       return root();
+    },
+    get archive() {
+      return archive;
     },
     get version() {
       return version;

@@ -5,50 +5,57 @@ import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { composeBody, composeBodyWithNulls, composeResult, readCompose, writeCompose } from "./contracts.js";
+import { composeBody, composeBodyWithNulls, composeResult, readCompose, writeCompose } from "./compose-contract.js";
 
 /*
- * `POST /compose/batch` over the wire: requests as a JSON array or one per line, answers likewise.
+ * `POST /compose/batch`: requests as one JSON document or as NDJSON, answers likewise.
  */
 
 const workers = field.workers.meta({
   description:
-    "Engines or agents with a cache of their own, by name: each request is given to the one that has processed most of it.",
+    "Engine replicas with their own prefix cache, by name. Each request is routed to the one with the longest cached prefix.",
 });
 const urgency = {
-  priority: field.priority.nullish().meta({ description: "Higher ones are executed first. Default 0." }),
+  priority: field.priority.nullish().meta({ description: "Higher priorities first. Default: 0." }),
   deadline: field.deadline
     .nullish()
-    .meta({ description: "Of one priority, earlier ones first; in any unit. Absent: after all that have one." }),
+    .meta({ description: "Within a priority, earliest deadline first; any unit. Absent: last." }),
 };
 
 /** One request of a batch, for the OpenAPI document. */
 export const batchRequest = composeBody.extend(urgency).meta({
   id: "BatchRequest",
-  description: "A request as for `/compose`, with how urgent it is. Those of one conversation keep their order.",
+  description: "A `/compose` request with its urgency. Requests of one conversation keep their order.",
 });
 export const batchBody = z
   .strictObject({ requests: z.array(batchRequest).max(MAX_BATCH), workers: workers.optional() })
   .meta({ id: "Batch", description: `At most ${MAX_BATCH} requests, of any users.` });
 
-const progress = z.object({ read: z.int(), found: z.int(), composed: z.int(), failed: z.int() });
-export const batchAnswer = z
+const progress = z
+  .object({
+    read: z.int().meta({ description: "Requests received." }),
+    found: z.int().meta({ description: "Requests whose memory search ended." }),
+    composed: z.int(),
+    failed: z.int(),
+  })
+  .meta({ id: "BatchProgress", description: "Requests so far, by step." });
+const batchAnswer = z
   .union([
     z.object({
-      index: z.int().meta({ description: "The request's place in the batch, from 0." }),
-      rank: z.int().meta({ description: "Send the prompts to the engine in this order, from 0." }),
-      worker: z.string().nullable().meta({ description: "Who should execute it; null where none were named." }),
+      index: z.int().meta({ description: "The request's position in the batch, from 0." }),
+      rank: z.int().meta({ description: "The prompt's position in the order of sending, from 0." }),
+      worker: z.string().nullable().meta({ description: "The worker to send it to; null: no workers were named." }),
       answer: composeResult,
     }),
     z.object({ index: z.int(), problem: problemSchema }),
   ])
-  .meta({ id: "BatchAnswer" });
+  .meta({ id: "BatchAnswer", description: "A composed prompt, or why there is none." });
 export const batchResult = z
-  .object({ answers: z.array(batchAnswer).meta({ description: "In order of rank." }), end: progress })
+  .object({ answers: z.array(batchAnswer).meta({ description: "In the order of sending." }), end: progress })
   .meta({ id: "BatchResult" });
 export const batchLine = z
   .union([batchAnswer, z.object({ progress }), z.object({ end: progress })])
-  .meta({ id: "BatchLine", description: "An answer, how far it got, or, last, what it came to." });
+  .meta({ id: "BatchLine", description: "An answer, progress, or the final totals." });
 
 export const batchQuery = z.strictObject({
   window: z.coerce
@@ -57,16 +64,16 @@ export const batchQuery = z.strictObject({
     .min(1)
     .max(MAX_BATCH)
     .default(DEFAULT_WINDOW)
-    .meta({ description: "Requests that are planned together where they come line by line." }),
+    .meta({ description: "NDJSON: requests planned together." }),
   workers: z
     .string()
     .transform((names) => names.split(","))
     .pipe(field.workers)
     .optional()
-    .meta({ description: "Workers where requests come line by line, by name, with commas between." }),
+    .meta({ description: "NDJSON: worker names, separated by commas." }),
 });
 
-/** Reads one request of a batch; what is wrong with it is said in its place. */
+/** Reads one request of a batch. An invalid one becomes an input with its error, so that the others are composed. */
 export function readBatchInput(index: number, given: unknown): BatchInput {
   try {
     const { priority, deadline, ...body } = readOptions(z.looseObject(urgency), given);
@@ -78,8 +85,8 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
 }
 
 /**
- * The requests of a JSON batch, each read when it is asked for. Throws {@link InvalidRequestError} where it is none, whatever its requests
- * are.
+ * The requests of a JSON batch, read lazily. Throws {@link InvalidRequestError} if the document itself is invalid; invalid requests
+ * become inputs with their error.
  */
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
@@ -99,7 +106,7 @@ function* inputsOf(requests: readonly unknown[]): Generator<BatchInput, void, un
   for (const [index, given] of requests.entries()) yield readBatchInput(index, given);
 }
 
-/** An event as one line of an answer. */
+/** The JSON of an event: one line of an NDJSON answer. */
 export function writeBatchEvent(event: BatchEvent): z.input<typeof batchLine> {
   switch (event.kind) {
     case "answer":
@@ -119,7 +126,7 @@ export function writeBatchEvent(event: BatchEvent): z.input<typeof batchLine> {
   }
 }
 
-/** The headers by which routers keep requests of one key on one replica (SGLang's gateway, NVIDIA Dynamo). */
+/** Headers that route requests with the same value to the same replica (SGLang's gateway, NVIDIA Dynamo). */
 const ROUTING_HEADERS = ["x-smg-routing-key", "x-dynamo-session-id"] as const;
 
 function pinned(answer: ComposeAnswer, worker: string | null): ComposeAnswer {
@@ -128,7 +135,7 @@ function pinned(answer: ComposeAnswer, worker: string | null): ComposeAnswer {
   return { ...answer, engine: { ...answer.engine, headers: { ...answer.engine.headers, ...routing } } };
 }
 
-/** Where a batch has more requests than it may. */
+/** The error for a batch with too many requests. */
 export function tooMany(): InvalidRequestError {
   return new InvalidRequestError([{ field: "requests", message: `must have at most ${MAX_BATCH} requests` }]);
 }

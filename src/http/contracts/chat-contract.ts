@@ -5,59 +5,61 @@ import type { ChatRequest } from "../../service/chat/chat.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
-import { composeBody, message, readCompose } from "./contracts.js";
+import { composeBody, readCompose } from "./compose-contract.js";
 import { depthWanted, depthWish } from "./depth-contract.js";
+import { message } from "./message-contract.js";
 
 /*
- * `POST /v1/chat/completions` over the wire: OpenAI's body, of which only `messages`, `user` and `memstem` are looked at.
+ * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memstem` are read; the rest goes upstream unmodified.
  */
 
-/** Where chats come. */
+/** OpenAI's path of chat completions. */
 export const CHAT_PATH = "/v1/chat/completions";
 
 const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
 
-/** What a chat completion can say to memstem: the fields of `/compose`, less those that the chat's own body has. */
-export const chatSettings = composeBody
+/** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
+const chatSettings = composeBody
   .omit({ messages: true, prompt: true, system: true })
   .extend({
     user_id: field.userId.nullish().meta({
-      description: "Whose memories. Or name the user in the header `X-Memstem-User`; without either `user` is taken.",
+      description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",
     }),
     conversation_id: field.conversationId.nullish().meta({
-      description: "Names the conversation. Or use the header `X-Memstem-Conversation`. Absent: every call by itself.",
+      description:
+        "Names the conversation. Alternatively the header `X-Memstem-Conversation`. Absent: a single prompt.",
     }),
     adaptive_depth: depthWanted.nullish(),
     write_back: z
       .boolean()
       .nullish()
-      .meta({ description: "Whether the question and its answer are kept as a memory. Default: MEMSTEM_WRITE_BACK." }),
+      .meta({ description: "Whether question and answer are stored as a memory. Default: `MEMSTEM_WRITE_BACK`." }),
   })
-  .meta({ id: "ChatSettings" });
+  .meta({ id: "ChatSettings", description: "For memstem; not sent to the engine." });
 
-/** The body as the OpenAPI document has it. */
+/** The body, for the OpenAPI document. */
 export const chatBody = z
   .looseObject({
     messages: z.array(message),
-    user: z.string().nullish(),
+    user: z.string().nullish().meta({ description: "OpenAI's end-user id. Names the user if nothing else does." }),
     memstem: chatSettings.nullish(),
   })
   .meta({
     id: "ChatRequest",
-    description: "OpenAI's request, as its clients send it; every other field goes upstream.",
+    description: "OpenAI's request. Every field but `memstem` goes upstream.",
   });
-export const chatResult = z.looseObject({}).meta({ id: "ChatAnswer", description: "The engine's answer, untouched." });
-export const chatEvents = z.string().meta({ description: "The engine's events, untouched." });
-export const modelsResult = z.looseObject({}).meta({ id: "Models", description: "The engine's answer, untouched." });
+export const chatResult = z.looseObject({}).meta({ id: "ChatAnswer", description: "The engine's answer, unmodified." });
+export const chatEvents = z.string().meta({ description: "The engine's server-sent events, unmodified." });
+export const modelsResult = z.looseObject({}).meta({ id: "Models", description: "The engine's answer, unmodified." });
 export const chatHeaders = z.object({
-  [HEADERS.user]: z.string().optional(),
-  [HEADERS.conversation]: z.string().optional(),
+  [HEADERS.user]: z.string().optional().meta({ description: "Whose memories, in printable ASCII." }),
+  [HEADERS.conversation]: z.string().optional().meta({ description: "Names the conversation, in printable ASCII." }),
 });
 
-/** Everything but `memstem` goes upstream, whatever it is. */
+/** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
-/** Made once: a schema is compiled when it is first used. */
+/** Module-level, because a schema is compiled at its first use. */
 const namedIn = {
   user: { name: HEADERS.user, schema: z.object({ [HEADERS.user]: headerText.pipe(field.userId) }) },
   conversation: {
@@ -67,7 +69,7 @@ const namedIn = {
 };
 const userOnly = z.object({ user: field.userId });
 
-/** A chat completion's body and headers. Throws {@link InvalidRequestError} for what is wrong with what it says to memstem. */
+/** Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid. */
 export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
   const { memstem, ...body } = readOptions(chatFields, given);
   const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
@@ -77,7 +79,7 @@ export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<Ch
     "memstem.conversation_id",
     settings.conversation_id,
   );
-  // What cannot be composed (a prefilled answer at the end, no messages at all) is the engine's to judge.
+  // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
   const messages = field.messages.safeParse(body.messages);
   return {
     userId,
@@ -106,14 +108,14 @@ function headerIn<T>(
   return { name, value: readOptions(schema, { [name]: given })[name] as T };
 }
 
-/** What a header and the body say: an identity is given, never guessed, so the two may not differ. */
+/** The value of a header or of the body. They may not differ: an identity is never guessed. */
 function agreed<T>(header: NamedValue<T> | null, field: string, given: T | null | undefined): T | null {
   if (header === null || given == null) return header?.value ?? given ?? null;
   if (header.value === given) return given;
   throw new InvalidRequestError([{ field, message: `differs from the header ${header.name}` }]);
 }
 
-/** `user` as OpenAI has it, where nothing else names the user. */
+/** OpenAI's `user`, if nothing else names the user. */
 function readUser({ user }: { readonly user?: unknown }): UserId {
   if (user !== undefined && user !== null) return readOptions(userOnly, { user }).user;
   const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, or in the body's user`;

@@ -4,36 +4,38 @@ import type { RequestedDepth } from "../../service/chat/adaptive-depth.js";
 import * as depth from "../../service/fields/depth-fields.js";
 
 /*
- * Adaptive depth over the wire: what a chat asks for, and what is said of it.
+ * Adaptive depth: the wish in a chat's settings, the outcome in answers and in a header.
  */
 
-/** What a chat completion can say of its depth. */
+/** The wish in a chat's settings. */
 export const depthWanted = z
   .union(
     [
       z.boolean(),
       z.strictObject({
-        first_blocks: depth.firstBlocks.nullish().meta({ description: "Memories that are tried first." }),
-        growth: depth.growth.nullish().meta({ description: "How many times as many the next try has." }),
+        first_blocks: depth.firstBlocks.nullish().meta({ description: "Memories in the first probe." }),
+        growth: depth.growth.nullish().meta({ description: "Factor by which each further probe has more memories." }),
         entropy_nats: depth.entropyNats.nullish().meta({
-          description: "What the first token's entropy may come to for the engine to count as sure, in nats.",
+          description: "Highest entropy of the first token at which the engine counts as sure, in nats.",
         }),
-        max_probes: depth.maxProbes.nullish().meta({ description: "Tries, at most." }),
-        time_limit_ms: depth.timeLimitMs.nullish().meta({ description: "What all tries together may take." }),
+        max_probes: depth.maxProbes.nullish().meta({ description: "Most probes." }),
+        time_limit_ms: depth.timeLimitMs
+          .nullish()
+          .meta({ description: "Time limit of all probes together, in milliseconds." }),
       }),
     ],
     {
-      // A union says of a wrong field only that no member fits.
+      // A union's own message says only that no member matches.
       error: ({ code }) => (code === "invalid_union" ? "must be true, false, or an object" : undefined),
     },
   )
   .meta({
     id: "AdaptiveDepth",
     description:
-      "Whether the prompt gets few of the retrieved memories first, and more while the engine is unsure of its answer's first token. Default: MEMSTEM_ADAPTIVE_DEPTH.",
+      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMSTEM_ADAPTIVE_DEPTH`.",
   });
 
-/** What it says, as the service takes it. */
+/** The wish as the service takes it; null: none. */
 export function depthWish(given: z.output<typeof depthWanted> | null | undefined): RequestedDepth {
   if (given == null || typeof given === "boolean") return given ?? null;
   const named = {
@@ -46,23 +48,27 @@ export function depthWish(given: z.output<typeof depthWanted> | null | undefined
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value != null));
 }
 
-/** What an answer says of the depth of its prompt. */
+/** The outcome, in a plan. */
 export const planDepth = z
   .object({
-    retrieved: z.int().meta({ description: "Memories that were retrieved and that no earlier turn gave." }),
-    given: z.int().meta({ description: "How many of them are in the prompt." }),
+    retrieved: z.int().meta({ description: "Retrieved memories that no earlier turn gave." }),
+    given: z.int().meta({ description: "Those of them in the prompt." }),
     outcome: z.enum(["sure", "unsure", "few", "fixed_start", "unclear", "unavailable", "failed"]),
     probes: z.array(
       z.object({
         blocks: z.int(),
-        entropy_nats: z.number().nullable().meta({ description: "The most that the first token's entropy can be." }),
+        entropy_nats: z
+          .number()
+          .nullable()
+          .meta({ description: "Upper bound of the first token's entropy, in nats; null: unknown." }),
         prompt_tokens: z.int().nullable(),
         cached_tokens: z.int().nullable(),
       }),
     ),
   })
-  .meta({ id: "PlanDepth", description: "Of a chat with adaptive depth: how many memories its prompt got, and why." });
+  .meta({ id: "PlanDepth", description: "How many memories a prompt with adaptive depth got, and why." });
 
+/** The JSON of {@link planDepth}. */
 export function writeDepth({ retrieved, given, outcome, probes }: PlanDepth): z.input<typeof planDepth> {
   const written = probes.map(({ blocks, entropy, promptTokens, cachedTokens }) => ({
     blocks,
@@ -73,7 +79,7 @@ export function writeDepth({ retrieved, given, outcome, probes }: PlanDepth): z.
   return { retrieved, given, outcome, probes: written };
 }
 
-/** A dictionary of structured fields (RFC 9651): `given=10, retrieved=20, outcome=sure, entropies=(1.823 0.412)`, these in nats. */
+/** The header's value: a dictionary of structured fields (RFC 9651), entropies in nats. */
 export function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): string {
   const entropies = probes.map(({ entropy }) => (entropy === null ? "unclear" : entropy.toFixed(3)));
   return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;

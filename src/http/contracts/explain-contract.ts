@@ -2,22 +2,24 @@ import { z } from "zod";
 import type { Difference, Explanation, PlaceInPrompt, Waste } from "../../core/index.js";
 import * as field from "../../service/fields/fields.js";
 import { answerForm } from "./answer-form.js";
+import { label } from "./label.js";
 
 /*
- * `GET /requests/{request_id}/explain` over the wire. No field of it ever holds the text of a memory or of a message.
+ * `GET /requests/{request_id}/explain`. No field holds the text of a memory or of a message.
  */
 
-const label = z.int().meta({ description: "The block's label; it stands in the prompt as `[12]`." });
 const tokens = z.int();
 
-export const explainPath = z.strictObject({ request_id: field.requestId });
+export const explainPath = z.strictObject({
+  request_id: field.requestId.meta({ description: "The composed request." }),
+});
 export const explainQuery = z.strictObject({
   ...answerForm,
-  user_id: field.userId.meta({ description: "Whose request; always given, never guessed." }),
-  agent_id: field.agentId.optional(),
+  user_id: field.userId.meta({ description: "Whose request. Always given, never guessed." }),
+  agent_id: field.agentId.optional().meta({ description: "The agent that it was composed for." }),
 });
 
-/** Of a request whose id does not stand in the path. */
+/** With the request id in the query. */
 export const requestExplainQuery = explainQuery.extend(explainPath.shape);
 
 const cause = z
@@ -48,17 +50,17 @@ const cause = z
   ])
   .meta({
     id: "MissCause",
-    description: "Why the prompt goes on differently. `here` is this prompt, `there` the nearest earlier one.",
+    description: "Why the prompts differ. `here`: this prompt; `there`: the nearest earlier one.",
   });
 
 const place = z
   .object({
     kind: z.enum(["instructions", "message", "opening", "block", "annotation", "closing", "erased"]),
     role: z.string().nullable(),
-    digest: z.string().nullable().meta({ description: "Of a plain message: SHA-256, base64url." }),
+    digest: z.string().nullable().meta({ description: "Of a message without memories: SHA-256, base64url." }),
     label: label.nullable(),
   })
-  .meta({ id: "PlaceInPrompt" })
+  .meta({ id: "PlaceInPrompt", description: "What is at a position of a prompt." })
   .nullable();
 
 const waste = z
@@ -66,7 +68,10 @@ const waste = z
     tokens,
     price: z.object({ unit: z.enum(["ms", "money"]), amount: z.number() }),
   })
-  .meta({ id: "Waste", description: "Tokens computed that need not have been, and what they cost by `MEMSTEM_COST`." });
+  .meta({
+    id: "Waste",
+    description: "Tokens computed that could have been cached, and their price by `MEMSTEM_COST`.",
+  });
 
 const because = <K extends readonly [string, ...string[]]>(kinds: K, ...more: readonly z.ZodObject[]) =>
   z.union([z.object({ kind: z.enum(kinds) }), ...more]);
@@ -74,10 +79,10 @@ const because = <K extends readonly [string, ...string[]]>(kinds: K, ...more: re
 export const explainResult = z
   .object({
     request_id: z.string(),
-    explanation: z.array(z.string()).meta({ description: "The same in plain words, a sentence each." }),
+    explanation: z.array(z.string()).meta({ description: "The findings as sentences." }),
     cause,
-    compared: z.int().meta({ description: "Earlier prompts that it was compared with." }),
-    compared_all: z.boolean(),
+    compared: z.int().meta({ description: "Earlier prompts compared." }),
+    compared_all: z.boolean().meta({ description: "Whether all earlier prompts were compared." }),
     nearest: z
       .object({
         request_id: z.string().nullable(),
@@ -87,21 +92,21 @@ export const explainResult = z
         total_tokens: tokens,
       })
       .nullable()
-      .meta({ description: "The earlier prompt that shares the longest beginning." }),
+      .meta({ description: "The earlier prompt with the longest common prefix; null: none has one." }),
     difference: z
       .object({
-        message: z.int().meta({ description: "The message in which they first differ, from 0." }),
+        message: z.int().meta({ description: "Index of the first message that differs." }),
         token: tokens.meta({ description: "Tokens before the difference; estimated." }),
-        block: z.int().nullable().meta({ description: "The block of this turn's, from 0." }),
+        block: z.int().nullable().meta({ description: "Index of the block within this turn; null: not in a block." }),
         here: place.meta({ description: "Null: the prompt ends here." }),
         there: place,
       })
       .nullable(),
     tokens: z.object({
       total: tokens,
-      shared: tokens.meta({ description: "What could have hit." }),
+      shared: tokens.meta({ description: "Common prefix: what could have hit." }),
       expected: tokens.meta({ description: "What memstem expected to hit." }),
-      reported: tokens.nullable().meta({ description: "What the engine reported, in its own count." }),
+      reported: tokens.nullable().meta({ description: "Cached tokens by the engine's own count; null: not reported." }),
     }),
     index: z
       .discriminatedUnion("kind", [
@@ -118,7 +123,7 @@ export const explainResult = z
           ),
         }),
       ])
-      .meta({ description: "Whether what is shared was still expected to be cached, and why not." }),
+      .meta({ description: "Whether the common prefix was still expected to be cached; if not, why." }),
     engine: z
       .discriminatedUnion("kind", [
         z.object({ kind: z.enum(["not_reported", "as_expected"]) }),
@@ -133,14 +138,15 @@ export const explainResult = z
           ),
         }),
       ])
-      .meta({ description: "Whether the engine had what was expected, and the likeliest reason where it had less." }),
-    lost: waste.meta({ description: "Shared and not cached." }),
-    behind: waste.meta({ description: "In both prompts, but behind the difference." }),
+      .meta({ description: "Whether the engine cached what was expected; if less, the most likely reason." }),
+    lost: waste.meta({ description: "In the common prefix, but not cached." }),
+    behind: waste.meta({ description: "In both prompts, but after the difference." }),
   })
   .meta({ id: "Explanation" });
 
 type Wire = z.input<typeof explainResult>;
 
+/** The JSON of an explanation. `words`: the same as sentences. */
 export function writeExplanation(explanation: Explanation, words: readonly string[]): Wire {
   const { nearest } = explanation;
   return {

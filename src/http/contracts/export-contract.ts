@@ -2,27 +2,26 @@ import { z } from "zod";
 import type { UserExport } from "../../service/records/user-records.js";
 
 /*
- * `GET /users/{user_id}/export` over the wire. Rows are those of the database, under its own names, with JSON taken apart; a column that
- * comes later comes in here by itself. Digests do not: a short text could be guessed by them.
+ * `GET /users/{user_id}/export`. Rows are the database's, under its column names, with JSON columns parsed; new columns appear by
+ * themselves. Digests are left out: a short text could be guessed from its digest.
  */
 
 const row = z.looseObject({});
 const rows = z.array(row);
 
-/** Every table whose rows belong to a user and an agent. */
+/** Tables whose rows belong to a user and an agent. */
 const tables = z
   .object({
     blocks: rows.meta({ description: "Texts of memories, by label." }),
-    memory_versions: rows.meta({ description: "Which memory has, or had, which block's text." }),
-    index_nodes: rows.meta({ description: "The context index: which blocks were served in which order, and when." }),
-    ordering_rows: rows.meta({ description: "What ordering policies remember beside the index." }),
+    memory_versions: rows.meta({ description: "Which memory has or had which block's text." }),
+    index_nodes: rows.meta({ description: "The context index: block sequences that were served, and when." }),
+    ordering_rows: rows.meta({ description: "State of ordering policies." }),
     conversations: rows,
-    heads: rows.meta({ description: "Instructions that stood at the head of prompts, null for each that was erased." }),
+    heads: rows.meta({ description: "System instructions at the head of prompts; null: erased." }),
     turns: rows.meta({
-      description:
-        "Prompts: `given` is what the application said, null for each message that was erased; `injection` what was added.",
+      description: "Turns: `given` is what the client sent (null: erased), `injection` what memstem added.",
     }),
-    requests: rows.meta({ description: "Answers, and what engines reported of them." }),
+    requests: rows.meta({ description: "Answers, with what engines reported." }),
   })
   .catchall(rows);
 
@@ -32,11 +31,11 @@ export const exportResult = z
     scopes: z.array(
       z.object({
         agent_id: z.string().nullable(),
-        scope: row.meta({ description: "Counters, and when it was created, in milliseconds since the epoch." }),
+        scope: row.meta({ description: "Counters, and the time of creation in milliseconds since the epoch." }),
         tables,
       }),
     ),
-    forgotten_memories: z.array(z.string()).meta({ description: "Ids that are kept so as never to be sent again." }),
+    forgotten_memories: z.array(z.string()).meta({ description: "Ids of memories that are never sent again." }),
     source: z
       .object({
         name: z.string(),
@@ -52,13 +51,14 @@ export const exportResult = z
             }),
           )
           .nullable()
-          .meta({ description: "Null where another system owns the memories: ask it for them." }),
+          .meta({ description: "Null: another system owns the memories; export them there." }),
       })
       .nullable()
-      .meta({ description: "Null where no memory source is configured." }),
+      .meta({ description: "Null: no memory source is configured." }),
   })
-  .meta({ id: "UserExport", description: "Everything held on a user, with every agent." });
+  .meta({ id: "UserExport", description: "Everything stored on a user, for every agent." });
 
+/** The JSON of {@link exportResult}. */
 export function writeExport({ userId, scopes, forgottenMemories, source }: UserExport): z.input<typeof exportResult> {
   return {
     user_id: userId,

@@ -5,11 +5,14 @@ import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signa
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
-import { REFUSALS } from "../contracts/openapi-access.js";
+import { exampleOf } from "../contracts/examples.js";
+import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { type BodyRate, bodyChunks } from "../guards/body-rate.js";
 import { awaitBody } from "../guards/pending.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
-import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
+import { notJson, problem, problemResponse } from "../problems/problem.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { BATCH_PATH } from "../requests/paths.js";
@@ -40,24 +43,31 @@ const PROGRESS_EVERY_MS = 1_000;
  * the batch.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
+  const example = exampleOf(OPERATIONS.composeBatch);
   app.openAPIRegistry.registerPath({
     method: "post",
     path: BATCH_PATH,
-    summary: "Compose many prompts, ordered and scheduled together",
+    ...described(OPERATIONS.composeBatch),
     request: {
       query: wire.batchQuery,
       body: {
         required: true,
-        content: { "application/json": { schema: wire.batchBody }, [NDJSON]: { schema: wire.batchRequest } },
+        content: {
+          "application/json": { schema: wire.batchBody, example: example.request },
+          [NDJSON]: { schema: wire.batchRequest },
+        },
       },
     },
     responses: {
       200: {
-        description: "As they are composed; NDJSON where the request is NDJSON or `accept` asks for it",
-        content: { "application/json": { schema: wire.batchResult }, [NDJSON]: { schema: wire.batchLine } },
+        description: "A stream. NDJSON if the request is, or if `accept` asks for it.",
+        headers: headerReferences(RATE_HEADERS),
+        content: {
+          "application/json": { schema: wire.batchResult, example: example.answer },
+          [NDJSON]: { schema: wire.batchLine },
+        },
       },
-      ...REFUSALS,
-      default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+      ...problemResponses(OPERATIONS.composeBatch.problems),
     },
   });
   app.post(BATCH_PATH, (c) => answerBatch(c, parts));

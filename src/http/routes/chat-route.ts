@@ -19,9 +19,12 @@ import {
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
-import { refusalsWith } from "../contracts/openapi-access.js";
+import { exampleOf } from "../contracts/examples.js";
+import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
-import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
+import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
 import { cutTarget } from "../requests/paths.js";
@@ -210,36 +213,39 @@ function noEngine(c: Context): Response {
 }
 
 function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
-  const failure = {
-    description: "A problem; or the engine's own error, unmodified",
-    content: { "application/problem+json": { schema: openAiProblemSchema } },
-  };
-  const refusals = refusalsWith("application/problem+json", openAiProblemSchema);
+  const example = exampleOf(OPERATIONS.chat);
   app.openAPIRegistry.registerPath({
     method: "post",
     path: PATHS.chat,
-    summary: "OpenAI's chat completions, with the user's memories",
+    ...described(OPERATIONS.chat),
     request: {
       headers: wire.chatHeaders,
-      body: { required: true, content: { "application/json": { schema: wire.chatBody } } },
+      body: { required: true, content: { "application/json": { schema: wire.chatBody, example: example.request } } },
     },
     responses: {
       200: {
-        description: "The engine's answer, untouched; as events where the request has `stream`",
-        content: { "application/json": { schema: wire.chatResult }, "text/event-stream": { schema: wire.chatEvents } },
+        description:
+          "The engine's answer, unmodified; server-sent events with `stream`. Engine errors pass through likewise.",
+        headers: headerReferences([...CHAT_HEADERS, ...RATE_HEADERS]),
+        content: {
+          "application/json": { schema: wire.chatResult, example: example.answer },
+          "text/event-stream": { schema: wire.chatEvents },
+        },
       },
-      ...refusals,
-      default: failure,
+      ...problemResponses(OPERATIONS.chat.problems, "openai"),
     },
   });
   app.openAPIRegistry.registerPath({
     method: "get",
     path: PATHS.models,
-    summary: "The engine's models",
+    ...described(OPERATIONS.models),
     responses: {
-      200: { description: "As the engine lists them", content: { "application/json": { schema: wire.modelsResult } } },
-      ...refusals,
-      default: failure,
+      200: {
+        description: "The engine's answer, unmodified.",
+        headers: headerReferences(RATE_HEADERS),
+        content: { "application/json": { schema: wire.modelsResult, example: exampleOf(OPERATIONS.models).answer } },
+      },
+      ...problemResponses(OPERATIONS.models.problems, "openai"),
     },
   });
 }

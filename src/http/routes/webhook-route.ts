@@ -2,6 +2,10 @@ import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import type { MemoryEvent } from "../../service/records/memory-events.js";
+import { exampleOf } from "../contracts/examples.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { WEBHOOK_SECURITY } from "../contracts/openapi-security.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { requireJson } from "../guards/body.js";
 import { problemSchema } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/environment.js";
@@ -25,22 +29,28 @@ const other = z
 const body = z
   .looseObject({ event_details: z.union([deleted, updated, other]) })
   .meta({ id: "Mem0Event", description: "An event of the Mem0 platform. Only DELETE and UPDATE do anything." });
-/** In the query: Mem0's webhooks can set neither headers nor bodies. */
-const query = z.looseObject({ token: z.string().optional().meta({ description: "`MEMSTEM_WEBHOOK_TOKEN`" }) });
 
 /** `POST /webhooks/mem0`: a memory that Mem0 deleted is forgotten, one that it updated is never sent with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
-  const problems = { "application/problem+json": { schema: problemSchema } };
   const route = createRoute({
     method: "post",
     path: WEBHOOK_PATH,
-    summary: "Mem0 says what happened to a memory",
+    ...described(OPERATIONS.webhook),
     middleware: requireJson,
-    security: [{ bearer: [] }, {}],
-    request: { query, body: { required: true, content: { "application/json": { schema: body } } } },
+    security: WEBHOOK_SECURITY,
+    request: {
+      body: {
+        required: true,
+        content: { "application/json": { schema: body, example: exampleOf(OPERATIONS.webhook).request } },
+      },
+    },
     responses: {
-      204: { description: "Done, or nothing was to be done" },
-      default: { description: "A problem", content: problems },
+      204: { description: "Success, or nothing to do." },
+      401: {
+        description: "The request does not have the webhook's token.",
+        content: { "application/problem+json": { schema: problemSchema } },
+      },
+      ...problemResponses(OPERATIONS.webhook.problems),
     },
   });
   app.openapi(route, async (c) => {

@@ -14,9 +14,14 @@ import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
+import { PRETTY_PARAMETER } from "../contracts/answer-form.js";
 import * as wire from "../contracts/contracts.js";
 import { post } from "../contracts/documented-route.js";
-import { REFUSALS, SECURITY, SECURITY_SCHEMES } from "../contracts/openapi-access.js";
+import { exampleOf } from "../contracts/examples.js";
+import { addOpenApiDocument } from "../contracts/openapi-document.js";
+import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { receiveBody } from "../guards/body.js";
@@ -26,7 +31,7 @@ import { closeWhenStopping, limitPending, limitShares, PendingRequests } from ".
 import { securityHeaders } from "../guards/security-headers.js";
 import { rejectAmbiguous } from "../guards/unambiguous.js";
 import { answerProblem } from "../problems/openai-problem.js";
-import { isFault, problemOf, problemSchema } from "../problems/problem.js";
+import { isFault, problemOf } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
 import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
 import type { HttpEnvironment, RequestLog } from "../requests/environment.js";
@@ -161,7 +166,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   app.notFound((c) => answerUnrouted(app, c));
 
-  app.openapi(post("/compose", "Compose a prompt", wire.composeBodyWithNulls, wire.composeResult), async (c) => {
+  app.openapi(post("/compose", OPERATIONS.compose, wire.composeBodyWithNulls, wire.composeResult), async (c) => {
     const answer = await c.get("memstem").compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
     c.set("composed", {
       requestId: answer.requestId,
@@ -183,39 +188,36 @@ export function createApp(parts: HttpParts): HttpSurface {
     onNotComposed: metrics.notComposed.bind(metrics),
   });
   if (webhookToken !== undefined) addWebhookRoute(app);
-  app.openapi(post("/memories", "Add memories to the source", wire.addBody, wire.addResult, 201), async (c) => {
+  app.openapi(post("/memories", OPERATIONS.addMemories, wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
     const added = newMemories(memories, metadata);
     const results = mem0Items(await c.get("memstem").addMemories(user_id, agent_id, added, c.req.raw.signal));
     return c.json({ results }, 201);
   });
-  app.openapi(
-    post("/evict", "Say that the engine dropped requests' cache", wire.evictBody, wire.evictResult),
-    async (c) => c.json(wire.writeEviction(await c.get("memstem").evict(c.req.valid("json").request_ids)), 200),
+  app.openapi(post("/evict", OPERATIONS.evict, wire.evictBody, wire.evictResult), async (c) =>
+    c.json(wire.writeEviction(await c.get("memstem").evict(c.req.valid("json").request_ids)), 200),
   );
-  app.openapi(
-    post("/feedback", "Say what the engine really cached", wire.feedbackBody, wire.feedbackResult),
-    async (c) => {
-      const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
-      const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
-      return c.json(
-        wire.writeFeedback(await c.get("memstem").feedback(user_id, agent_id, request_id, observation)),
-        200,
-      );
-    },
-  );
+  app.openapi(post("/feedback", OPERATIONS.feedback, wire.feedbackBody, wire.feedbackResult), async (c) => {
+    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
+    const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
+    return c.json(wire.writeFeedback(await c.get("memstem").feedback(user_id, agent_id, request_id, observation)), 200);
+  });
   addExplainRoutes(app);
   addUserRoutes(app);
   app.openapi(
     createRoute({
       method: "get",
       path: "/healthz",
-      summary: "Whether the service works; 503 while it is stopping",
+      ...described(OPERATIONS.health),
+      parameters: [PRETTY_PARAMETER],
       security: [],
       responses: {
-        200: { description: "It does", content: { "application/json": { schema: wire.health } } },
-        503: { description: "It is stopping", content: { "application/json": { schema: wire.health } } },
-        default: { description: "A problem", content: { "application/problem+json": { schema: problemSchema } } },
+        200: {
+          description: "The service works.",
+          content: { "application/json": { schema: wire.health, example: exampleOf(OPERATIONS.health).answer } },
+        },
+        503: { description: "The service is stopping.", content: { "application/json": { schema: wire.health } } },
+        ...problemResponses(OPERATIONS.health.problems),
       },
     }),
     (c) => {
@@ -230,27 +232,19 @@ export function createApp(parts: HttpParts): HttpSurface {
   app.openAPIRegistry.registerPath({
     method: "get",
     path: "/metrics",
-    summary: "Counters and gauges for Prometheus",
+    ...described(OPERATIONS.metrics),
     responses: {
-      200: { description: "Text", content: { "text/plain": { schema: wire.metricsText } } },
-      401: REFUSALS[401],
-      429: REFUSALS[429],
+      200: {
+        description: "Prometheus text format.",
+        headers: headerReferences(RATE_HEADERS),
+        content: { "text/plain": { schema: wire.metricsText } },
+      },
+      ...problemResponses(OPERATIONS.metrics.problems),
     },
   });
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
-  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) {
-    app.openAPIRegistry.registerComponent("securitySchemes", name, scheme);
-  }
-  app.doc31("/openapi.json", {
-    openapi: "3.1.0",
-    security: SECURITY,
-    info: {
-      title: "memstem",
-      version: parts.version,
-      description: "Composes prompts from agent memory that an inference engine's prefix cache can reuse.",
-    },
-  });
+  addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
   return { app, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
 }
 

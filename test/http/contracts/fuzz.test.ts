@@ -188,7 +188,7 @@ function expectOwnStructure({ messages, blocks, annotations }: Composed, isForge
   if (here.length === 0) return;
   const labels = [...new Set(here.map(({ label }) => label))];
   const sections = messages.flatMap(({ content }) => {
-    const own = Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? "").join("") : content;
+    const own = Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
     const section = typeof own === "string" ? sectionAtStart(own) : null;
     return section === null ? [] : [parseSection(section)];
   });

@@ -4,12 +4,26 @@ import type { Exchange, ServedApp } from "../server/served-app.js";
 
 type Json = Record<string, unknown>;
 
-const content = z.record(z.string(), z.object({ schema: z.record(z.string(), z.unknown()) }));
-const security = z.array(z.partialRecord(z.enum(["bearer", "apiKey"]), z.array(z.never())));
+const reference = z.strictObject({ $ref: z.string() });
+const content = z.record(
+  z.string(),
+  z.strictObject({ schema: z.record(z.string(), z.unknown()), example: z.unknown().optional() }),
+);
+const security = z.array(
+  z.partialRecord(z.enum(["bearer", "apiKey", "webhookToken", "webhookBearer"]), z.array(z.never())),
+);
+const response = z.strictObject({
+  description: z.string(),
+  headers: z.record(z.string(), reference).optional(),
+  content: content.optional(),
+});
+const parameter = z.looseObject({ name: z.string(), in: z.enum(["path", "query", "header"]) });
 const operation = z.looseObject({
+  operationId: z.string(),
+  parameters: z.array(parameter).optional(),
   security: security.optional(),
   requestBody: z.object({ required: z.boolean(), content }).optional(),
-  responses: z.record(z.string(), z.object({ description: z.string(), content: content.optional() })),
+  responses: z.record(z.string(), z.union([reference, response])),
 });
 const document = z.looseObject({
   openapi: z.literal("3.1.0"),
@@ -17,6 +31,7 @@ const document = z.looseObject({
   security: security.refine((needed) => needed.length > 0),
   components: z.looseObject({
     schemas: z.record(z.string(), z.record(z.string(), z.unknown())),
+    responses: z.record(z.string(), response),
     securitySchemes: z.object({
       bearer: z.looseObject({ type: z.literal("http"), scheme: z.literal("bearer") }),
       apiKey: z.looseObject({ type: z.literal("apiKey"), in: z.literal("header"), name: z.literal("x-api-key") }),
@@ -24,6 +39,14 @@ const document = z.looseObject({
   }),
   paths: z.record(z.string(), z.record(z.string(), operation)),
 });
+
+/** A JSON body of the document that has an example, with where it stands. */
+export interface DocumentedExample {
+  readonly operationId: string;
+  readonly part: "request" | "answer" | "problem";
+  readonly value: unknown;
+  readonly schema: Json;
+}
 
 /** The document that a service serves about itself. */
 export class OpenApiDocument {
@@ -80,13 +103,77 @@ export class OpenApiDocument {
 
   /** Checks an answer against what the document says of the operation: its media type, its shape, and that it names every field. */
   expectDocumented(method: "get" | "post" | "delete", path: string, { status, contentType, text }: Exchange): void {
-    const responses = this.#document.paths[path]?.[method]?.responses ?? {};
-    const response = responses[String(status)] ?? responses["default"];
-    const schema = response?.content?.[contentType ?? ""]?.schema;
+    const schema = this.#response(method, path, status)?.content?.[contentType ?? ""]?.schema;
     if (schema === undefined) throw new Error(`${method} ${path}: ${status} ${contentType} is not documented`);
-    const $defs = withLocalReferences(this.#document.components.schemas, true);
-    const read = validator({ ...withLocalReferences(schema, true), $defs }).safeParse(JSON.parse(text));
-    expect(read.error?.issues ?? [], `${method} ${path}: ${text}`).toEqual([]);
+    expect(this.#issues(schema, JSON.parse(text)), `${method} ${path}: ${text}`).toEqual([]);
+  }
+
+  /** The headers that are described of an answer. */
+  headers(method: string, path: string, status: number): string[] {
+    return Object.keys(this.#response(method, path, status)?.headers ?? {});
+  }
+
+  /** Names of an operation's query parameters. */
+  queryParameters(method: string, path: string): string[] {
+    const { parameters = [] } = this.#document.paths[path]?.[method] ?? {};
+    return parameters.filter((one) => one.in === "query").map(({ name }) => name);
+  }
+
+  /** The media types of an operation's success. */
+  answerTypes(method: string, path: string): string[] {
+    const { responses = {} } = this.#document.paths[path]?.[method] ?? {};
+    const success = Object.keys(responses).find((status) => status.startsWith("2"));
+    return Object.keys(this.#response(method, path, Number(success))?.content ?? {});
+  }
+
+  /** What an example's schema says is wrong with it. */
+  issuesOf({ schema, value }: DocumentedExample): readonly unknown[] {
+    return this.#issues(schema, value);
+  }
+
+  /** Every example. */
+  get examples(): DocumentedExample[] {
+    const operations = Object.values(this.#document.paths).flatMap((methods) => Object.values(methods));
+    return operations.flatMap(({ operationId, requestBody, responses }) => [
+      ...this.#examplesIn(operationId, "request", requestBody?.content),
+      ...Object.entries(responses).flatMap(([status, given]) =>
+        this.#examplesIn(operationId, status.startsWith("2") ? "answer" : "problem", this.#resolved(given)?.content),
+      ),
+    ]);
+  }
+
+  /** Every JSON body of a request or of a success, as `compose request`. */
+  get jsonBodies(): string[] {
+    const JSON_TYPE = "application/json";
+    return Object.entries(this.#document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { operationId, requestBody }]) => [
+        ...(requestBody?.content[JSON_TYPE] === undefined ? [] : [`${operationId} request`]),
+        ...(this.answerTypes(method, path).includes(JSON_TYPE) ? [`${operationId} answer`] : []),
+      ]),
+    );
+  }
+
+  #examplesIn(operationId: string, part: DocumentedExample["part"], of: z.output<typeof content> = {}) {
+    return Object.values(of)
+      .filter(({ example }) => example !== undefined)
+      .map(({ schema, example: value }) => ({ operationId, part, value, schema }));
+  }
+
+  #response(method: string, path: string, status: number): z.output<typeof response> | undefined {
+    const responses = this.#document.paths[path]?.[method]?.responses ?? {};
+    return this.#resolved(responses[String(status)] ?? responses["default"]);
+  }
+
+  #resolved(given: z.output<typeof reference> | z.output<typeof response> | undefined) {
+    if (given === undefined || !("$ref" in given)) return given;
+    return this.#document.components.responses[given.$ref.replace("#/components/responses/", "")];
+  }
+
+  #issues(schema: Json, value: unknown): readonly unknown[] {
+    const { Message: message = {}, ...others } = this.#document.components.schemas;
+    // Messages pass further fields through.
+    const $defs = { ...withLocalReferences(others, true), Message: withLocalReferences(message, false) };
+    return validator({ ...withLocalReferences(schema, true), $defs }).safeParse(value).error?.issues ?? [];
   }
 }
 

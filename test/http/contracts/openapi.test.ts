@@ -46,6 +46,53 @@ describe("GET /openapi.json", () => {
     }
   });
 
+  it("names ?pretty of every route that makes its own JSON", () => {
+    const unmodified = ["POST /compose/batch", "POST /v1/chat/completions", "GET /v1/models"];
+    const named = document.operations.filter((operation) => {
+      const [method = "", path = ""] = operation.split(" ");
+      return document.queryParameters(method.toLowerCase(), path).includes("pretty");
+    });
+    const expected = document.operations.filter((operation) => ![...unmodified, "GET /metrics"].includes(operation));
+    expect(named).toEqual(expected);
+  });
+
+  it("has one schema of messages, in requests and in answers", () => {
+    const messages = { type: "array", items: { $ref: "#/components/schemas/Message" } };
+    expect(document.component("ComposeRequest")).toMatchObject({
+      properties: { messages: { ...messages, type: ["array", "null"] } },
+    });
+    expect(document.component("ComposeAnswer")).toMatchObject({ properties: { messages } });
+    expect(document.component("ChatRequest")).toMatchObject({ properties: { messages } });
+  });
+
+  it("gives messages no index signature, to which the types of OpenAI's client could not be assigned", () => {
+    expect(JSON.stringify(document.component("Message"))).not.toContain("additionalProperties");
+    expect(document.accepts("Message", { role: "user", content: [{ type: "text", text: "Tea?", more: 1 }] })).toBe(
+      true,
+    );
+  });
+
+  it.each([
+    ["instructions", { role: "developer", content: "Be brief." }, true],
+    ["parts", { role: "user", name: "ana", content: [{ type: "text", text: "Tea?" }, { type: "image_url" }] }, true],
+    [
+      "a call of a tool",
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call-1", type: "function", function: { name: "brew", arguments: "{}" } }],
+      },
+      true,
+    ],
+    ["a tool's result", { role: "tool", content: "Brewed.", tool_call_id: "call-1" }, true],
+    ["a field that is not named", { role: "user", content: "Tea?", cache_control: { type: "ephemeral" } }, true],
+    ["a role that there is not", { role: "robot", content: "Tea?" }, false],
+    ["content that is a number", { role: "user", content: 7 }, false],
+    ["a call without an id", { role: "assistant", tool_calls: [{ type: "function" }] }, false],
+  ])("has OpenAI's messages: %s", (_what, message, isOne) => {
+    expect(document.accepts("Message", message)).toBe(isOne);
+  });
+
   it("has something at the end of every reference", () => {
     expect(document.references.length).toBeGreaterThan(10);
     expect(document.references.filter((reference) => !document.resolves(reference))).toEqual([]);

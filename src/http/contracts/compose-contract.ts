@@ -1,0 +1,199 @@
+import { z } from "zod";
+import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
+import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
+import * as field from "../../service/fields/fields.js";
+import { planDepth, writeDepth } from "./depth-contract.js";
+import { label } from "./label.js";
+import { givenMemories } from "./memory-contract.js";
+import { givenMessages, message, writeMessages } from "./message-contract.js";
+
+/*
+ * `POST /compose`.
+ */
+
+const annotationsWanted = z
+  .union(
+    [
+      field.annotationSwitch,
+      z.strictObject({
+        order: field.annotationSwitch
+          .optional()
+          .meta({ description: "Name the most relevant blocks, where they are not first." }),
+        location: field.annotationSwitch.optional().meta({ description: "Name blocks that an earlier turn gave." }),
+        top_n: field.annotationTopN.optional().meta({ description: "Most labels that one annotation names." }),
+        wording: field.wording.optional().meta({ description: "Templates, each with `{labels}` once." }),
+      }),
+    ],
+    field.ANNOTATIONS_WANTED,
+  )
+  .meta({ description: "Which annotations the prompt gets, how many labels each names, and their wording." });
+
+/** A request as clients send it, nulls aside. */
+export const composeBody = z
+  .strictObject({
+    user_id: field.userId.meta({ description: "Whose memories. Always given, never guessed." }),
+    agent_id: field.agentId.nullish().meta({ description: "An agent with its own memories of this user." }),
+    conversation_id: field.conversationId
+      .nullish()
+      .meta({ description: "Names the conversation; its prompts extend each other. Absent: a single prompt." }),
+    request_id: field.newRequestId.nullish().meta({
+      description: "Names this request for retries, eviction and feedback. A repeated id returns the stored answer.",
+    }),
+    query: field.query.nullish().meta({ description: "The search query. Default: the last user message." }),
+    messages: givenMessages
+      .nullish()
+      .meta({ description: "Plain chat history, ending with the question; without injected memories." }),
+    memories: givenMemories.optional(),
+    system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
+    top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: 20." }),
+    memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
+      description:
+        "Most memory tokens of this turn. With the policy `carry-over`, what the retrieved memories leave of it goes to cached ones. With other policies it has no effect, and a warning says so.",
+    }),
+    memory_budget_ratio: field.memoryBudgetRatio.nullish().meta({
+      description:
+        "The same budget as an average: over all of the user's prompts that give a ratio, memory tokens sent ≤ sum of (ratio × memory tokens retrieved). Later prompts may use what earlier ones left; one prompt gets at most 1.5 times its own share. In a conversation it counts what each turn adds. With `memory_budget_tokens`, both apply.",
+    }),
+    policy: field.policy.nullish().meta({ description: "The ordering policy. Default: the configured one." }),
+    retention: field.retention.nullish().meta({
+      description:
+        "What later prompts of the conversation keep of this turn's memories. `keep`: all, so prompts are append-only. `volatile`: the memories, not the annotations. `ephemeral`: nothing. `auto`: the cheapest by the engine's cost model.",
+    }),
+    annotations: annotationsWanted.nullish(),
+    engine: field.engine.nullish().meta({
+      description:
+        "The engine family of the prompt. The answer's `engine` says what to send along; for `anthropic` and `openai-breakpoints` the messages carry the provider's cache breakpoints. Default: the configured one.",
+    }),
+    tool_memories: field.toolMemories.nullish().meta({
+      description:
+        "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's). Default: `in_result` for the engine family `mistral` and where earlier turns of the conversation have it, else `own_message`.",
+    }),
+    prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
+  })
+  .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
+
+/** `memories: null` counts as absent, like every other null. */
+export const composeBodyWithNulls = z.preprocess(withoutAbsentMemories, composeBody);
+
+export const composeResult = z
+  .object({
+    request_id: z.string(),
+    messages: z.array(message).meta({ description: "Send these to the engine." }),
+    prompt: z.string().optional().meta({ description: "The prompt as one text, if requested." }),
+    blocks: z
+      .array(
+        z
+          .object({
+            label,
+            memory_id: z.string(),
+            placement: z.enum(["cached_prefix", "new", "carried_over", "earlier_turn"]),
+            rank: z.int().nullable().meta({ description: "Rank in the search result, from 0; null if carried over." }),
+            replaces: z.array(label).meta({ description: "Blocks in this prompt whose text this one updates." }),
+          })
+          .meta({ id: "Block" }),
+      )
+      .meta({ description: "Every distinct memory: this turn's in prompt order, then those that earlier turns gave." }),
+    annotations: z.array(z.string()).meta({ description: "This turn's annotation lines, as in the prompt." }),
+    plan: z
+      .object({
+        layout: z.enum(["single", "conversation"]),
+        policy: z.string(),
+        expected_cached_tokens: z.int().meta({ description: "Prompt tokens expected in the engine's prefix cache." }),
+        uncached_tokens: z.int().meta({ description: "Prompt tokens that the engine has to compute." }),
+        total_tokens: z.int(),
+        search_path: z
+          .array(z.int())
+          .meta({ description: "The matched node of the context index, as child positions; empty: no match." }),
+        order_changed: z.boolean().meta({ description: "Whether the blocks are not in retrieval order." }),
+        stable_messages: z
+          .int()
+          .meta({ description: "Leading messages that are byte-identical to an earlier prompt's." }),
+        retention: field.fixedRetention.meta({ description: "What later prompts keep of this turn's memories." }),
+        fresh_start: z.boolean().meta({
+          description: "Whether the memories of earlier turns were dropped; those still wanted are given again.",
+        }),
+        depth: planDepth.optional(),
+      })
+      .meta({ id: "Plan", description: "The prompt's expected cost. Token counts are estimates." }),
+    engine: z
+      .object({
+        fields: z.record(z.string(), z.unknown()).meta({ description: "Fields for the engine's request body." }),
+        headers: z.record(z.string(), z.string()).meta({ description: "Headers for the request to the engine." }),
+      })
+      .meta({ description: "What to send to the engine beside the messages." }),
+    warnings: z.array(
+      z
+        .object({ code: z.string(), message: z.string(), memory_ids: z.array(z.string()).optional() })
+        .meta({ id: "Warning" }),
+    ),
+  })
+  .meta({ id: "ComposeAnswer" });
+
+/** The request as the service takes it. */
+export function readCompose(body: z.output<typeof composeBody>): ComposeRequest {
+  const { annotations } = body;
+  return composeRequest({
+    userId: body.user_id,
+    agentId: body.agent_id,
+    conversationId: body.conversation_id,
+    requestId: body.request_id,
+    query: body.query,
+    messages: body.messages,
+    memories: body.memories,
+    system: body.system,
+    topK: body.top_k,
+    memoryBudgetTokens: body.memory_budget_tokens,
+    memoryBudgetRatio: body.memory_budget_ratio,
+    policy: body.policy,
+    retention: body.retention,
+    annotations:
+      typeof annotations === "object" && annotations !== null
+        ? {
+            order: annotations.order,
+            location: annotations.location,
+            topN: annotations.top_n,
+            wording: annotations.wording,
+          }
+        : annotations,
+    engine: body.engine,
+    toolMemories: body.tool_memories,
+    prompt: body.prompt,
+  });
+}
+
+/** The JSON of {@link composeResult}. */
+export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResult> {
+  const { plan } = answer;
+  return {
+    request_id: answer.requestId,
+    messages: writeMessages(answer.messages),
+    ...(answer.prompt === undefined ? {} : { prompt: answer.prompt }),
+    blocks: answer.blocks.map((block) => ({
+      label: block.label,
+      memory_id: block.memoryId,
+      placement: block.placement,
+      rank: block.rank,
+      replaces: [...block.replaces],
+    })),
+    annotations: [...answer.annotations],
+    plan: {
+      layout: plan.layout,
+      policy: plan.policy,
+      expected_cached_tokens: plan.expectedCachedTokens,
+      uncached_tokens: plan.uncachedTokens,
+      total_tokens: plan.totalTokens,
+      search_path: [...plan.searchPath],
+      order_changed: plan.orderChanged,
+      stable_messages: plan.stableMessages,
+      retention: plan.retention,
+      fresh_start: plan.freshStart,
+      ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
+    },
+    engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },
+    warnings: answer.warnings.map(({ code, message: text, memoryIds }) => ({
+      code,
+      message: text,
+      ...(memoryIds === undefined ? {} : { memory_ids: [...memoryIds] }),
+    })),
+  };
+}
