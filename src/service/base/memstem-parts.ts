@@ -29,7 +29,7 @@ export interface ComposeDefaults {
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
-export type BatchPlanner = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
+export type PlanBatch = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
 
 /** The parts of a service; built in one place. */
 export interface MemstemParts {
@@ -42,7 +42,7 @@ export interface MemstemParts {
   /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
   /** Plans batches. Default: synchronously, on this thread. */
-  readonly planning?: BatchPlanner;
+  readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;
   /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is truncated. Default 100,000. */
   readonly maxMemoryCharacters?: number;

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { type BatchRequest, type Digest, messageDigest } from "../../core/index.js";
-import type { BatchPlanner } from "../base/memstem-parts.js";
+import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
@@ -31,7 +31,7 @@ export interface PlannedFound<F extends FoundRequest> {
 export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
   blocks: BatchBlocks,
-  plan: BatchPlanner,
+  plan: PlanBatch,
 ): Promise<PlannedFound<F>[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {

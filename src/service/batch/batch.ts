@@ -6,7 +6,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Digest, TokenCounter } from "../../core/index.js";
-import type { BatchPlanner } from "../base/memstem-parts.js";
+import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
@@ -60,7 +60,7 @@ export interface BatchProgress {
 /** Composes the requests of a batch: a user's one at a time, and every answer is stored. */
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
-  readonly planning: BatchPlanner;
+  readonly planning: PlanBatch;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
   /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerHistories;

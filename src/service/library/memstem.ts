@@ -18,7 +18,7 @@ import type { Observation } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { BatchPlanner, MemstemParts } from "../base/memstem-parts.js";
+import type { MemstemParts, PlanBatch } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { WorkerHistories } from "../batch/batch-routing.js";
 import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
@@ -199,7 +199,7 @@ export class Memstem {
     return this.parts.countTokens;
   }
 
-  get planning(): BatchPlanner {
+  get planning(): PlanBatch {
     return this.parts.planning ?? (async (requests) => planBatch(requests));
   }
 
