@@ -1,9 +1,9 @@
 import type { ContentPart } from "../../core/index.js";
-import { readAnthropicUsage } from "./anthropic-usage.js";
 import { type BreakpointStyle, withBreakpoints } from "./cache-breakpoints.js";
 import type { EngineAdapter } from "./engine-adapter.js";
+import { requestIdHeader } from "./engine-adapter.js";
 import { ANTHROPIC_LIMITS } from "./provider-limits.js";
-import { requestIdHeader } from "./request-headers.js";
+import { readAnthropicUsage } from "./reported-usage.js";
 
 /** Text without anything in it cannot carry a mark, and thinking never does. */
 function canMark(part: ContentPart): boolean {

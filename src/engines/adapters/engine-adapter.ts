@@ -66,3 +66,8 @@ export interface EngineAdapter {
   /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
   readUsage(answer: unknown): EngineUsage;
 }
+
+/** The header by which engines, gateways and their logs name a request; vLLM takes its request id from it. */
+export function requestIdHeader(requestId: RequestId): Readonly<Record<string, string>> {
+  return { "x-request-id": requestId };
+}

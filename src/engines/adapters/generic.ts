@@ -1,8 +1,7 @@
-import { readAnthropicUsage } from "./anthropic-usage.js";
 import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
+import { requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
-import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { readAnthropicUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
  * Whatever speaks OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They reuse a stable beginning by

@@ -1,7 +1,6 @@
 import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
  * llama.cpp's server. `cache_prompt` is its default today and was not always; the slot is left to the server, which takes the one whose

@@ -1,7 +1,6 @@
 import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { reported, reportedCount, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage, reported, reportedCount, usageRecord } from "./reported-usage.js";
 
 /**
  * SGLang. `rid` names the request, `cache_salt` keeps tenants apart in the radix tree. How much was cached is reported with

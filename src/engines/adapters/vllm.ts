@@ -1,6 +1,6 @@
 import type { EngineAdapter } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { requestIdHeader } from "./request-headers.js";
+import { requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
  * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is
@@ -16,4 +16,16 @@ export const vllm: EngineAdapter = {
     headers: requestIdHeader(requestId),
   }),
   readUsage: readOpenAiUsage,
+};
+
+/**
+ * The engine inside: vLLM's form, whose salt it honours, and beside it whose request it is, so that a tenant's users take turns where they
+ * wait. It goes under vLLM's name, because to a caller it is one.
+ */
+export const embedded: EngineAdapter = {
+  ...vllm,
+  emit: (prompt) => {
+    const emission = vllm.emit(prompt);
+    return { ...emission, fields: { ...emission.fields, prompt_cache_key: prompt.scopeKey } };
+  },
 };

@@ -1,5 +1,4 @@
-import { readAnthropicUsage } from "../adapters/anthropic-usage.js";
-import { sumOf } from "../adapters/reported-counts.js";
+import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */

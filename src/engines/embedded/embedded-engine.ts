@@ -1,16 +1,14 @@
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
-import { AnswerText } from "./answer-text.js";
+import { AnswerText, StopText } from "./answer-text.js";
 import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
 import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
-import { notGguf } from "./gguf-head.js";
 import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
 import { drawTokens, TokenLog } from "./llama-logprobs.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
-import { type LoadedLlama, loadLlama, messageOf } from "./load-llama.js";
-import { StopText } from "./stop-text.js";
+import { type LoadedLlama, loadLlama, messageOf, notGguf } from "./load-llama.js";
 
 /** How the engine inside runs. */
 export interface EmbeddedEngineOptions {

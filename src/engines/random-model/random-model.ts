@@ -1,6 +1,6 @@
+import { open } from "node:fs/promises";
 import { type BytePairVocabulary, gpt2Vocabulary } from "./byte-pair-vocabulary.js";
 import { type GgufTensor, type GgufValue, tensorBytes, writeGguf } from "./gguf-writer.js";
-import { randomBlocks } from "./random-weights.js";
 
 /** The dimensions of a llama-like model; heads have 64 dimensions. */
 export interface ModelShape {
@@ -36,6 +36,8 @@ const CHAT_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 const CHAT_TEMPLATE =
   "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}" +
   "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+/** The metadata that says that the weights are random. */
+const LABEL = "memstem.random_weights";
 const NOTICE =
   "Random weights in a real architecture, written by memstem to measure an engine's time and cache. Whatever text it makes is noise.";
 
@@ -70,7 +72,7 @@ function metadataOf(
     "general.description": text(NOTICE),
     "general.file_type": uint32(7), // mostly q8_0
     "general.quantization_version": uint32(2),
-    "memstem.random_weights": { type: "bool", value: true },
+    [LABEL]: { type: "bool", value: true },
     "memstem.seed": uint32(seed),
     "llama.block_count": uint32(shape.layers),
     "llama.context_length": uint32(CONTEXT),
@@ -129,4 +131,60 @@ function tensorsOf({ layers, hidden, feedForward, ...shape }: ModelShape, tokens
       matrix(`blk.${n}.ffn_down.weight`, feedForward, hidden),
     ]).flat(),
   ];
+}
+
+/** The label stands with the first of the metadata, before vocabularies. */
+const HEAD_BYTES = 64 * 1024;
+/** GGUF's number for a truth value. */
+const BOOL = 7;
+
+/** Whether a GGUF file says of itself that its weights are random, so that its text is noise. Rejects where it cannot be read. */
+export async function isLabelledRandom(path: string): Promise<boolean> {
+  const file = await open(path, "r");
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    const { bytesRead } = await file.read(head, 0, HEAD_BYTES, 0);
+    const at = head.subarray(0, bytesRead).indexOf(LABEL, 0, "latin1");
+    const value = at + LABEL.length;
+    // A key is followed by its value's type, four bytes, and the value.
+    return at >= 0 && value + 5 <= bytesRead && head.readUInt32LE(value) === BOOL && head[value + 4] === 1;
+  } finally {
+    await file.close();
+  }
+}
+
+/** A q8_0 block: a half-precision scale, then 32 signed bytes. */
+const BLOCK = 34;
+/** Two blocks are a whole number of 32-bit words. */
+const PIECE = 2 * BLOCK * 8_192;
+/** The deviation of evenly drawn signed bytes. */
+const BYTE_DEVIATION = 73.9;
+const HALF_EXPONENT_BIAS = 15;
+const HALF_FRACTION_BITS = 10;
+
+/**
+ * So many bytes of q8_0 blocks with random weights of about the given standard deviation, the same ones for the same seed. Every piece
+ * is the same memory, filled again. The scale is a power of two, so the deviation may be off by a factor of up to √2.
+ */
+export function* randomBlocks(bytes: number, deviation: number, seed: number): Generator<Uint8Array> {
+  if (bytes % BLOCK !== 0) throw new RangeError(`${bytes} bytes are no whole number of q8_0 blocks`);
+  const exponent = Math.round(Math.log2(deviation / BYTE_DEVIATION));
+  const scale = (exponent + HALF_EXPONENT_BIAS) << HALF_FRACTION_BITS;
+  const words = new Uint32Array(PIECE / 4);
+  const piece = new Uint8Array(words.buffer);
+  let state = seed | 0 || 1;
+  for (let left = bytes; left > 0; left -= PIECE) {
+    for (let at = 0; at < words.length; at++) {
+      // xorshift32: plain, and fast enough to be no part of the writing time.
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      words[at] = state;
+    }
+    for (let at = 0; at < piece.length; at += BLOCK) {
+      piece[at] = scale & 0xff;
+      piece[at + 1] = scale >>> 8;
+    }
+    yield left < PIECE ? piece.subarray(0, left) : piece;
+  }
 }

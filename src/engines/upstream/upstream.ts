@@ -1,7 +1,6 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
-import { AnswerBody } from "./answer-body.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or only the beginning of one. */
@@ -199,4 +198,68 @@ function responseTo(request: ClientRequest, body: string | null): Promise<Incomi
 function causeOf(error: unknown): string {
   if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
   return error instanceof Error ? error.name : "unknown";
+}
+
+/** What an answer's body needs of the call that it belongs to. */
+interface AnswerBodyParts {
+  /** Milliseconds that may pass while bytes are waited for. A reader that does not ask for any is not the engine's fault. */
+  readonly idleMs: number;
+  /** Called when that is over. */
+  readonly onStalled: () => void;
+  /** What is thrown in place of the connection's own error. */
+  readonly errorFor: (error: unknown) => Error;
+  /** Called once it is over, however it ended. */
+  readonly release: () => void;
+  /** Closes the connection. */
+  readonly destroy: () => void;
+}
+
+/** An answer's bytes, as they come. No generator: ended before its first byte was read, it must close the connection all the same. */
+class AnswerBody implements AsyncIterableIterator<Uint8Array> {
+  #first: IteratorResult<Uint8Array> | null;
+  #isOver = false;
+
+  constructor(
+    first: IteratorResult<Uint8Array>,
+    private readonly rest: AsyncIterator<Uint8Array>,
+    private readonly parts: AnswerBodyParts,
+  ) {
+    this.#first = first;
+    if (first.done === true) this.#end();
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    if (this.#isOver) return { done: true, value: undefined };
+    const first = this.#first;
+    this.#first = null;
+    if (first !== null) return first;
+    const timer = setTimeout(this.parts.onStalled, this.parts.idleMs);
+    try {
+      const read = await this.rest.next();
+      if (read.done === true) this.#end();
+      return read;
+    } catch (error) {
+      this.#end();
+      throw this.parts.errorFor(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    if (!this.#isOver) {
+      this.#end();
+      this.parts.destroy();
+    }
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.parts.release();
+  }
 }
