@@ -76,7 +76,7 @@ describe("an installed memstem", () => {
   });
 
   it("has no other doors than its exports", async () => {
-    memstem.write("inside.js", 'await import("memstem/dist/store/open-database.js");');
+    memstem.write("inside.js", 'await import("memstem/dist/store/database/open-database.js");');
     expect((await memstem.node(["inside.js"])).stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
     memstem.write(
       "manifest.js",

@@ -213,7 +213,7 @@ describe("a database of an earlier version", () => {
   it("is brought up to date once, by whichever of several processes that start together comes first", async () => {
     const dataDir = directoryOf("0000_first");
     const script = `
-      import { openDatabase } from ${JSON.stringify(resolve(import.meta.dirname, "../../../dist/store/open-database.js"))};
+      import { openDatabase } from ${JSON.stringify(resolve(import.meta.dirname, "../../../dist/store/database/open-database.js"))};
       process.stdin.once("data", () => { openDatabase(${JSON.stringify(join(dataDir, "memstem.db"))}).sqlite.close(); process.exit(0); });
       process.stdout.write("ready");`;
     const processes = Array.from({ length: 5 }, () =>
