@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
 import { type OpenDatabase, openToRead, type SchemaProgress } from "../database/open-database.js";
-import { users } from "../database/schema.js";
+import { scopes as scopeRows } from "../database/schema.js";
 import { readScope } from "../records/rows.js";
 import { SqliteStore } from "../sqlite/sqlite-store.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
@@ -33,14 +33,18 @@ export function checkDatabase(file: string): DatabaseCheck {
   try {
     const findings = structureProblems(sqlite);
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
-    collect(findings, "users", () => {
+    collect(findings, "scopes", () => {
       const store = new SqliteStore(database);
-      for (const { scopeId } of orm.select({ scopeId: users.scopeId }).from(users).orderBy(users.scopeId).all()) {
+      for (const { scopeId } of orm
+        .select({ scopeId: scopeRows.scopeId })
+        .from(scopeRows)
+        .orderBy(scopeRows.scopeId)
+        .all()) {
         if (findings.length >= MOST_FINDINGS) break;
-        const user = orm.select().from(users).where(eq(users.scopeId, scopeId)).get();
+        const row = orm.select().from(scopeRows).where(eq(scopeRows.scopeId, scopeId)).get();
         // Forgotten since the list was made.
-        if (user === undefined) continue;
-        const scope = readScope(user);
+        if (row === undefined) continue;
+        const scope = readScope(row);
         // A transaction that met a damaged page ends with its error.
         collect(findings, nameOf(scope), () => {
           const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();

@@ -15,6 +15,7 @@ import type { Store } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, heads, messages, requests, sections, turns } from "../database/schema.js";
+import { SELECT_TURNS, type TurnRow } from "../database/statements.js";
 import { readTurn } from "../records/rows.js";
 import { idsOf, StoredMessages } from "../records/stored-messages.js";
 
@@ -78,7 +79,8 @@ export function* checkTurns(
       .map(({ id }) => id),
   );
   const conversationOf = new Map<number, string | null>();
-  for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).orderBy(turns.id).all()) {
+  const rows = sqlite.prepare<[number], TurnRow>(`${SELECT_TURNS} where scope_id = ? order by id`);
+  for (const row of rows.all(scopeId)) {
     const said = stored.saidIn(row.given);
     const turn = readTurn(row, said, digests);
     const ids = idsOf(row.given);

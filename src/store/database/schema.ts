@@ -4,7 +4,7 @@ import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../../core/index.js";
 import type { SealedDigest } from "./digest-seal.js";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
+ * A row of `scopes` is one (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
  * in `blocks` only, and what the caller's application said in `messages` only, so that an answer can be repeated. Digests are sealed.
  *
  * A compose writes a few short rows into many tables, and SQLite writes a whole page for each that it touches: pages, not rows, are what
@@ -17,9 +17,10 @@ const digest = (name: string) => text(name).$type<SealedDigest>();
 const ofScope = () =>
   integer("scope_id")
     .notNull()
-    .references(() => users.scopeId, { onDelete: "cascade" });
+    .references(() => scopes.scopeId, { onDelete: "cascade" });
 
-export const users = sqliteTable(
+/** Scopes, under the name that the table has had since there were no agents: a row for each agent of a user, and one without. */
+export const scopes = sqliteTable(
   "users",
   {
     /** Never reused, so that a user who was deleted and came back is not taken for the old one. */

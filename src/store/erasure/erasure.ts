@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../../core/index.js";
 import type { ForgetRecord, StoredAnswer } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, messages, requests, turns, users } from "../database/schema.js";
+import { blocks, messages, requests, scopes, turns } from "../database/schema.js";
 import type { Statements } from "../database/statements.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "../records/rows.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
@@ -53,12 +53,12 @@ export function eraseFromTurns(
 
 /** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */
 export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: string, pieces: ForgottenPieces): void {
-  const scopes = orm
-    .select({ scopeId: users.scopeId })
-    .from(users)
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+  const own = orm
+    .select({ scopeId: scopes.scopeId })
+    .from(scopes)
+    .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
     .all();
-  for (const { scopeId } of scopes) {
+  for (const { scopeId } of own) {
     const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
     for (const { text } of texts) pieces.add(text);
     const said = orm.select({ json: messages.body }).from(messages).where(eq(messages.scopeId, scopeId)).all();

@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import { type ChatMessage, messageText, QuoteSearch } from "../../core/index.js";
 import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, memoryVersions, users } from "../database/schema.js";
+import { blocks, memoryVersions, scopes } from "../database/schema.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 
 /** Characters that are looked through before others have their turn: some ten milliseconds. */
@@ -27,11 +27,11 @@ export async function findQuotes(
   pause: () => Promise<void>,
 ): Promise<FoundQuotes> {
   const held = orm
-    .select({ scopeId: users.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
-    .from(users)
-    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, users.scopeId))
-    .leftJoin(blocks, and(eq(blocks.scopeId, users.scopeId), eq(blocks.label, memoryVersions.label)))
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .select({ scopeId: scopes.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
+    .from(scopes)
+    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, scopes.scopeId))
+    .leftJoin(blocks, and(eq(blocks.scopeId, scopes.scopeId), eq(blocks.label, memoryVersions.label)))
+    .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
     .all();
   const all = new Set(texts);
   const ofOthers = new Map<number, Set<string>>();
@@ -42,7 +42,7 @@ export async function findQuotes(
     if (holder === memoryId) all.add(text);
     else others.add(text);
   }
-  const scopes = new Map<number, ScopeQuotes>();
+  const found = new Map<number, ScopeQuotes>();
   for (const [scopeId, others] of ofOthers) {
     const search = new QuoteSearch();
     for (const text of all) {
@@ -51,14 +51,14 @@ export async function findQuotes(
       if (text.length > LONG_TEXT) await pause();
     }
     const quotes = { search, looked: new Map<number, string>(), quoting: new Set<number>() };
-    scopes.set(scopeId, quotes);
+    found.set(scopeId, quotes);
     const left = saidIn(sqlite, scopeId);
     while (!search.isEmpty && left.length > 0) {
       lookAt(sqlite, quotes, left);
       await pause();
     }
   }
-  return { texts: [...all], scopes };
+  return { texts: [...all], scopes: found };
 }
 
 /**

@@ -2,9 +2,9 @@ import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
 import type { ConversationId, NodeId, Scope, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
-import { inPieces } from "../database/in-pieces.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { conversations, heads, messages, requests, sections, turns, users } from "../database/schema.js";
+import { conversations, heads, messages, requests, scopes, sections, turns } from "../database/schema.js";
+import { inPieces } from "../database/statements.js";
 import { readInjection, readLabels, readScope } from "./rows.js";
 import { idsOf } from "./stored-messages.js";
 
@@ -27,18 +27,18 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
   const old = rows.findIndex(({ at }) => at >= before);
   const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
   // Old turns of a conversation that goes on stay: whoever has only those is not asked for again and again.
-  const endedTalk = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${users.scopeId}
+  const endedConversation = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${scopes.scopeId}
     and ${conversations.lastTurnAt} < ${before})`;
-  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${users.scopeId}
+  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${scopes.scopeId}
     and ${turns.conversationId} is null and ${turns.createdAt} < ${before})`;
-  const scopes: Scope[] = orm
+  const withOldTurns: Scope[] = orm
     .select()
-    .from(users)
-    .where(and(inArray(users.scopeId, found), or(endedTalk, oldPrompt)))
+    .from(scopes)
+    .where(and(inArray(scopes.scopeId, found), or(endedConversation, oldPrompt)))
     .all()
     .map(readScope);
   const isEnd = old >= 0 || rows.length < AT_ONCE;
-  return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
+  return { scopes: withOldTurns, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
 }
 
 /** See {@link Store.scanTurns}. */
@@ -149,8 +149,8 @@ export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, r
       .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
       .run();
   });
-  const talks = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
-  inPieces([...talks], (ids) => {
+  const touched = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
+  inPieces([...touched], (ids) => {
     const isEmpty = sql`not exists (select 1 from ${turns} where ${turns.scopeId} = ${conversations.scopeId}
       and ${turns.conversationId} = ${conversations.id})`;
     orm

@@ -28,7 +28,8 @@ import {
 } from "../../core/index.js";
 import type { Observation, ServedRequest, StoredAnswer } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import type { blocks, indexNodes, orderingRows, requests, turns, users } from "../database/schema.js";
+import type { scopes } from "../database/schema.js";
+import type { BlockRow, NodeRow, OrderingRow, RequestRow, TurnRow } from "../database/statements.js";
 import type { MessageList } from "./stored-messages.js";
 
 /*
@@ -132,7 +133,7 @@ const observation = z.object({
   ttftMs: z.number().optional(),
 });
 
-export function readServed(row: typeof requests.$inferSelect): ServedRequest {
+export function readServed(row: RequestRow): ServedRequest {
   const { plan, grounds } = readAnswer(row.answer);
   return {
     leaf: row.leaf as NodeId,
@@ -140,7 +141,7 @@ export function readServed(row: typeof requests.$inferSelect): ServedRequest {
     at: row.createdAt,
     plan,
     grounds,
-    evicted: row.evicted,
+    evicted: row.evicted === 1,
     observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
   };
 }
@@ -149,7 +150,7 @@ export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
 }
 
-export function readScope(row: typeof users.$inferSelect): Scope {
+export function readScope(row: Pick<typeof scopes.$inferSelect, "tenant" | "userId" | "agentId">): Scope {
   return {
     tenant: row.tenant,
     userId: row.userId as UserId,
@@ -157,7 +158,7 @@ export function readScope(row: typeof users.$inferSelect): Scope {
   };
 }
 
-export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
+export function readBlock(row: BlockRow): StoredBlock {
   return {
     label: row.label as Label,
     text: row.text,
@@ -167,7 +168,7 @@ export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
   };
 }
 
-export function readNode(row: typeof indexNodes.$inferSelect, digests: DigestSeal): IndexNode {
+export function readNode(row: NodeRow, digests: DigestSeal): IndexNode {
   return {
     id: row.id as NodeId,
     parent: row.parent as NodeId | null,
@@ -197,9 +198,9 @@ const clusterNode = z.object({
 });
 
 export function readOrderingRows(
-  rows: readonly (typeof orderingRows.$inferSelect)[],
+  rows: readonly OrderingRow[],
 ): Pick<StoredScope, "recent" | "clusters" | "accesses" | "workers"> {
-  const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
+  const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
   return {
     workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
@@ -210,8 +211,8 @@ export function readOrderingRows(
   };
 }
 
-/** A turn's row, as its statement takes it, less whose it is and when it was. */
-export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
+/** A turn's row, less when it was. */
+export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal): Omit<TurnRow, "createdAt"> {
   return {
     id: turn.id,
     conversationId: turn.conversationId,
@@ -220,7 +221,7 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
     placement: turn.placement,
     injection: writeInjection(turn.injection),
     retention: turn.retention,
-    freshStart: turn.freshStart,
+    freshStart: turn.freshStart ? 1 : 0,
     requested: JSON.stringify(turn.requested),
     head: digests.seal(turn.head),
     prompt: digests.seal(turn.prompt),
@@ -230,11 +231,7 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
 }
 
 /** @param said what the messages are that it lists */
-export function readTurn(
-  row: typeof turns.$inferSelect,
-  said: Pick<Turn, "given" | "meant">,
-  digests: DigestSeal,
-): Turn {
+export function readTurn(row: TurnRow, said: Pick<Turn, "given" | "meant">, digests: DigestSeal): Turn {
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,
@@ -244,7 +241,7 @@ export function readTurn(
     placement: row.placement,
     injection: readInjection(row.injection),
     retention: row.retention,
-    freshStart: row.freshStart,
+    freshStart: row.freshStart === 1,
     requested: readLabels(row.requested),
     head: digests.open(row.head),
     prompt: digests.open(row.prompt),

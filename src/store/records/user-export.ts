@@ -28,7 +28,7 @@ const DIGESTS: readonly SQLiteColumn[] = [
   schema.turns.anchor,
 ];
 /** Tables of which nothing is left without their digests, or that come out where they are listed. */
-const NOT_EXPORTED: readonly SQLiteTable[] = [schema.users, schema.sections, schema.messages];
+const NOT_EXPORTED: readonly SQLiteTable[] = [schema.scopes, schema.sections, schema.messages];
 
 /** A table whose rows belong to a scope. */
 interface ScopedTable {
@@ -67,20 +67,20 @@ export async function readUserExport(
   userId: string,
   pause: () => Promise<void>,
 ): Promise<ExportedUser> {
-  const { users, forgottenMemories } = schema;
+  const { forgottenMemories } = schema;
   const { orm } = database;
   const messages = new StoredMessages(database);
-  const scopes: ExportedScope[] = [];
+  const exported: ExportedScope[] = [];
   const own = orm
     .select()
-    .from(users)
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-    .orderBy(asc(users.scopeId))
+    .from(schema.scopes)
+    .where(and(eq(schema.scopes.tenant, tenant), eq(schema.scopes.userId, userId)))
+    .orderBy(asc(schema.scopes.scopeId))
     .all();
   for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
     const tables: Record<string, readonly ExportedRow[]> = {};
     for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, messages, table, scopeId, pause);
-    scopes.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
+    exported.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
   }
   const forgotten = orm
     .select({ id: forgottenMemories.memoryId })
@@ -88,7 +88,7 @@ export async function readUserExport(
     .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
     .orderBy(asc(forgottenMemories.memoryId))
     .all();
-  return { scopes, forgottenMemories: forgotten.map(({ id }) => id) };
+  return { scopes: exported, forgottenMemories: forgotten.map(({ id }) => id) };
 }
 
 async function readRows(

@@ -1,4 +1,5 @@
-import { asc, eq, sql } from "drizzle-orm";
+import type Database from "better-sqlite3";
+import { asc, sql } from "drizzle-orm";
 import type { OpenDatabase } from "../database/open-database.js";
 import { apiKeys as keys, tenants } from "../database/schema.js";
 
@@ -23,28 +24,21 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
 /** The API keys of a database. Every call reads the file, so what another process changed holds at once. */
 export class StoredApiKeys {
   /** Both asked with every request, so prepared once. */
-  readonly #find;
-  readonly #any;
+  readonly #find: Database.Statement<[string], FoundApiKey>;
+  readonly #any: Database.Statement<[], 0 | 1>;
 
   constructor(private readonly database: OpenDatabase) {
-    const { orm, sqlite } = database;
-    this.#find = orm
-      .select({
-        tenant: keys.tenant,
-        secretDigest: keys.secretDigest,
-        revokedAt: keys.revokedAt,
-        cacheSecret: tenants.cacheSecret,
-      })
-      .from(keys)
-      .innerJoin(tenants, eq(keys.tenant, tenants.tenant))
-      .where(eq(keys.id, sql.placeholder("id")))
-      .prepare();
+    const { sqlite } = database;
+    this.#find = sqlite.prepare(
+      `select api_keys.tenant, secret_digest as secretDigest, revoked_at as revokedAt, cache_secret as cacheSecret
+       from api_keys join tenants on api_keys.tenant = tenants.tenant where id = ?`,
+    );
     this.#any = sqlite.prepare<[], 0 | 1>("select exists (select 1 from api_keys)").pluck();
   }
 
   /** A key by its id, revoked or not; null where there is none. */
   find(id: string): FoundApiKey | null {
-    return this.#find.get({ id }) ?? null;
+    return this.#find.get(id) ?? null;
   }
 
   /** Whether there ever was a key. */

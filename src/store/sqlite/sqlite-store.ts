@@ -1,4 +1,3 @@
-import type Database from "better-sqlite3";
 import { and, eq, sql } from "drizzle-orm";
 import type {
   ConversationId,
@@ -53,18 +52,14 @@ import { readScope, readTurn, turnRow, writeAnswer } from "../records/rows.js";
 import { StoredMessages } from "../records/stored-messages.js";
 import { readUserExport } from "../records/user-export.js";
 import { withdrawTurn } from "../records/withdrawal.js";
-import { keyOf, type ScopeKey, writeChanges } from "../records/write-changes.js";
+import { keyOf, writeChanges } from "../records/write-changes.js";
 
-const OF_SCOPE = "from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
 /** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
 export class SqliteStore implements Store {
   readonly #statements: Statements;
   readonly #times: FirstTokenTimes;
   readonly #group: CommitGroup;
   readonly #erasure: FileErasure;
-  /** Several times with every compose. */
-  readonly #scopeId: Database.Statement<[ScopeKey], number>;
-  readonly #version: Database.Statement<[ScopeKey], StoredVersion>;
   readonly #deletions: Deletions;
   readonly #requests: RequestRecords;
   readonly #messages: StoredMessages;
@@ -74,12 +69,10 @@ export class SqliteStore implements Store {
     /** Who keeps the log short; null: SQLite itself, while everything else waits. */
     private readonly checkpoints: ThreadedCheckpoints | null = null,
   ) {
-    this.#statements = prepareStatements(database);
-    this.#times = new FirstTokenTimes(database);
+    this.#statements = prepareStatements(database.sqlite);
+    this.#times = new FirstTokenTimes(database.sqlite);
     this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
-    this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(`select scope_id ${OF_SCOPE}`).pluck();
-    this.#version = database.sqlite.prepare(`select scope_id as "scopeId", version as commits ${OF_SCOPE}`);
     this.#deletions = new Deletions(database);
     this.#messages = new StoredMessages(database);
     this.#requests = new RequestRecords(database, this.#statements, this.#messages);
@@ -94,7 +87,7 @@ export class SqliteStore implements Store {
   }
 
   versionOf(scope: Scope): StoredVersion | null {
-    return this.#version.get(keyOf(scope)) ?? null;
+    return this.#statements.version.get(keyOf(scope)) ?? null;
   }
 
   deletionsOf(tenant: string, userId: UserId): DeletionCounts {
@@ -109,7 +102,7 @@ export class SqliteStore implements Store {
     const scopeId = this.#idOf(scope);
     if (scopeId === null) return [];
     return this.#statements.conversationTurns
-      .all({ scopeId, id })
+      .all({ scopeId, conversationId: id })
       .map((row) => readTurn(row, this.#messages.saidIn(row.given), this.database.digests));
   }
 
@@ -119,11 +112,11 @@ export class SqliteStore implements Store {
     return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
       const s = this.#statements;
       this.#messages.keepHead(scopeId, digests.seal(turn.head), record.head);
-      if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
+      if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, lastTurnAt: at });
       for (const section of record.sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
       for (const said of [...record.restated, record]) {
         const given = this.#messages.keep(scopeId, said.given, said.turn);
-        s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, at });
+        s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, createdAt: at });
       }
       s.addRequest.run({
         scopeId,
@@ -132,7 +125,7 @@ export class SqliteStore implements Store {
         leaf: request.leaf,
         body: digests.seal(request.body),
         answer: writeAnswer(request.answer),
-        at,
+        createdAt: at,
       });
     });
   }
@@ -236,11 +229,11 @@ export class SqliteStore implements Store {
 
   commitEnd(scope: Scope, version: StoredVersion): void {
     this.#group.run(() => {
-      const { users } = tables;
-      const isOfVersion = and(eq(users.scopeId, version.scopeId), eq(users.version, version.commits));
+      const { scopes } = tables;
+      const isOfVersion = and(eq(scopes.scopeId, version.scopeId), eq(scopes.version, version.commits));
       const { tenant, userId, agentId } = keyOf(scope);
-      const isNamed = and(eq(users.tenant, tenant), eq(users.userId, userId), eq(users.agentId, agentId));
-      const { changes } = this.database.orm.delete(users).where(and(isOfVersion, isNamed)).run();
+      const isNamed = and(eq(scopes.tenant, tenant), eq(scopes.userId, userId), eq(scopes.agentId, agentId));
+      const { changes } = this.database.orm.delete(scopes).where(and(isOfVersion, isNamed)).run();
       if (changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     });
     this.#group.flush();
@@ -286,7 +279,7 @@ export class SqliteStore implements Store {
   knowsSection(scope: Scope, section: Digest): boolean {
     const scopeId = this.#idOf(scope);
     if (scopeId === null) return false;
-    return this.#statements.section.get({ scopeId, digest: this.database.digests.seal(section) }) !== undefined;
+    return this.#statements.knowsSection.get({ scopeId, digest: this.database.digests.seal(section) }) === 1;
   }
 
   counts(scope: Scope): ScopeCounts {
@@ -301,21 +294,21 @@ export class SqliteStore implements Store {
   }
 
   scopesOf(tenant: string, userId: UserId): Scope[] {
-    const { users } = tables;
+    const { scopes } = tables;
     return this.database.orm
       .select()
-      .from(users)
-      .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-      .orderBy(users.scopeId)
+      .from(scopes)
+      .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
+      .orderBy(scopes.scopeId)
       .all()
       .map(readScope);
   }
 
   deleteUser(tenant: string, userId: UserId, isInSource: boolean): number {
-    const { forgottenMemories, users } = tables;
+    const { forgottenMemories, scopes } = tables;
     this.#group.flush();
     const pieces = new ForgottenPieces();
-    const scopes = this.database.sqlite
+    const deleted = this.database.sqlite
       .transaction(() => {
         const { orm } = this.database;
         collectTexts(orm, tenant, userId, pieces);
@@ -326,13 +319,13 @@ export class SqliteStore implements Store {
           .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
           .run();
         return orm
-          .delete(users)
-          .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+          .delete(scopes)
+          .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
           .run().changes;
       })
       .immediate();
     this.#erasure.begin(pieces);
-    return scopes;
+    return deleted;
   }
 
   pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
@@ -372,7 +365,7 @@ export class SqliteStore implements Store {
   }
 
   #idOf(scope: Scope): number | null {
-    return this.#scopeId.get(keyOf(scope)) ?? null;
+    return this.#statements.scopeId.get(keyOf(scope)) ?? null;
   }
 
   /** A commit by itself: stored when this returns. */
@@ -407,11 +400,16 @@ export class SqliteStore implements Store {
   #claim(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, at: number): StoredVersion {
     const numbers = { ...changes.counters, bankedTokens: changes.bankedTokens };
     if (version === null) {
-      const row = this.#statements.addUser.get({ ...keyOf(scope), ...numbers, at });
-      if (row === undefined) throw new StaleScopeError("the scope was created by another process");
-      return { scopeId: row.scopeId, commits: 1 };
+      const scopeId = this.#statements.addScope.get({ ...keyOf(scope), ...numbers, createdAt: at });
+      if (scopeId === undefined) throw new StaleScopeError("the scope was created by another process");
+      return { scopeId, commits: 1 };
     }
-    const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...numbers });
+    const claimed = this.#statements.moveScope.run({
+      ...keyOf(scope),
+      ...numbers,
+      scopeId: version.scopeId,
+      version: version.commits,
+    });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }

@@ -161,7 +161,9 @@ describe("what the application said", () => {
 describe("the log", () => {
   it("begins anew in time, however much a transaction writes, and SQLite itself has nothing to do while others wait", async () => {
     // From what is built: a thread cannot load the source.
-    const built = pathToFileURL(resolve(import.meta.dirname, "../../../dist/store/database/threaded-checkpoints.js")).href;
+    const built = pathToFileURL(
+      resolve(import.meta.dirname, "../../../dist/store/database/threaded-checkpoints.js"),
+    ).href;
     const { ThreadedCheckpoints: Checkpoints } = (await import(built)) as {
       ThreadedCheckpoints: new (sqlite: Database.Database) => ThreadedCheckpoints;
     };
