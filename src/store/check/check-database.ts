@@ -1,9 +1,10 @@
 import { eq } from "drizzle-orm";
 import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
-import { type OpenDatabase, openToRead, type SchemaProgress } from "../database/open-database.js";
+import type { SchemaProgress } from "../database/migrations.js";
+import { type OpenDatabase, openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
 import { readScope } from "../records/rows.js";
-import { SqliteStore } from "../sqlite/sqlite-store.js";
+import { SqliteReads } from "../sqlite/sqlite-reads.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
 
@@ -34,7 +35,7 @@ export function checkDatabase(file: string): DatabaseCheck {
     const findings = structureProblems(sqlite);
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
     collect(findings, "scopes", () => {
-      const store = new SqliteStore(database);
+      const store = new SqliteReads(database);
       for (const { scopeId } of orm
         .select({ scopeId: scopeRows.scopeId })
         .from(scopeRows)
@@ -63,7 +64,7 @@ export function checkDatabase(file: string): DatabaseCheck {
 
 function checkScope(
   database: OpenDatabase,
-  store: SqliteStore,
+  store: SqliteReads,
   scope: Scope,
   scopeId: number,
 ): { readonly requests: number; readonly problems: readonly string[] } {

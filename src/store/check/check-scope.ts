@@ -115,7 +115,7 @@ export function checkRequests(
   orm: OpenDatabase["orm"],
   scopeId: number,
   scope: Scope,
-  store: Store,
+  store: Pick<Store, "findRequest">,
   nodes: readonly IndexNode[],
 ): { readonly count: number; readonly problems: readonly string[] } {
   const problems: string[] = [];

@@ -1,15 +1,12 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import { migrate } from "drizzle-orm/better-sqlite3/migrator";
-import { readMigrationFiles } from "drizzle-orm/migrator";
 import { faultOf } from "../api/store-faults.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
-import { provideMigrationFunctions } from "./migration-functions.js";
+import { migrateToLatest, type SchemaProgress, schemaOf } from "./migrations.js";
 import * as schema from "./schema.js";
 
 /** An open database. */
@@ -18,15 +15,6 @@ export interface OpenDatabase {
   readonly orm: BetterSQLite3Database<typeof schema>;
   readonly digests: DigestSeal;
 }
-
-/** How far the schema of a file is: migrations that were applied, of those that this version knows. */
-export interface SchemaProgress {
-  readonly applied: number;
-  readonly known: number;
-}
-
-// Equally deep in `src` and `dist`.
-const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
 
 /**
  * Of files that are new; those that are there keep theirs. A compose changes a few bytes on each of some fifteen pages, and all of each goes
@@ -40,9 +28,6 @@ const OPEN_WAIT_MS = 5_000;
 const OPEN_AGAIN_MS = 20;
 /** How long a commit waits for one. Nothing else is served meanwhile, so the longer wait is its caller's, between two attempts. */
 const COMMIT_WAIT_MS = 20;
-/** Processes that start together on a file may each migrate it: those that come second find it done when they look again. */
-const MIGRATION_ATTEMPTS = 3;
-
 /**
  * Opens a database file, or `":memory:"`, and brings its schema up to date, all steps in one transaction. WAL with `synchronous = NORMAL`:
  * what was committed survives the death of the process at any point; a power cut may take the last commits, never the file's integrity.
@@ -89,9 +74,7 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
-    provideMigrationFunctions(sqlite);
-    rewriteAfterMigration(sqlite);
-    migrateTogether(sqlite, orm);
+    migrateToLatest(sqlite, orm);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
@@ -138,41 +121,6 @@ function refuseForeign(file: string): void {
     schemaOf(sqlite);
   } finally {
     sqlite.close();
-  }
-}
-
-function schemaOf(sqlite: Database.Database): SchemaProgress {
-  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all();
-  const files = readMigrationFiles({ migrationsFolder: MIGRATIONS });
-  if (!tables.includes("__drizzle_migrations")) {
-    if (tables.length > 0) throw new Error("it is the database of another program");
-    return { applied: 0, known: files.length };
-  }
-  const last = Number(sqlite.prepare("select max(created_at) from __drizzle_migrations").pluck().get() ?? 0);
-  if (last > (files.at(-1)?.folderMillis ?? 0)) throw new Error("it was written by a newer version of memstem");
-  return { applied: files.filter(({ folderMillis }) => folderMillis <= last).length, known: files.length };
-}
-
-/**
- * What a step of an earlier schema drops may stay in what is free of a page. Counts as a deletion that is not done with (see `FileErasure`),
- * before the steps, so that no kill comes between.
- */
-function rewriteAfterMigration(sqlite: Database.Database): void {
-  if (sqlite.memory) return;
-  const { applied, known } = schemaOf(sqlite);
-  if (applied === 0 || applied === known) return;
-  sqlite.pragma(`user_version = ${1 + Number(sqlite.pragma("user_version", { simple: true }))}`);
-}
-
-function migrateTogether(sqlite: Database.Database, orm: OpenDatabase["orm"]): void {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      migrate(orm, { migrationsFolder: MIGRATIONS });
-      return;
-    } catch (error) {
-      if (sqlite.inTransaction) sqlite.exec("rollback");
-      if (attempt === MIGRATION_ATTEMPTS || faultOf(error) !== null) throw error;
-    }
   }
 }
 
