@@ -1,3 +1,10 @@
+/*
+ * simulator/: prefix caches as engines and providers document them, without an engine.
+ * In: prompts as token ids, with breakpoints where the provider has them; a clock in milliseconds.
+ * Out: cached and written tokens of each prompt (`CacheOutcome`).
+ * One file per cache, each passing `test/simulator/prefix-cache.suite.ts`; `simulated-cache.ts` makes one by its name.
+ */
+
 /** One prompt as an engine sees it. All offsets count tokens from its beginning, ascend, and lie in 1 … `tokens.length`. */
 export interface SimulatedPrompt {
   readonly tokens: readonly number[];

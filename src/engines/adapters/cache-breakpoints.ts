@@ -1,5 +1,5 @@
 import { blockBounds, type ChatMessage, type ContentPart } from "../../core/index.js";
-import type { EnginePrompt } from "./engine-adapter.js";
+import type { AdapterPrompt } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 
 /** How a provider has its marks. */
@@ -13,7 +13,7 @@ export interface BreakpointStyle {
 }
 
 /** A place for a mark: the end of a content part. */
-interface Place {
+interface MarkPlace {
   readonly message: number;
   readonly part: number;
 }
@@ -23,7 +23,7 @@ interface Place {
  * found, then the reusable ends as they come. The caller's own marks stay and count. Messages that begin with memories are split there
  * in any case, so that a message looks the same in every prompt that has it.
  */
-export function withBreakpoints(prompt: EnginePrompt, style: BreakpointStyle): readonly ChatMessage[] {
+export function withBreakpoints(prompt: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { messages } = prompt;
   const { field, limits } = style;
   const parts = messages.map(contentParts);
@@ -60,21 +60,25 @@ function callersMarks(message: ChatMessage, parts: readonly ContentPart[], field
 }
 
 /** Where marks are wanted, most useful first. */
-function placesOf(prompt: EnginePrompt, parts: readonly (readonly ContentPart[])[], style: BreakpointStyle): Place[] {
+function placesOf(
+  prompt: AdapterPrompt,
+  parts: readonly (readonly ContentPart[])[],
+  style: BreakpointStyle,
+): MarkPlace[] {
   const { messages, reusableMessages, reusableMemories, cachedMessage, prefixTokens, model } = prompt;
   const minimum = style.limits.minimumTokens(model);
   const isLongEnough = (message: number) =>
     minimum === null || prefixTokens?.[message] === undefined || prefixTokens[message] >= minimum;
 
   /** The last part at or before the end of a message that can carry a mark. */
-  const endOf = (from: number): Place[] => {
+  const endOf = (from: number): MarkPlace[] => {
     for (let message = Math.min(from, messages.length - 1); message >= 0; message--) {
       const part = lastMarkable(messages[message] as ChatMessage, parts[message] ?? [], style);
       if (part >= 0) return isLongEnough(message) ? [{ message, part }] : [];
     }
     return [];
   };
-  const memoriesOf = (message: number | undefined): Place[] => {
+  const memoriesOf = (message: number | undefined): MarkPlace[] => {
     const holder = message === undefined ? undefined : messages[message];
     if (message === undefined || holder === undefined || !beginsWithMemories(holder) || !isLongEnough(message))
       return [];
@@ -107,10 +111,10 @@ function lastMarkable(message: ChatMessage, parts: readonly ContentPart[], { can
 function blocksBetween(
   messages: readonly ChatMessage[],
   parts: readonly (readonly ContentPart[])[],
-  from: Place,
-  to: Place,
+  from: MarkPlace,
+  to: MarkPlace,
 ): number {
-  const indexOf = (place: Place) => {
+  const indexOf = (place: MarkPlace) => {
     let blocks = place.part;
     for (let message = 0; message < place.message; message++) {
       const calls = messages[message]?.["tool_calls"];

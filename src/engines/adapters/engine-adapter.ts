@@ -1,3 +1,10 @@
+/*
+ * adapters/: one adapter per engine family; `engines.ts` lists them.
+ * In: a composed prompt with its cache keys and the ends that later prompts reuse (`AdapterPrompt`); an engine's answer.
+ * Out: messages with cache breakpoints, body fields and headers (`EngineEmission`); token counts (`EngineUsage`), null where unreported.
+ * Pure: nothing is sent here. `provider-limits.ts` holds what providers document, `reported-usage.ts` reads the usage formats.
+ */
+
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
@@ -14,7 +21,7 @@ export const ENGINE_NAMES = [
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** A composed prompt as an engine's adapter sees it. */
-export interface EnginePrompt {
+export interface AdapterPrompt {
   readonly requestId: RequestId;
   /** Opaque and stable, a different one for each tenant: what keeps caches apart (vLLM's `cache_salt`). */
   readonly tenantKey: string;
@@ -62,7 +69,7 @@ export interface EngineAdapter {
   readonly noLogprobs?: string;
   /** Where memories must stand behind a tool's result. Absent: the engine takes a user's message there, or will say that it does not. */
   readonly toolMemories?: ToolMemories;
-  emit(prompt: EnginePrompt): EngineEmission;
+  emit(prompt: AdapterPrompt): EngineEmission;
   /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
   readUsage(answer: unknown): EngineUsage;
 }

@@ -2,7 +2,7 @@ import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */
-export type ChatAnswer = Readonly<Record<string, unknown>>;
+export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;
 
 /**
  * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form has no place for is kept: blocks that are
@@ -10,7 +10,7 @@ export type ChatAnswer = Readonly<Record<string, unknown>>;
  * request, and the usage's own fields beside OpenAI's. An error becomes OpenAI's form of one. `created`: seconds since the epoch.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  */
-export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswer {
+export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiChatAnswer {
   const { type, id, model, content, stop_reason, stop_sequence, usage, error } = record(answer);
   if (type === "error") return chatError(error);
   const blocks = Array.isArray(content)
@@ -35,7 +35,7 @@ export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswe
 }
 
 /** An error as OpenAI's API says it. */
-export function chatError(error: unknown): ChatAnswer {
+export function chatError(error: unknown): OpenAiChatAnswer {
   const { type, message } = record(error);
   return {
     error: {
@@ -63,7 +63,7 @@ export function finishReason(stopReason: unknown): string | null {
 }
 
 /** Counts in OpenAI's form, where they are known, and all that Anthropic said beside them. */
-export function chatUsage(usage: unknown): ChatAnswer {
+export function chatUsage(usage: unknown): OpenAiChatAnswer {
   const { promptTokens, cachedTokens, writtenTokens, completionTokens } = readAnthropicUsage({ usage });
   const total = sumOf(promptTokens, completionTokens);
   const details = {
@@ -84,7 +84,7 @@ export function hasChatForm({ type }: AnthropicBlock): boolean {
   return type === "text" || type === "tool_use";
 }
 
-function chatMessage(blocks: readonly AnthropicBlock[]): ChatAnswer {
+function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
   const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
   const calls = blocks.filter(({ type }) => type === "tool_use");
   const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));

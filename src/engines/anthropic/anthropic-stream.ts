@@ -1,4 +1,4 @@
-import { type ChatAnswer, chatError, chatUsage, finishReason, hasChatForm } from "./anthropic-answer.js";
+import { chatError, chatUsage, finishReason, hasChatForm, type OpenAiChatAnswer } from "./anthropic-answer.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
 /** How far a streamed answer has come; nothing in it is ever changed. */
@@ -27,7 +27,7 @@ interface OpenBlock {
 export interface StreamStep {
   readonly stream: AnthropicStream;
   /** OpenAI's chunks to send on, in order. */
-  readonly chunks: readonly ChatAnswer[];
+  readonly chunks: readonly OpenAiChatAnswer[];
 }
 
 /** A stream of which nothing came yet. `created`: seconds since the epoch. */
@@ -141,18 +141,18 @@ function withInput({ partial_json: json, ...block }: AnthropicBlock): AnthropicB
   }
 }
 
-function textChunks(stream: AnthropicStream, field: string, said: unknown): readonly ChatAnswer[] {
+function textChunks(stream: AnthropicStream, field: string, said: unknown): readonly OpenAiChatAnswer[] {
   return typeof said === "string" && said !== "" ? [chunk(stream, { [field]: said })] : [];
 }
 
-function callChunk(stream: AnthropicStream, call: ChatAnswer): ChatAnswer {
+function callChunk(stream: AnthropicStream, call: OpenAiChatAnswer): OpenAiChatAnswer {
   return chunk(stream, { tool_calls: [call] });
 }
 
-function chunk(stream: AnthropicStream, delta: ChatAnswer, finish: string | null = null): ChatAnswer {
+function chunk(stream: AnthropicStream, delta: OpenAiChatAnswer, finish: string | null = null): OpenAiChatAnswer {
   return { ...envelope(stream), choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }] };
 }
 
-function envelope({ id, created, model }: AnthropicStream): ChatAnswer {
+function envelope({ id, created, model }: AnthropicStream): OpenAiChatAnswer {
   return { id, object: "chat.completion.chunk", created, model };
 }

@@ -1,3 +1,10 @@
+/*
+ * anthropic/: Anthropic's Messages API behind OpenAI's chat completions.
+ * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic.
+ * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
+ * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
+ */
+
 import { z } from "zod";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";

@@ -1,3 +1,11 @@
+/*
+ * embedded/: llama.cpp in this process, through the optional package `node-llama-cpp`.
+ * In: a GGUF file; chats with a cache salt and a caller (`GenerationRequest`).
+ * Out: text and measured usage, cached tokens and TTFT included: as events (here), as OpenAI's API (`embedded-openai.ts`), or as an
+ * `Upstream` without a socket (`embedded-upstream.ts`).
+ * A request passes: queue (round-robin over callers), slot (best shared prefix), prefill, drawn tokens, stop texts.
+ */
+
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
@@ -90,7 +98,7 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
     model,
     name: basename(modelPath),
     contextTokens,
-    queue: new FairQueue({ turns: slots, waiting, waitingPerCaller }),
+    queue: new FairQueue({ running: slots, waiting, waitingPerCaller }),
     slots: new LlamaSlots(Array.from({ length: slots }, () => context.getSequence())),
     batchTokens: context.batchSize,
     tokensOf,
@@ -137,7 +145,7 @@ class LlamaEngine implements EmbeddedEngine {
   }
 
   get slots(): number {
-    return this.#parts.queue.limits.turns;
+    return this.#parts.queue.limits.running;
   }
 
   get countTokens(): TokenCounter {
@@ -160,7 +168,7 @@ class LlamaEngine implements EmbeddedEngine {
     const work = this.#begin(request.signal);
     let end: GenerationEvent;
     try {
-      const endTurn = await queue.turn(caller, work.signal);
+      const leave = await queue.enter(caller, work.signal);
       const queueMs = clock() - startedAt;
       try {
         const slot = await slots.take(chat.tokens, cacheSalt);
@@ -176,7 +184,7 @@ class LlamaEngine implements EmbeddedEngine {
           else await slot.discard();
         }
       } finally {
-        endTurn();
+        leave();
       }
     } finally {
       work.end();

@@ -1,3 +1,10 @@
+/*
+ * random-model/: models with random weights, to measure an engine's time and cache without a download.
+ * In: a shape (layers, dimensions, vocabulary), a seed and a path.
+ * Out: a GGUF file that llama.cpp loads, labelled as random; whether a file is so labelled.
+ * `gguf-writer.ts` writes the file format, `byte-pair-vocabulary.ts` makes GPT-2's vocabulary.
+ */
+
 import { open } from "node:fs/promises";
 import { type BytePairVocabulary, gpt2Vocabulary } from "./byte-pair-vocabulary.js";
 import { type GgufTensor, type GgufValue, tensorBytes, writeGguf } from "./gguf-writer.js";

@@ -7,7 +7,7 @@ import {
   type RequestId,
   type Scope,
 } from "../../core/index.js";
-import type { EnginePrompt } from "../../engines/adapters/engine-adapter.js";
+import type { AdapterPrompt } from "../../engines/adapters/engine-adapter.js";
 
 /** What an engine's adapter is told of a composed prompt; the same of a new one and of one that is answered again. */
 export interface ServedPrompt {
@@ -24,7 +24,7 @@ export interface ServedPrompt {
 }
 
 /** Says where later prompts will go on, from what the plan says that they keep of this turn. */
-export function enginePrompt(served: ServedPrompt): EnginePrompt {
+export function enginePrompt(served: ServedPrompt): AdapterPrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
@@ -43,11 +43,11 @@ export function enginePrompt(served: ServedPrompt): EnginePrompt {
  * What an adapter is told of messages that were not composed: whose they are, so that tenants' caches stay apart. Nothing of them is
  * foreseen.
  */
-export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): EnginePrompt {
+export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
   return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
 }
 
-function cacheKeys(scope: Scope, cacheSecret: string): Pick<EnginePrompt, "tenantKey" | "scopeKey"> {
+function cacheKeys(scope: Scope, cacheSecret: string): Pick<AdapterPrompt, "tenantKey" | "scopeKey"> {
   return {
     tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
     scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),

@@ -1,5 +1,5 @@
 import { type EngineModel, fitTimeLaw, KEPT_SAMPLES, type TimeLaw } from "../../core/index.js";
-import type { Observation, Store } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/api/store.js";
 
 /** Measured times that come in before the law is fitted anew. */
 const TIMES_BETWEEN_FITS = 8;
@@ -46,7 +46,7 @@ export class EngineLaw {
   }
 
   /** Takes in what an engine reported of a request, if that was a time and all that belongs to it. */
-  take({ promptTokens, cachedTokens, ttftMs }: Observation): void {
+  take({ promptTokens, cachedTokens, ttftMs }: EngineReport): void {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
     const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs };

@@ -7,7 +7,7 @@ import {
   type TurnId,
   takeReport,
 } from "../../core/index.js";
-import type { Observation, Store } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/api/store.js";
 import { NotFoundError } from "../fields/errors.js";
 import type { Feedback } from "../records/answers.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
@@ -22,7 +22,7 @@ export function reportIn(
   working: WorkingScope,
   store: Store,
   scope: Scope,
-  { id, observation }: { readonly id: RequestId; readonly observation: Observation },
+  { id, observation }: { readonly id: RequestId; readonly observation: EngineReport },
   residency: ResidencyModel,
   now: number,
 ): Feedback {

@@ -1,3 +1,10 @@
+/*
+ * api/: the contract of a store, and no SQL; `service/` imports this file only.
+ * In: scopes, what a commit stores (`ComposeRecord`, `ForgetRecord`, `ExpiryRecord`) and the version that it builds on.
+ * Out: loaded scopes, answers and reports; `StaleScopeError` where another process was first, `StoreUnavailableError` for disks and locks.
+ * `user-data.ts` holds what is exported, forgotten, deleted and expires; `store-faults.ts` names SQLite's errors.
+ */
+
 import type {
   ChatMessage,
   ComposedPrompt,
@@ -84,7 +91,7 @@ export interface AnsweredRequest {
 }
 
 /** What the engine reported of a request. Token counts; absent means unknown, not zero. */
-export interface Observation {
+export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
@@ -100,7 +107,7 @@ export interface ServedRequest {
   readonly grounds: ReportGrounds | null;
   readonly evicted: boolean;
   /** Everything that the engine reported so far; null for nothing. */
-  readonly observed: Observation | null;
+  readonly observed: EngineReport | null;
 }
 
 /**
@@ -200,7 +207,7 @@ export interface Store {
     scope: Scope,
     version: StoredVersion | null,
     changes: ScopeChanges,
-    report: { readonly id: RequestId; readonly observed: Observation },
+    report: { readonly id: RequestId; readonly observed: EngineReport },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
   /**

@@ -1,3 +1,10 @@
+/*
+ * check/: whether a database file is whole, for `memstem check`, backups and tests.
+ * In: a file, opened to read; a service may write to it meanwhile.
+ * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
+ * Three levels: SQLite's structure (`check-structure.ts`), rows of one scope (`check-scope.ts`), every scope loaded (this file).
+ */
+
 import { eq } from "drizzle-orm";
 import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
 import type { SchemaProgress } from "../database/migrations.js";

@@ -1,3 +1,10 @@
+/*
+ * database/: one SQLite file: opening, migrations, schema, hot statements, transactions, checkpoints, sealed digests.
+ * In: a path; committed work (`CommitGroup`).
+ * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
+ * Hot SQL is written by hand in `statements.ts` and typed by `schema.ts`; cold SQL uses drizzle.
+ */
+
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";

@@ -1,3 +1,10 @@
+/*
+ * erasure/: deleted text leaves the rows, the log and the file's free space.
+ * In: a forgotten memory or a deleted user, inside the caller's transaction; then the file as it is.
+ * Out: turns, answers and messages without it (`erasure.ts`, `quotes.ts`); a file in which no piece of it is left (`file-erasure.ts`).
+ * Pieces of deleted text are looked for in raw pages (`forgotten-pieces.ts`, `page-gaps.ts`); found ones make VACUUM rewrite the file.
+ */
+
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../../core/index.js";
 import type { ForgetRecord, StoredAnswer } from "../api/store.js";

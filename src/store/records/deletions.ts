@@ -3,7 +3,7 @@ import { digestOf, type MemoryId, type Scope, type UserId } from "../../core/ind
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 
-type User = Pick<Scope, "tenant" | "userId">;
+type TenantUser = Pick<Scope, "tenant" | "userId">;
 type SourceKey = [tenant: string, userId: string];
 
 const NONE: DeletionCounts = { users: 0, memories: 0 };
@@ -41,19 +41,19 @@ export class Deletions {
   }
 
   /** See `Store.deletionsOf`. */
-  countsOf(user: User): DeletionCounts {
+  countsOf(user: TenantUser): DeletionCounts {
     return this.#counts.get(this.#bucketOf(user)) ?? NONE;
   }
 
   /** Counts the deletion of a user, or of one memory; inside its transaction. */
-  count(user: User, memoryId: MemoryId | null, isInSource: boolean): void {
+  count(user: TenantUser, memoryId: MemoryId | null, isInSource: boolean): void {
     const [users, memories] = memoryId === null ? [1, 0] : [0, 1];
     this.#add.run({ bucket: this.#bucketOf(user), users, memories });
     if (isInSource) this.#owe.run(user.tenant, user.userId, memoryId ?? EVERYTHING);
   }
 
   /** See `Store.pendingInSource`. */
-  pendingOf({ tenant, userId }: User): PendingSourceDeletions | null {
+  pendingOf({ tenant, userId }: TenantUser): PendingSourceDeletions | null {
     const names = this.#pending.all(tenant, userId);
     if (names.length === 0) return null;
     const memoryIds = names.filter((name) => name !== EVERYTHING) as MemoryId[];
@@ -61,12 +61,12 @@ export class Deletions {
   }
 
   /** See `Store.deletedFromSource`. */
-  done({ tenant, userId }: User, memoryId: MemoryId | null): void {
+  done({ tenant, userId }: TenantUser, memoryId: MemoryId | null): void {
     this.#done.run(tenant, userId, memoryId ?? EVERYTHING);
   }
 
   /** See `Store.usersPendingInSource`. */
-  usersPending(): User[] {
+  usersPending(): TenantUser[] {
     return this.#owing.all();
   }
 
@@ -74,7 +74,7 @@ export class Deletions {
    * 16 bits of a keyed hash: users share a bucket so rarely that it costs nobody anything, and often enough that a bucket names nobody. The
    * key is the database's own, so that no tenant can choose a user that shares another's.
    */
-  #bucketOf({ tenant, userId }: User): number {
+  #bucketOf({ tenant, userId }: TenantUser): number {
     const name = JSON.stringify([tenant, userId]);
     if (this.#last?.name !== name) {
       const sealed = this.database.digests.seal(digestOf(name));

@@ -1,3 +1,11 @@
+/*
+ * records/: what is stored and read of scopes, turns, requests, messages, deletions and first-token times, inside the caller's transaction.
+ * In: rows of SQLite; values of `core` and records of `api/`.
+ * Out: the same, converted. This file converts rows to values and back; the others are one record or one question each.
+ * JSON columns are checked for their outer shape only: this room wrote them, so that is enough to fail clearly on a damaged file.
+ * Injections and answers are short arrays: at k = 100 they are most of what a compose writes.
+ */
+
 import { z } from "zod";
 import {
   type Access,
@@ -26,16 +34,11 @@ import {
   type Warning,
   type WorkerRow,
 } from "../../core/index.js";
-import type { Observation, ServedRequest, StoredAnswer } from "../api/store.js";
+import type { EngineReport, ServedRequest, StoredAnswer } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
 import type { scopes } from "../database/schema.js";
 import type { BlockRow, NodeRow, OrderingRow, RequestRow, TurnRow } from "../database/statements.js";
 import type { MessageList } from "./stored-messages.js";
-
-/*
- * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
- * clearly on a damaged file. Injections and answers are written as short arrays: at k = 100 they are most of what a compose writes.
- */
 
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
@@ -142,7 +145,7 @@ export function readServed(row: RequestRow): ServedRequest {
     plan,
     grounds,
     evicted: row.evicted === 1,
-    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
+    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as EngineReport),
   };
 }
 

@@ -1,11 +1,18 @@
+/*
+ * sqlite/: the store and the API keys on one open database.
+ * In: calls of `Store`, synchronous. Out: what is stored, or the errors that `Store` names.
+ * `SqliteReads` answers from the database as it is; `SqliteStore` adds the commits, which go through one `CommitGroup`.
+ * SQL stands in `database/` and `records/`; here is only which of it makes one transaction.
+ */
+
 import { and, eq } from "drizzle-orm";
 import type { FirstTokenTime, MemoryId, RequestId, Scope, ScopeChanges, TurnId, UserId } from "../../core/index.js";
 import {
   type ComposeRecord,
+  type EngineReport,
   type ExpiryRecord,
   type ForgetRecord,
   type FoundQuotes,
-  type Observation,
   StaleScopeError,
   type Store,
   type StoredVersion,
@@ -100,7 +107,7 @@ export class SqliteStore extends SqliteReads implements Store {
     scope: Scope,
     version: StoredVersion | null,
     changes: ScopeChanges,
-    { id, observed }: { readonly id: RequestId; readonly observed: Observation },
+    { id, observed }: { readonly id: RequestId; readonly observed: EngineReport },
   ): StoredVersion {
     return this.#commitInGroup(scope, version, changes, 0, (scopeId) => {
       this.statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
