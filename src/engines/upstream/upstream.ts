@@ -40,11 +40,11 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
     case "timeout":
       return `the upstream engine at ${upstream} did not begin to answer within ${failure.afterMs} ms`;
     case "stalled":
-      return `the upstream engine at ${upstream} sent nothing for ${failure.afterMs} ms in the middle of its answer`;
+      return `the upstream engine at ${upstream} stalled: it sent nothing for ${failure.afterMs} ms in the middle of its answer`;
     case "broken":
       return `the upstream engine at ${upstream} broke off its answer: ${failure.cause}`;
     case "aborted":
-      return `the upstream engine at ${upstream} was not waited for any longer`;
+      return `the upstream engine at ${upstream} was called and the caller aborted`;
   }
 }
 

@@ -15,23 +15,22 @@ import { SqliteReads } from "../sqlite/sqlite-reads.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
 
-/** What a check found. Names users, never text. */
+/** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
   readonly schema: SchemaProgress;
-  /** Scopes that were looked into: none where the schema is older than ours, until a service has brought it up to date. */
+  /** Scopes that were checked; 0 where the schema is older than this version's: a service has to migrate it first. */
   readonly scopes: number;
   readonly requests: number;
-  /** What is wrong, a line each; empty: nothing. */
+  /** A line each; empty: none. */
   readonly findings: readonly string[];
 }
 
-/** The bounds are the service's to keep. */
+/** Bounds are enforced by the service, not by a check. */
 const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 
 /**
- * Checks a database file: SQLite's own structure, the references between rows, and that every scope loads and holds to what the service
- * relies on. Only reads, each scope at one moment, so that a service may go on meanwhile. Throws `DatabaseOpenError` where the file cannot
- * be opened as one of ours.
+ * Checks a database file: SQLite's structure, references between rows, and the invariants of every scope. Read-only, one transaction per
+ * scope, so a service may run meanwhile. Throws `DatabaseOpenError` where the file is not a memstem database.
  */
 export function checkDatabase(file: string): DatabaseCheck {
   const database = openToRead(file);
@@ -50,10 +49,10 @@ export function checkDatabase(file: string): DatabaseCheck {
         .all()) {
         if (findings.length >= MOST_FINDINGS) break;
         const row = orm.select().from(scopeRows).where(eq(scopeRows.scopeId, scopeId)).get();
-        // Forgotten since the list was made.
+        // Deleted since the list was made.
         if (row === undefined) continue;
         const scope = readScope(row);
-        // A transaction that met a damaged page ends with its error.
+        // A damaged page ends the transaction with its error.
         collect(findings, nameOf(scope), () => {
           const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();
           scopes++;

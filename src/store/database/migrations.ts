@@ -8,7 +8,7 @@ import { faultOf } from "../api/store-faults.js";
 import { DigestSeal } from "./digest-seal.js";
 import type * as schema from "./schema.js";
 
-/** How far the schema of a file is: migrations that were applied, of those that this version knows. */
+/** A file's schema: migrations applied, of those that this version knows. */
 export interface SchemaProgress {
   readonly applied: number;
   readonly known: number;
@@ -17,7 +17,7 @@ export interface SchemaProgress {
 // Equally deep in `src` and `dist`.
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
 
-/** Processes that start together on a file may each migrate it: those that come second find it done when they look again. */
+/** Processes that start together may all try to migrate: the later ones find it done when they retry. */
 const MIGRATION_ATTEMPTS = 3;
 
 /** Brings a file's schema up to date, all steps in one transaction. */
@@ -41,8 +41,8 @@ export function schemaOf(sqlite: Database.Database): SchemaProgress {
 }
 
 /**
- * What a step of an earlier schema drops may stay in what is free of a page. Counts as a deletion that is not done with (see `FileErasure`),
- * before the steps, so that no kill comes between.
+ * What a migration drops may stay in the free space of a page. Counts as a pending deletion (see `FileErasure`), before the steps, so that
+ * a kill in between loses nothing.
  */
 function rewriteAfterMigration(sqlite: Database.Database): void {
   if (sqlite.memory) return;
@@ -65,7 +65,7 @@ function migrateTogether(sqlite: Database.Database, orm: BetterSQLite3Database<t
 
 const DIGEST = /^[\w-]{43}$/;
 
-/** Gives a connection what the steps of `migrations` call that SQL itself cannot do. */
+/** Registers the functions that the migrations call for what SQL cannot do. */
 function provideMigrationFunctions(sqlite: Database.Database): void {
   let key: Buffer | undefined;
   const seal = new DigestSeal(() => key as Buffer);
@@ -73,7 +73,7 @@ function provideMigrationFunctions(sqlite: Database.Database): void {
     key ??= digestKey as Buffer;
     if (digest === null) return null;
     const text = String(digest);
-    // One damaged row is no reason to open nothing: it is found by nobody, as before.
+    // A damaged row must not stop the migration: its digest matches nothing, as before.
     return seal.seal(DIGEST.test(text) ? (text as Digest) : digestOf(text));
   });
   sqlite.function("message_meaning", { deterministic: true }, (message: unknown) => {

@@ -15,23 +15,23 @@ import type {
 } from "./schema.js";
 
 /*
- * The SQL that composes, reports and loads of a scope run, written by hand: building a statement with drizzle, and mapping its rows, costs as
- * much as SQLite does. One idiom, here and where one record alone has hot statements (`records/`, `sqlite/api-keys.ts`): a prepared statement
- * of better-sqlite3, prepared once, typed by the schema. Parameters and result columns are named as the schema's fields; flags are 0 and 1.
- * `test/store/database/statements.test.ts` compares them with the schema. What runs rarely (expiry, erasure, export, checks) uses drizzle.
+ * The SQL of the hot path (composes, reports, loading a scope), written by hand: drizzle's work per row costs as much as SQLite's.
+ * One idiom, here and where a record has hot statements of its own (`records/`, `sqlite/api-keys.ts`): a statement of better-sqlite3,
+ * prepared once, typed by the schema. Parameters and result columns have the names of the schema's fields; flags are 0 and 1.
+ * `test/store/database/statements.test.ts` compares them with the schema. The cold path (expiry, erasure, export, checks) uses drizzle.
  */
 
-/** A truth value as SQLite holds it. */
+/** A boolean in SQLite. */
 export type Flag = 0 | 1;
 
-/** A table's row as SQLite takes and gives it: typed by the schema, less its truth values. */
+/** A table's row as SQLite takes and gives it: typed by the schema, with flags for booleans. */
 export type SqliteRow<T extends SQLiteTable> = {
   readonly [Field in keyof T["$inferSelect"]]: T["$inferSelect"][Field] extends boolean
     ? Flag
     : T["$inferSelect"][Field];
 };
 
-/** A row that is read by its scope, which it therefore does not repeat. */
+/** A row that is read by its scope's number, and without it. */
 type RowOfScope<T extends SQLiteTable> = Omit<SqliteRow<T>, "scopeId">;
 type OfScope = Pick<SqliteRow<typeof turns>, "scopeId">;
 
@@ -57,14 +57,14 @@ export const SELECT_REQUESTS = `select request_id as requestId, turn, leaf, body
 
 const IS_NAMED = "tenant = @tenant and user_id = @userId and agent_id = @agentId";
 
-/** A prepared statement, as far as it is used here: values by name; a row is an object, or the one value that it has. */
+/** A prepared statement with values by name. A result is a row, or the one value of a row. */
 export interface Statement<Values, Result = never> {
   run(values: Values): Database.RunResult;
   get(values: Values): Result | undefined;
   all(values: Values): Result[];
 }
 
-/** What runs with every compose, report and load, prepared once. */
+/** The hot path's statements. */
 export type Statements = ReturnType<typeof prepareStatements>;
 
 // The return type is the list of statements; writing it out would repeat it.
@@ -279,10 +279,10 @@ function requestStatements(sqlite: Database.Database) {
   };
 }
 
-/** What one statement names at most; SQLite allows 32,766 parameters. */
+/** Values per statement; SQLite allows 32,766 parameters. */
 const AT_ONCE = 500;
 
-/** Does something for all of a list, so many at a time as one statement can name. */
+/** Calls `work` with pieces of a list, each small enough for one statement. */
 export function inPieces<T>(all: readonly T[], work: (piece: T[]) => void): void {
   for (let at = 0; at < all.length; at += AT_ONCE) work(all.slice(at, at + AT_ONCE));
 }
