@@ -16,10 +16,9 @@ import type { ForgottenPieces } from "./forgotten-pieces.js";
 import { eraseQuotes } from "./quotes.js";
 
 /**
- * Takes a forgotten memory out of everything that earlier composes left in a scope: its labels out of the injections, so that replay
- * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text. What was
- * erased is added to `pieces`. Forgetting is rare, so it reads the scope's turns and messages once through. Runs inside the caller's
- * transaction.
+ * Removes a forgotten memory from a scope's history: its labels from injections, so that replay leaves it out; its id and labels from stored
+ * answers; the bodies of messages that quote it. Erased text is added to `pieces`. Forgetting is rare, so this scans the scope's turns and
+ * messages. Runs inside the caller's transaction.
  */
 export function eraseFromTurns(
   { orm, sqlite, digests }: OpenDatabase,
@@ -34,7 +33,7 @@ export function eraseFromTurns(
     const injection = readInjection(row.injection);
     if (![...labelsIn(injection), ...requested].some((label) => gone.has(label))) continue;
     const kept = withoutLabels(injection, gone);
-    // What is replayed from now on may come back to us too.
+    // A client may send back the section as it is replayed from now on.
     for (const section of sectionsOf({ injection: kept, retention: row.retention }))
       statements.keepSection.run({ scopeId, digest: digests.seal(section) });
     orm
@@ -58,7 +57,7 @@ export function eraseFromTurns(
   }
 }
 
-/** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */
+/** Adds all text of a user's scopes, which are about to be deleted, so that remains of it can be found. */
 export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: string, pieces: ForgottenPieces): void {
   const own = orm
     .select({ scopeId: scopes.scopeId })

@@ -6,10 +6,10 @@ import type { OpenDatabase } from "../database/open-database.js";
 import { blocks, memoryVersions, scopes } from "../database/schema.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 
-/** Characters that are looked through before others have their turn: some ten milliseconds. */
+/** Characters searched before other work runs: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
 
-/** Characters of a text after which others have their turn before it is looked for. */
+/** Characters of a text after which other work runs before the next is prepared. */
 const LONG_TEXT = 1_000;
 
 interface Said {
@@ -17,7 +17,7 @@ interface Said {
   readonly digest: string;
 }
 
-/** See {@link Store.findQuotes}. */
+/** See `Store.findQuotes`. */
 export async function findQuotes(
   { orm, sqlite }: OpenDatabase,
   tenant: string,
@@ -62,8 +62,8 @@ export async function findQuotes(
 }
 
 /**
- * Erases the bodies of a scope's messages that quote what is forgotten: those that were found, and those that came since. Their digests stay:
- * a conversation goes on from them. What was erased is added to `pieces`. Runs inside the caller's transaction.
+ * Erases the bodies of a scope's messages that quote the memory: those found before, and those stored since. Their digests are kept, as
+ * conversations continue from them. Erased text is added to `pieces`. Runs inside the caller's transaction.
  */
 export function eraseQuotes(
   sqlite: Database.Database,
@@ -90,7 +90,7 @@ function saidIn(sqlite: Database.Database, scopeId: number): Said[] {
   return sqlite.prepare<[number], Said>(said).all(scopeId);
 }
 
-/** Looks at some of the messages, and takes them off the list. */
+/** Searches some of the messages, and removes them from the list. */
 function lookAt(sqlite: Database.Database, quotes: ScopeQuotes, left: Said[]): void {
   const read = sqlite.prepare<[number], string | null>("select body from messages where id = ?").pluck();
   for (let looked = 0; looked < CHARACTERS_AT_ONCE; ) {
@@ -105,7 +105,7 @@ function lookAt(sqlite: Database.Database, quotes: ScopeQuotes, left: Said[]): v
 
 function isQuoting(search: QuoteSearch, body: string): boolean {
   if (search.isIn(body)) return true;
-  // One text in several parts is one text to its reader.
+  // A reader takes a text in several parts for one.
   const { content } = JSON.parse(body) as ChatMessage;
   return Array.isArray(content) && content.length > 1 && search.isIn(messageText({ role: "", content }));
 }

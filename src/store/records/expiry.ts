@@ -8,12 +8,12 @@ import { inPieces } from "../database/statements.js";
 import { readInjection, readLabels, readScope } from "./rows.js";
 import { idsOf } from "./stored-messages.js";
 
-/** Rows that are read at once. */
+/** Rows per page. */
 const AT_ONCE = 500;
 
 /**
- * Scopes that have turns from before a time, in milliseconds. `turns` grows at its end, so the oldest stand first and need no index: the
- * reading ends at the first that is younger. `after` is where the last call came to.
+ * See `Store.scopesWithOldTurns`. `turns` is append-only, so its rowids are in the order of time and need no index: reading ends at the
+ * first younger turn. `after` is a rowid.
  */
 export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesFound {
   const rowid = sql<number>`${turns}.rowid`;
@@ -26,7 +26,7 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
     .all();
   const old = rows.findIndex(({ at }) => at >= before);
   const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
-  // Old turns of a conversation that goes on stay: whoever has only those is not asked for again and again.
+  // Old turns of an active conversation stay; a scope that has only those is left out, so that it is not scanned each time.
   const endedConversation = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${scopes.scopeId}
     and ${conversations.lastTurnAt} < ${before})`;
   const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${scopes.scopeId}
@@ -41,7 +41,7 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
   return { scopes: withOldTurns, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
 }
 
-/** See {@link Store.scanTurns}. */
+/** See `Store.scanTurns`. */
 export function scanTurns(
   { orm, digests }: OpenDatabase,
   scopeId: number,
@@ -62,7 +62,7 @@ export function scanTurns(
   };
 }
 
-/** See {@link Store.findExpired}. */
+/** See `Store.findExpired`. */
 export function readExpired(
   { orm, digests }: OpenDatabase,
   scopeId: number,
@@ -97,7 +97,7 @@ export function readExpired(
   return { expired, live };
 }
 
-/** A turn with what it names; null where there is none. */
+/** A turn with its references; null where there is none. */
 export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: TurnId): NamingTurn | null {
   const row = withLastUse(orm)
     .where(and(eq(turns.scopeId, scopeId), eq(turns.id, id)))
@@ -105,7 +105,7 @@ export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: 
   return row === undefined ? null : readNaming(row, digests);
 }
 
-/** Turns with what their instructions list, and when somebody used them last: a conversation is used as a whole. */
+/** Turns with their instructions' messages and their last use: a conversation's turns are used together. */
 function withLastUse(orm: OpenDatabase["orm"]) {
   const { id, conversationId, injection, retention, requested, given, head } = turns;
   return orm
@@ -135,7 +135,7 @@ function readNaming(
   };
 }
 
-/** Deletes what expired. Runs inside the caller's transaction. */
+/** See `Store.commitExpiry`. Runs inside the caller's transaction. */
 export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, record: ExpiryRecord): void {
   const { expired } = record.turns;
   inPieces(expired, (piece) => {

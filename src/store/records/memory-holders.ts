@@ -4,12 +4,12 @@ import type { OpenDatabase } from "../database/open-database.js";
 import { memoryVersions, scopes } from "../database/schema.js";
 import { readScope } from "./rows.js";
 
-/** Rows that are looked through at once, and those of the scope that they end in: about two milliseconds. */
+/** Rows per page, plus the rest of the last scope: about two milliseconds. */
 const ROWS_AT_ONCE = 20_000;
 
 /**
- * Scopes of a tenant that have, or had, a memory. There is no index for it: every compose would pay for one, and this is rare. So it
- * looks through the rows of scopes behind `after`, so many at a time.
+ * See `Store.scopesWithMemory`. A scan without an index, because every compose would pay for one and this is rare; page by page, over the
+ * scopes with numbers above `after`.
  */
 export function readScopesWithMemory(
   orm: OpenDatabase["orm"],

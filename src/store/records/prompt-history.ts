@@ -14,23 +14,23 @@ import {
 import { readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
 
-/** Newest prompts of a scope that are looked at … */
+/** Newest prompts of a scope that are compared … */
 const NEWEST_OF_SCOPE = 200;
 /** … and of the conversation. */
 const NEWEST_OF_CONVERSATION = 100;
-/** Turns that prompts of other conversations may bring in; those that need more are left out. */
+/** Most turns read for prompts of other conversations; prompts that need more are left out. */
 const MOST_TURNS = 5_000;
 
-/** Turns that were only said again with a prompt are no prompts themselves. */
+/** Turns without tokens were restated with a later prompt and never sent as prompts. */
 const SENT_BEFORE = "from turns where scope_id = @scopeId and id < @id and prompt_tokens > 0";
 
-/** A turn with the request that it answered, if that is there. */
+/** A turn with its request, null where that is gone. */
 interface AnsweredTurn {
   readonly turn: TurnRow;
   readonly request: RequestRow | null;
 }
 
-/** Reads a request's prompt and those before it that it is compared with, in one transaction; null for a request that is not there. */
+/** See `Store.findPromptHistory`. Reads in one transaction. */
 export function readPromptHistory(
   { sqlite, digests }: Pick<OpenDatabase, "sqlite" | "digests">,
   statements: Statements,
@@ -62,7 +62,7 @@ export function readPromptHistory(
   })();
 }
 
-/** The newest turns of the scope and of the conversation before one, and the one that it goes on from. */
+/** The newest turns before one, of its scope and of its conversation, and its parent. */
 function turnsToCompare(
   sqlite: Database.Database,
   statements: Statements,
@@ -84,7 +84,7 @@ function turnsToCompare(
   return [...new Map(found.map((turn) => [turn.id, turn])).values()];
 }
 
-/** Reads prompts; turns and instructions that several have in common are read once. */
+/** Reads prompts; turns and instructions that several share are read once. */
 class PromptReading {
   readonly #turns = new Map<number, SpokenTurn>();
   readonly #heads = new Map<string, readonly ChatMessage[] | null>();
@@ -96,7 +96,7 @@ class PromptReading {
     private readonly scopeId: number,
   ) {}
 
-  /** Null where its path is broken, or would bring the turns that were read to more than `mostTurns`. */
+  /** Null where a turn of its path is missing, or would be read past `mostTurns`. */
   promptOf({ turn: row, request }: AnsweredTurn, mostTurns: number): ComposedPrompt | null {
     const path = this.#pathTo(row, mostTurns);
     if (path === null) return null;

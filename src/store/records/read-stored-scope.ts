@@ -6,7 +6,7 @@ import type { Statements } from "../database/statements.js";
 import { readBlock, readNode, readOrderingRows } from "./rows.js";
 import { keyOf } from "./write-changes.js";
 
-/** Reads a scope whole: its blocks and its indexes. To be called in a transaction, as it takes several statements. */
+/** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
 export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
   const stored = statements.scope.get(keyOf(scope));
   const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);

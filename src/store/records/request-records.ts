@@ -10,13 +10,13 @@ import { readPromptHistory } from "./prompt-history.js";
 import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
 
-/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+/** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;
 
 const LAST_REQUESTS =
   "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
 
-/** The newest first: what is asked about was served a short while ago, if it is held at all. */
+/** Newest first: a node that is asked about was served a short while ago. */
 const SERVED_SINCE = `select count(*) from (select 1 from requests
   where scope_id = @scopeId and turn > @turn and leaf = @leaf and not evicted order by turn desc limit @most)`;
 
@@ -27,9 +27,9 @@ interface ServedSince {
   readonly most: number;
 }
 
-/** What is stored of requests that were answered. A scope that is null was never stored: it has none. */
+/** Stored requests. A `scopeId` of null: the scope was never stored, and has none. */
 export class RequestRecords {
-  /** With every compose, and read only as far as it is looked at. */
+  /** Read row by row, as a compose mostly needs the first few. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
   readonly #servedSince: Database.Statement<[ServedSince], number>;
 

@@ -45,14 +45,14 @@ const labels = z.array(z.int());
 const ESCAPED_BY_SHAPES = 2;
 const packedInjection = z.object({
   /**
-   * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
-   * that are escaped in its text.
+   * A label; or a label, the labels that it replaces, the separator between them where it is not today's, and the configured markers that
+   * are escaped in its text.
    */
   b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().nullish(), z.array(z.string()).optional()])])),
   a: jsonArray,
-  /** What stands between labels, where all of it was sent before that became nothing. */
+  /** The separator between labels, in rows from before there was none. */
   s: z.string().optional(),
-  /** How the texts are escaped: 2 by shapes; absent where they were sent before, by the list. */
+  /** How texts are escaped: 2 by shapes; absent in rows from before that: by the list. */
   e: z.literal(ESCAPED_BY_SHAPES).optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
@@ -63,10 +63,10 @@ const packedAnswer = z.object({
   grounds: z.object({ settledAt: z.number(), headTokens: z.number() }).optional(),
 });
 
-/** What plans say that were stored before there was a choice of retention. */
+/** What plans stored before retention was configurable lack. */
 const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
 
-/** Placements by their number in stored answers; only ever appended to. */
+/** Placements by their number in stored answers; append only. */
 const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
 export function writeInjection({ blocks, annotations }: Injection): string {
@@ -76,7 +76,7 @@ export function writeInjection({ blocks, annotations }: Injection): string {
     if (replaces.length === 0) return label;
     return between === undefined ? [label, replaces] : [label, replaces, between];
   });
-  // What a turn injected was escaped in one way.
+  // All blocks of a turn are escaped in one way.
   const isListed = blocks.some(({ escaping }) => escaping?.by === "list");
   return JSON.stringify({ b: packed, a: annotations, ...(isListed ? {} : { e: ESCAPED_BY_SHAPES }) });
 }
@@ -214,7 +214,7 @@ export function readOrderingRows(
   };
 }
 
-/** A turn's row, less when it was. */
+/** A turn's row without its time. */
 export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal): Omit<TurnRow, "createdAt"> {
   return {
     id: turn.id,
@@ -233,7 +233,7 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal): Om
   };
 }
 
-/** @param said what the messages are that it lists */
+/** @param said digests of its listed messages */
 export function readTurn(row: TurnRow, said: Pick<Turn, "given" | "meant">, digests: DigestSeal): Turn {
   return {
     id: row.id as TurnId,

@@ -14,7 +14,7 @@ export function keyOf(scope: Scope): ScopeKey {
   return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
 }
 
-/** Writes what composes, evictions or forgetting changed in a scope. Runs inside the caller's transaction. */
+/** Writes a scope's changes. Runs inside the caller's transaction. */
 export function writeChanges(
   statements: Statements,
   digests: DigestSeal,

@@ -3,27 +3,27 @@ import { asc, sql } from "drizzle-orm";
 import type { OpenDatabase } from "../database/open-database.js";
 import { apiKeys as keys, tenants } from "../database/schema.js";
 
-/** An API key as it is kept: not the key itself. Times in milliseconds since the epoch. */
+/** A stored API key, without the key itself. Times in milliseconds since the epoch. */
 export interface StoredApiKey {
   readonly id: string;
   readonly tenant: string;
   /** SHA-256 of the secret, base64url. */
   readonly secretDigest: string;
-  /** For people; null for none. */
+  /** A name for people; null: none. */
   readonly label: string | null;
   readonly createdAt: number;
-  /** Null while it holds. */
+  /** Null while it is valid. */
   readonly revokedAt: number | null;
 }
 
-/** A key with what its tenant's cache salts are made of. */
+/** A key with the secret that its tenant's cache salts are derived from. */
 export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revokedAt"> & {
   readonly cacheSecret: string;
 };
 
-/** The API keys of a database. Every call reads the file, so what another process changed holds at once. */
+/** The API keys of a database. Every call reads the file, so another process's changes apply at once. */
 export class StoredApiKeys {
-  /** Both asked with every request, so prepared once. */
+  /** Both run with every request. */
   readonly #find: Database.Statement<[string], FoundApiKey>;
   readonly #any: Database.Statement<[], 0 | 1>;
 
@@ -46,7 +46,7 @@ export class StoredApiKeys {
     return this.#any.get() === 1;
   }
 
-  /** Whether a key holds now. */
+  /** Whether any key is valid. */
   anyValid(): boolean {
     return this.list().some(({ revokedAt }) => revokedAt === null);
   }
@@ -56,7 +56,7 @@ export class StoredApiKeys {
     return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
   }
 
-  /** Keeps a key. `newCacheSecret`: the tenant's from now on, where this is its first key. Throws where the id is taken. */
+  /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Throws where the id is taken. */
   add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
     const { tenant, createdAt } = key;
     this.database.orm.transaction(
@@ -72,7 +72,7 @@ export class StoredApiKeys {
     );
   }
 
-  /** From now on the key lets nobody in. False where there is none of this id, or it was revoked before. */
+  /** Revokes a key. False where there is none with this id, or it was revoked before. */
   revoke(id: string, at: number): boolean {
     const { changes } = this.database.orm
       .update(keys)

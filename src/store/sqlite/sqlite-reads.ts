@@ -41,7 +41,7 @@ import { StoredMessages } from "../records/stored-messages.js";
 import { readUserExport } from "../records/user-export.js";
 import { keyOf } from "../records/write-changes.js";
 
-/** The reading half of {@link SqliteStore}: nothing here changes the database, so it serves one that is opened to read. */
+/** The reading half of `SqliteStore`: changes nothing, so it also works on a read-only connection. */
 export class SqliteReads {
   protected readonly statements: Statements;
   protected readonly times: FirstTokenTimes;

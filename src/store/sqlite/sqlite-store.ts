@@ -31,14 +31,14 @@ import { withdrawTurn } from "../records/withdrawal.js";
 import { keyOf, writeChanges } from "../records/write-changes.js";
 import { SqliteReads } from "./sqlite-reads.js";
 
-/** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
+/** The store in one SQLite file. Concurrent composes and reports share a transaction; every other commit is one of its own. */
 export class SqliteStore extends SqliteReads implements Store {
   readonly #group: CommitGroup;
   readonly #erasure: FileErasure;
 
   constructor(
     database: OpenDatabase,
-    /** Who keeps the log short; null: SQLite itself, while everything else waits. */
+    /** Checkpoints in a worker thread; null: by SQLite itself, which blocks. */
     private readonly checkpoints: ThreadedCheckpoints | null = null,
   ) {
     super(database);
@@ -187,7 +187,7 @@ export class SqliteStore extends SqliteReads implements Store {
       this.deletions.done({ tenant, userId }, memoryId);
       this.#erasure.count();
     });
-    // The user's name was in what is gone now.
+    // The deleted row held the user's name.
     this.#erasure.begin(new ForgottenPieces());
   }
 
@@ -202,7 +202,7 @@ export class SqliteStore extends SqliteReads implements Store {
     this.database.sqlite.close();
   }
 
-  /** A commit by itself: stored when this returns. */
+  /** A commit of its own: durable when this returns. */
   #commit(
     scope: Scope,
     version: StoredVersion | null,
@@ -230,7 +230,7 @@ export class SqliteStore extends SqliteReads implements Store {
     });
   }
 
-  /** Moves the scope to its next version, or finds that another process did. */
+  /** Moves the scope to its next version. Throws {@link StaleScopeError} where another process did. */
   #claim(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, at: number): StoredVersion {
     const numbers = { ...changes.counters, bankedTokens: changes.bankedTokens };
     if (version === null) {
