@@ -2,9 +2,9 @@ import { blockBounds, type ChatMessage, type ContentPart } from "../../core/inde
 import type { AdapterPrompt } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 
-/** How a provider has its marks. */
+/** A provider's form of breakpoints (marks). */
 export interface BreakpointStyle {
-  /** The field of a content part that carries the mark. */
+  /** The field of a content part that holds the mark. */
   readonly field: string;
   readonly mark: Readonly<Record<string, unknown>>;
   readonly limits: BreakpointLimits;
@@ -19,9 +19,9 @@ interface MarkPlace {
 }
 
 /**
- * The prompt's messages with marks at the ends that later prompts will reuse: first where an earlier prompt was cached to, so that it is
- * found, then the reusable ends as they come. The caller's own marks stay and count. Messages that begin with memories are split there
- * in any case, so that a message looks the same in every prompt that has it.
+ * The prompt's messages with marks where prefixes are to be cached: first the end of the earlier prompt's cached prefix, so that it is hit,
+ * then the reusable ends, most useful first. The caller's own marks stay, and count against the limit. Messages that begin with memories
+ * are always split behind them, so that a message is the same in every prompt that contains it.
  */
 export function withBreakpoints(prompt: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { messages } = prompt;
@@ -49,7 +49,7 @@ export function withBreakpoints(prompt: AdapterPrompt, style: BreakpointStyle): 
   });
 }
 
-/** Marks that stand in the messages, of whoever's. */
+/** Marks in the messages, the caller's and ours. */
 export function countMarks(messages: readonly ChatMessage[], field: string): number {
   return messages.reduce((sum, message) => sum + callersMarks(message, contentParts(message), field), 0);
 }
@@ -59,7 +59,7 @@ function callersMarks(message: ChatMessage, parts: readonly ContentPart[], field
   return (message[field] == null ? 0 : 1) + parts.filter((part) => part[field] != null).length;
 }
 
-/** Where marks are wanted, most useful first. */
+/** Places for marks, most useful first. */
 function placesOf(
   prompt: AdapterPrompt,
   parts: readonly (readonly ContentPart[])[],
@@ -107,7 +107,7 @@ function lastMarkable(message: ChatMessage, parts: readonly ContentPart[], { can
   return -1;
 }
 
-/** Content blocks from one place to a later one; tool calls are blocks too. */
+/** Content blocks between two places; tool calls count as blocks. */
 function blocksBetween(
   messages: readonly ChatMessage[],
   parts: readonly (readonly ContentPart[])[],
@@ -143,8 +143,8 @@ function beginsWithMemories({ content }: ChatMessage): boolean {
 }
 
 /**
- * The memories are a part of their own, for a mark stands at the end of a part, and what follows them (annotations, the question)
- * is another text every turn. It depends on the part's text alone, so a message is split in the same place in every prompt.
+ * Memories become a part of their own, because a mark stands at the end of a part, and what follows them (annotations, the question)
+ * differs every turn. Depends on the part's text alone, so a message is split in the same place in every prompt.
  */
 function splitText(part: ContentPart): readonly ContentPart[] {
   const text = part["text"];

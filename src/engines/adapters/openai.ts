@@ -5,8 +5,8 @@ import { OPENAI_LIMITS } from "./provider-limits.js";
 import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
- * OpenAI's models before GPT-5.6: prefixes of 1,024 tokens and more are cached by themselves. `prompt_cache_key` brings a scope's
- * prompts to the machine that holds their cache. How long they are kept (`prompt_cache_retention`) is a choice of the caller's.
+ * OpenAI's models before GPT-5.6: prefixes from 1,024 tokens are cached automatically. `prompt_cache_key` routes a scope's prompts to the
+ * machine that caches them. Retention (`prompt_cache_retention`) is left to the caller.
  * Source: https://platform.openai.com/docs/guides/prompt-caching
  */
 export const openAi: EngineAdapter = {
@@ -21,7 +21,7 @@ export const openAi: EngineAdapter = {
 
 const MARK = "prompt_cache_breakpoint";
 
-/** The content parts that the API reference lets carry a breakpoint; an assistant's own messages are not among those that do. */
+/** Content parts that may carry a breakpoint by the API reference; those of assistant messages may not. */
 const MARKABLE = new Set(["image_url", "input_audio", "file"]);
 
 const style: BreakpointStyle = {
@@ -35,8 +35,8 @@ const style: BreakpointStyle = {
 };
 
 /**
- * OpenAI's models from GPT-5.6 on, which match at breakpoints, exactly, and bill what is written. With breakpoints of ours the automatic
- * one at the newest message is turned off: it would be written and billed every time, and never be read where the end changes.
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints the automatic one at
+ * the newest message is turned off: it would be written and billed each time, and never read where the end changes.
  * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the
  * chat completions reference.
  */
@@ -57,7 +57,7 @@ export const openAiBreakpoints: EngineAdapter = {
   readUsage: readOpenAiUsage,
 };
 
-/** OpenAI names its own requests in `x-request-id` and takes ours in another header (API overview, "Debugging requests"). */
+/** OpenAI uses `x-request-id` for its own ids and takes the client's in another header (API overview, "Debugging requests"). */
 function openAiHeaders(requestId: RequestId): Readonly<Record<string, string>> {
   return { ...requestIdHeader(requestId), "x-client-request-id": requestId };
 }

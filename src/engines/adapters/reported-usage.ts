@@ -1,9 +1,9 @@
 import type { EngineUsage } from "./engine-adapter.js";
 
 /**
- * Reads `usage` as OpenAI's API has it: chat completions (`prompt_tokens`, `prompt_tokens_details`) and responses (`input_tokens`,
- * `input_tokens_details`). Engines that speak the API leave the details out where caching is not reported, vLLM without
- * `--enable-prompt-tokens-details` and SGLang without `--enable-cache-report` for two.
+ * Reads `usage` in OpenAI's form: of chat completions (`prompt_tokens`, `prompt_tokens_details`) and of responses (`input_tokens`,
+ * `input_tokens_details`). Engines omit the details where they do not report caching: vLLM without `--enable-prompt-tokens-details`, SGLang
+ * without `--enable-cache-report`.
  * Source: OpenAI API reference, `CompletionUsage` (https://platform.openai.com/docs/api-reference/chat/object).
  */
 export function readOpenAiUsage(answer: unknown): EngineUsage {
@@ -21,8 +21,8 @@ export function readOpenAiUsage(answer: unknown): EngineUsage {
 }
 
 /**
- * Reads Anthropic's `usage`, of a message, of the stream's `message_start` and `message_delta`, or of an answer converted to OpenAI's
- * form, which keeps these fields. "Total input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`,
+ * Reads Anthropic's `usage`: of a message, of the stream's `message_start` and `message_delta`, or of an answer converted to OpenAI's form,
+ * which keeps these fields. "Total input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`,
  * and `cache_read_input_tokens`" (API reference, `Usage`): without one of them the total is not known.
  */
 export function readAnthropicUsage(answer: unknown): EngineUsage {
@@ -41,7 +41,7 @@ export function readAnthropicUsage(answer: unknown): EngineUsage {
   );
 }
 
-/** What stands in a JSON value under these names, one inside the other; undefined where there is no such thing. */
+/** The value at a path of a JSON value; undefined where there is none. */
 export function reported(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const name of path) {
@@ -51,7 +51,7 @@ export function reported(value: unknown, ...path: readonly string[]): unknown {
   return found;
 }
 
-/** A token count that an engine reported. Null for everything that is none, so that what was not said stays unknown. */
+/** A token count at a path. Null for anything else, so that what was not reported stays unknown. */
 export function reportedCount(value: unknown, ...path: readonly string[]): number | null {
   const count = reported(value, ...path);
   return typeof count === "number" && Number.isSafeInteger(count) && count >= 0 ? count : null;
@@ -63,8 +63,8 @@ export function sumOf(a: number | null, b: number | null): number | null {
 }
 
 /**
- * One record of what was reported. More cached tokens than the prompt has cannot be true: which of the two is wrong is not known, and a
- * wrong figure of what is cached would mislead the index, so that one becomes unknown.
+ * One usage record. More cached tokens than prompt tokens is impossible, and which of the two is wrong is not known; the cached count becomes
+ * unknown, as a wrong one would mislead the index.
  */
 export function usageRecord(counts: Omit<EngineUsage, "raw">, raw: unknown): EngineUsage {
   const { promptTokens, cachedTokens } = counts;

@@ -1,10 +1,9 @@
-import type { EngineAdapter } from "./engine-adapter.js";
-import { requestIdHeader } from "./engine-adapter.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
- * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is
- * what eviction events and logs call the request. How much was cached is reported with `--enable-prompt-tokens-details` only.
+ * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is the
+ * request's id in eviction events and logs. Cached tokens are reported with `--enable-prompt-tokens-details` only.
  * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/ (cache isolation), `ChatCompletionRequest` in
  * `vllm/entrypoints/openai/chat_completion/protocol.py`.
  */
@@ -19,8 +18,8 @@ export const vllm: EngineAdapter = {
 };
 
 /**
- * The engine inside: vLLM's form, whose salt it honours, and beside it whose request it is, so that a tenant's users take turns where they
- * wait. It goes under vLLM's name, because to a caller it is one.
+ * The embedded engine: vLLM's form and name, as it honours `cache_salt`; and `prompt_cache_key`, by which its queue is round-robin over a
+ * tenant's users.
  */
 export const embedded: EngineAdapter = {
   ...vllm,

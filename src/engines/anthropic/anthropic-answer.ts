@@ -5,9 +5,9 @@ import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic
 export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;
 
 /**
- * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form has no place for is kept: blocks that are
- * neither text nor a call (thinking, its signature, a server's tools) as the message's `anthropic_blocks`, which go back in the next
- * request, and the usage's own fields beside OpenAI's. An error becomes OpenAI's form of one. `created`: seconds since the epoch.
+ * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form lacks is kept: blocks other than text and calls
+ * (thinking, its signature, server tools) as the message's `anthropic_blocks`, which return with the next request, and Anthropic's usage
+ * fields beside OpenAI's. Errors become OpenAI's. `created`: seconds since the epoch.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  */
 export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiChatAnswer {
@@ -34,7 +34,7 @@ export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiCha
   };
 }
 
-/** An error as OpenAI's API says it. */
+/** An error in OpenAI's form. */
 export function chatError(error: unknown): OpenAiChatAnswer {
   const { type, message } = record(error);
   return {
@@ -57,12 +57,12 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
   refusal: "content_filter",
 };
 
-/** Why an answer ended, in OpenAI's words; null: it has not. */
+/** OpenAI's `finish_reason`; null: not ended. */
 export function finishReason(stopReason: unknown): string | null {
   return typeof stopReason === "string" ? (FINISH_REASONS[stopReason] ?? "stop") : null;
 }
 
-/** Counts in OpenAI's form, where they are known, and all that Anthropic said beside them. */
+/** OpenAI's counts, where known, beside all of Anthropic's fields. */
 export function chatUsage(usage: unknown): OpenAiChatAnswer {
   const { promptTokens, cachedTokens, writtenTokens, completionTokens } = readAnthropicUsage({ usage });
   const total = sumOf(promptTokens, completionTokens);
