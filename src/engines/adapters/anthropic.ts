@@ -19,8 +19,8 @@ const style: BreakpointStyle = {
 
 /**
  * Anthropic's models: cached prefixes end at breakpoints on content parts. Messages stay in OpenAI's form, with Anthropic's breakpoints on
- * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them. TTL is the default, 5 minutes: writing
- * for an hour costs twice the input.
+ * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them. TTL is the default, 5 minutes:
+ * writing for an hour costs twice the input.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 export const anthropic: EngineAdapter = {

@@ -2,8 +2,8 @@ import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-
 import { readOpenAiUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
- * llama.cpp's server. `cache_prompt` is the default only in newer versions. The slot is left to the server, which knows how many there are and
- * takes the one with the most similar prompt (`--slot-prompt-similarity`). It has no salt to keep tenants apart.
+ * llama.cpp's server. `cache_prompt` is the default only in newer versions. The slot is left to the server, which knows how many there are
+ * and takes the one with the most similar prompt (`--slot-prompt-similarity`). It has no salt to keep tenants apart.
  * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
  */
 export const llamaCpp: EngineAdapter = {
@@ -17,8 +17,8 @@ export const llamaCpp: EngineAdapter = {
 };
 
 /**
- * Reads `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server README,
- * "Timings and context usage").
+ * Reads `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
+ * README, "Timings and context usage").
  */
 export function readLlamaCppUsage(answer: unknown): EngineUsage {
   const usage = readOpenAiUsage(answer);

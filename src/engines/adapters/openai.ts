@@ -35,10 +35,10 @@ const style: BreakpointStyle = {
 };
 
 /**
- * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints the automatic one at
- * the newest message is turned off: it would be written and billed each time, and never read where the end changes.
- * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the
- * chat completions reference.
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints the automatic
+ * one at the newest message is turned off: it would be written and billed each time, and never read where the end changes.
+ * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the chat
+ * completions reference.
  */
 export const openAiBreakpoints: EngineAdapter = {
   name: "openai-breakpoints",

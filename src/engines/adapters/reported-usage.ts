@@ -63,8 +63,8 @@ export function sumOf(a: number | null, b: number | null): number | null {
 }
 
 /**
- * One usage record. More cached tokens than prompt tokens is impossible, and which of the two is wrong is not known; the cached count becomes
- * unknown, as a wrong one would mislead the index.
+ * One usage record. More cached tokens than prompt tokens is impossible, and which of the two is wrong is not known; the cached count
+ * becomes unknown, as a wrong one would mislead the index.
  */
 export function usageRecord(counts: Omit<EngineUsage, "raw">, raw: unknown): EngineUsage {
   const { promptTokens, cachedTokens } = counts;

@@ -1,29 +1,29 @@
 import { largest, smallest } from "../../core/text/lists.js";
 
-/** Turns tokens into text; `before` are those that stand before them. */
+/** Converts tokens into text; `before`: the tokens before them. */
 export type Detokenize<Token> = (tokens: readonly Token[], before: readonly Token[]) => string;
 
 const INCOMPLETE = "\ufffd";
-/** No character takes more tokens; what is longer is no text, and is handed on as it is. */
+/** No character takes more tokens; a longer run is not valid UTF-8, and is emitted as it is. */
 const LONGEST_CHARACTER = 8;
-/** Tokens before, which some tokenizers look at for a leading space. */
+/** Tokens of context, which some tokenizers need for a leading space. */
 const BEFORE = 8;
 
-/** The text of an answer as its tokens come: a character that is spread over several tokens is handed on whole. */
+/** Detokenizes a stream: a character spread over several tokens is emitted whole. */
 export class AnswerText<Token> {
   #before: readonly Token[] = [];
   #pending: readonly Token[] = [];
 
   constructor(readonly detokenize: Detokenize<Token>) {}
 
-  /** The text that a further token completes; empty while a character is incomplete. */
+  /** The text that a token completes; empty while a character is incomplete. */
   push(token: Token): string {
     this.#pending = [...this.#pending, token];
     const text = this.detokenize(this.#pending, this.#before);
     return text.endsWith(INCOMPLETE) && this.#pending.length < LONGEST_CHARACTER ? "" : this.#handOn(text);
   }
 
-  /** What is left when no more tokens come, whole or not. */
+  /** What is left at the end, complete or not. */
   rest(): string {
     return this.#pending.length === 0 ? "" : this.#handOn(this.detokenize(this.#pending, this.#before));
   }
@@ -35,15 +35,15 @@ export class AnswerText<Token> {
   }
 }
 
-/** What may be handed on of a text so far, and whether it has ended. */
+/** Text that can be emitted, and whether a stop text was reached. */
 export interface Handed {
   readonly text: string;
   readonly stopped: boolean;
 }
 
 /**
- * Cuts a growing text at the first stop text. What could still become the beginning of one is held back until that is known. Reads each
- * character once, whatever the stop texts are (Knuth, Morris, Pratt).
+ * Truncates a growing text at the first stop text. A possible prefix of one is held back until it is decided. Reads each character once,
+ * whatever the stop texts are (Knuth, Morris, Pratt).
  */
 export class StopText {
   #held = "";
@@ -53,7 +53,7 @@ export class StopText {
     this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Searched(stop));
   }
 
-  /** Takes more text and gives what can be handed on. */
+  /** Takes more text; returns what can be emitted. */
   push(text: string): Handed {
     const seen = this.#held + text;
     const starts = this.#stops.map((stop) => stop.push(text)).filter((start) => start !== null);
@@ -69,24 +69,24 @@ export class StopText {
     return { text: seen.slice(0, seen.length - held), stopped: false };
   }
 
-  /** What was held back, when no more text comes. */
+  /** What was held back, at the end. */
   rest(): string {
     const rest = this.#held;
     this.#held = "";
     return rest;
   }
 
-  /** A place that is counted from the newest text's beginning, in what was held back and it. */
+  /** An offset in the newest text (negative: before it) as one in `seen`. */
   #startIn(seen: string, text: string, start: number): number {
     return seen.length - text.length + start;
   }
 }
 
-/** A stop text that is looked for in a growing text. */
+/** One stop text's search. */
 class Searched {
-  /** How much of the stop text the text ends with. */
+  /** Length of the stop text's prefix that the text ends with. */
   matched = 0;
-  /** For each beginning of the stop text, how long the longest shorter beginning is that it ends with. */
+  /** The failure function: for each prefix of the stop text, its longest proper prefix that is also its suffix. */
   readonly #shorter: Int32Array;
 
   constructor(private readonly stop: string) {
@@ -98,7 +98,7 @@ class Searched {
     }
   }
 
-  /** Where the stop text begins that this text completes first, counted from this text's beginning; null where it completes none. */
+  /** Offset, from this text's start, of the first stop text that it completes; null for none. */
   push(text: string): number | null {
     let found: number | null = null;
     for (let at = 0; at < text.length; at++) {

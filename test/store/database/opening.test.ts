@@ -198,7 +198,7 @@ describe("a file that opens though it is damaged", () => {
       ["update turns set injection = 'x' where id = 2", /not valid JSON/],
       ["update turns set parent = 7 where id = 2", /continues turn 7, which does not precede it/],
       ["update memory_versions set current = 0 where label = 1", /a memory does not have exactly one current version/],
-      ["update index_nodes set live = live + 9", /index node \d+ counts \d+ requests/],
+      ["update index_nodes set live = live + 9", /index node \d+ counts \d+ live requests of /],
       ["update index_nodes set parent = 777 where parent is not null", /node/],
       ["update requests set answer = '{}' where request_id = 'r1'", /user "default" "user-0": /],
       [
