@@ -22,7 +22,7 @@ import { eventsOf } from "../src/engines/upstream/event-stream.js";
 import { readChat } from "../src/http/contracts/chat-contract.js";
 import { composeBodyWithNulls, readCompose } from "../src/http/contracts/contracts.js";
 import { refuseDeepNesting } from "../src/http/guards/nesting.js";
-import { utf8Text } from "../src/http/problems/utf8.js";
+import { utf8Text } from "../src/http/requests/utf8.js";
 import { readMem0Answer } from "../src/memory/mem0-answer.js";
 import { exchangeMemory } from "../src/service/chat/write-back.js";
 

@@ -1,6 +1,8 @@
 import { assemble } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { ChatMessage } from "./core/index.js";
+import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
+import { ClosedError, InvalidRequestError } from "./service/base/errors.js";
 import type { ComposeAnswer } from "./service/compose/compose-answer.js";
 import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose/compose-request.js";
 import {
@@ -18,13 +20,10 @@ import {
   newMemories,
   observationOf,
 } from "./service/fields/companion-options.js";
-import { ClosedError, InvalidRequestError } from "./service/fields/errors.js";
 import { readOptions } from "./service/fields/read-options.js";
-import type { Eviction, Feedback, Forgetting } from "./service/records/answers.js";
 
 export type { ChatMessage } from "./core/index.js";
-export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
-export type { ComposeOptions, MessageLike } from "./service/compose/compose-request.js";
+export type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
 export {
   ClosedError,
   type FieldIssue,
@@ -32,8 +31,9 @@ export {
   MemorySourceError,
   NotFoundError,
   StoreUnavailableError,
-} from "./service/fields/errors.js";
-export type { Eviction, Feedback, Forgetting } from "./service/records/answers.js";
+} from "./service/base/errors.js";
+export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
+export type { ComposeOptions, MessageLike } from "./service/compose/compose-request.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */

@@ -26,7 +26,7 @@ const ROOMS = [
   "cli",
 ];
 
-/** The table of ARCHITECTURE.md. */
+/** The table of docs/internals/architecture.md, "Rooms". */
 const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
   store: { rooms: ["core"] },
@@ -65,6 +65,8 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   ],
   engines: ["upstream", "adapters", "anthropic", "embedded", "random-model"],
   store: ["api", "database", "records", "erasure", "sqlite", "check"],
+  service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "library"],
+  http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };
 

@@ -12,6 +12,8 @@ import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import type { MemorySource } from "../memory/memory-source.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
+import { type ApiKeys, newSecret, withConfiguredKey } from "../service/base/api-key.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { Memstem } from "../service/library/memstem.js";
 import { namingFaults } from "../store/api/store-faults.js";
@@ -35,17 +37,32 @@ export function assemble(settings: Settings, source?: MemorySource | null, insid
   return assembleOn(openDataDir(settings), settings, source, inside);
 }
 
-/** The same with the API keys of its database, which are open for as long as the service is. */
+/** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
+export interface AssembledService {
+  readonly memstem: Memstem;
+  readonly source: MemorySource | null;
+  readonly keys: ApiKeys;
+  readonly storedKeys: StoredApiKeys;
+}
+
+/** The same with who may ask it. */
 export function assembleWithKeys(
   settings: Settings,
   source?: MemorySource | null,
   inside: Inside | null = null,
-): { readonly memstem: Memstem; readonly keys: StoredApiKeys } {
+): AssembledService {
   const database = openDataDir(settings);
-  return {
-    memstem: assembleOn(database, settings, source, inside),
-    keys: namingFaults(new StoredApiKeys(database)),
-  };
+  const opened = source === undefined ? openSourceBeside(database, settings) : source;
+  const memstem = assembleOn(database, settings, opened, inside);
+  const storedKeys = namingFaults(new StoredApiKeys(database));
+  return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
+}
+
+/** With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its other keys have. */
+function withConfigured(stored: StoredApiKeys, { apiKey }: Settings): ApiKeys {
+  if (apiKey === undefined) return stored;
+  const { name } = DEFAULT_TENANT;
+  return withConfiguredKey(stored, apiKey, { name, cacheSecret: stored.cacheSecretOf(name, newSecret(), Date.now()) });
 }
 
 function assembleOn(

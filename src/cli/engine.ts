@@ -1,9 +1,14 @@
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
+import { receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
+import type { BodyPace } from "../http/guards/body-pace.js";
+import { answerProblem } from "../http/problems/openai-problem.js";
+import { isFault, problem, problemOf } from "../http/problems/problem.js";
+import { SlowBodyError } from "../http/problems/request-errors.js";
+import type { HttpEnvironment } from "../http/requests/environment.js";
 
 /** Options of `memstem engine random-model`. */
 export interface RandomModelOptions {
@@ -38,20 +43,31 @@ export interface RunningEngine {
 }
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
+/** As the service's is by default. */
+const BODY_PACE: BodyPace = { idleMs: 15_000, bytesPerSecond: 4_096 };
 
 /**
- * Serves the engine inside by itself, as an OpenAI-compatible server. Rejects where it cannot be started (`EmbeddedEngineError`) or the
- * address cannot be listened on.
+ * Serves the engine inside by itself, as an OpenAI-compatible server. Bodies keep to the service's limits. Rejects where it cannot be
+ * started (`EmbeddedEngineError`) or the address cannot be listened on.
  */
 export async function serveEngine(
   options: ServeEngineOptions,
   onFault: (error: unknown) => void,
+  pace: BodyPace = BODY_PACE,
 ): Promise<RunningEngine> {
   const { model: modelPath, host, port, slots, context: contextTokens, threads } = options;
   const engine = await openEmbeddedEngine({ modelPath, slots, contextTokens, threads });
   const answer = openAiUpstream(engine, onFault);
-  const app = new Hono();
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES }));
+  const app = new Hono<HttpEnvironment>();
+  app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, pace, onTooLarge: () => {} }));
+  app.use(refuseUnsafeBody);
+  app.onError((error, c) => {
+    // The service's own problem names its settings, which this one does not have.
+    const isSlow = error instanceof SlowBodyError;
+    const value = isSlow ? problem(408, error.message) : problemOf(error);
+    if (isFault(error, value) && !c.req.raw.signal.aborted) onFault(error);
+    return answerProblem(c, value, { error, headers: isSlow ? { connection: "close" } : {} });
+  });
   app.all("*", ({ req }) => answer(req.raw));
   try {
     return await new Promise<RunningEngine>((resolve, reject) => {

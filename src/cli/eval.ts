@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { POLICY_NAMES } from "../core/compose/policies.js";
 import { RETENTION_NAMES } from "../core/conversation/retention.js";
-import { POLICY_NAMES } from "../core/ordering/ordering.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { writeExport } from "../http/contracts/export-contract.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { DEFAULT_TENANT } from "../service/fields/tenant.js";
 import { assemble } from "./assemble.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";

@@ -1,6 +1,9 @@
 import { z } from "zod";
-import { newApiKey, newSecret } from "../service/fields/api-key.js";
-import { NotFoundError } from "../service/fields/errors.js";
+import type { UserId } from "../core/index.js";
+import { sharedUserName } from "../memory/mem0-identity.js";
+import { newApiKey, newSecret } from "../service/base/api-key.js";
+import { NotFoundError } from "../service/base/errors.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { openDataDir, withDatabase } from "./open-data-dir.js";
@@ -16,15 +19,32 @@ const label = z
   .regex(/^\P{Cc}*$/u, "must have no control characters");
 const newKey = z.object({ tenant, label: label.optional() });
 
-/** Makes a key for a tenant and prints it, the only time that it can be seen. Throws `InvalidRequestError`. */
-export function addKey(options: { tenant: string; label?: string }, print: (line: string) => void): void {
+/**
+ * Makes a key for a tenant and prints it, the only time that it can be seen. What a tenant other than the default one does not see is noted.
+ * Throws `InvalidRequestError`.
+ */
+export function addKey(
+  options: { tenant: string; label?: string },
+  print: (line: string) => void,
+  note: (line: string) => void,
+): void {
   const named = readOptions(newKey, options);
   withKeys((keys) => {
     const { id, key, secretDigest } = newApiKey();
     const { tenant, label = null } = named;
     keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
     print(key);
+    if (tenant !== DEFAULT_TENANT.name) for (const line of effectOf(tenant)) note(line);
   }, readSettings(process.env));
+}
+
+function effectOf(tenant: string): readonly string[] {
+  const scope = { tenant, userId: "ana" as UserId };
+  return [
+    `the tenant ${tenant} has users of its own: in a Mem0 that is not memstem's own, ana is searched for as ${sharedUserName("mem0", scope)}`,
+    "memories that are there under plain user ids, and what the tenant default has, are not found with this key",
+    "for a key that finds them: memstem keys add, without --tenant",
+  ];
 }
 
 /** Prints every key, oldest first, without its secret. */

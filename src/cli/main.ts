@@ -3,13 +3,14 @@ import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/ordering/ordering.js";
+import { POLICY_NAMES } from "../core/compose/policies.js";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { LocomoDataError } from "../eval/locomo/locomo-data.js";
 import { TraceError } from "../eval/replay/recorded-trace.js";
 import { parseSafely } from "../http/guards/safe-json.js";
-import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/fields/errors.js";
+import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";
@@ -197,14 +198,15 @@ keys
   .description(
     "make a key and print it, the only time that it can be seen; it holds at once, also for a service that runs",
   )
-  .requiredOption(
+  .option(
     "--tenant <name>",
-    "whose users and memories it opens; `default` has those from before there were keys",
+    "whose users and memories it opens; `default` has those from before there were keys, and its users keep their ids in Mem0",
+    DEFAULT_TENANT.name,
   )
   .option("--label <text>", "what it is for")
   .action(async (options: { tenant: string; label?: string }) => {
     const { addKey } = await import("./keys.js");
-    addKey(options, printLine);
+    addKey(options, printLine, (line) => process.stderr.write(`memstem: ${line}\n`));
   });
 
 keys
@@ -316,13 +318,22 @@ function explain(error: unknown): string {
   return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }
 
+/** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the mistake is another. */
+async function unbuilt(error: unknown): Promise<string | null> {
+  if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
+    return null;
+  const { missingNativeBuild } = await import("../store/database/native-build.js");
+  const problem = missingNativeBuild();
+  return problem === null ? null : `memstem: ${problem}\n`;
+}
+
 endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else {
-    process.stderr.write(explain(error));
+    process.stderr.write((await unbuilt(error)) ?? explain(error));
     process.exitCode = 1;
   }
 }

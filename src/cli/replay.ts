@@ -3,11 +3,11 @@ import {
   DEFAULT_POLICY,
   type Label,
   ORDERING_POLICIES,
-  type OrderingPolicy,
   POLICY_NAMES,
   type PolicyName,
   RETENTION_NAMES,
   type RetentionName,
+  type ScopePolicy,
 } from "../core/index.js";
 import { largest } from "../core/text/lists.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
@@ -63,7 +63,7 @@ export async function runReplay(
   }
   if (command.peer !== undefined && command.layout !== "single")
     throw new TraceError("--peer: its orders are of single requests");
-  const replayWith = (policy: OrderingPolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
+  const replayWith = (policy: ScopePolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
   const peer = command.peer === undefined ? null : readPeerOrders(await readJsonFile(command.peer));
   const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
   if (command.json) {
@@ -87,12 +87,7 @@ export async function runReplay(
   print(table(rows));
 }
 
-function replay(
-  trace: RecordedTrace,
-  policy: OrderingPolicy,
-  command: ReplayCommand,
-  retention?: RetentionName,
-): Replay {
+function replay(trace: RecordedTrace, policy: ScopePolicy, command: ReplayCommand, retention?: RetentionName): Replay {
   const options: ReplayOptions = {
     k: command.k,
     policy,

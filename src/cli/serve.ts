@@ -5,19 +5,19 @@ import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded/embedded-upstream.js";
 import { isLoopbackAddress } from "../http/guards/loopback.js";
-import { createApp, type HttpSurface } from "../http/service/app.js";
-import { EventLoopBlocks } from "../http/service/event-loop-blocks.js";
-import { nodeServer } from "../http/service/node-server.js";
-import { InvalidRequestError, StoreUnavailableError } from "../service/fields/errors.js";
-import { startSweeps } from "../service/learning/sweeps.js";
+import { createApp, type HttpSurface } from "../http/server/app.js";
+import { EventLoopBlocks } from "../http/server/event-loop-blocks.js";
+import { nodeServer } from "../http/server/node-server.js";
+import { InvalidRequestError, MemorySourceError, StoreUnavailableError } from "../service/base/errors.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { startSweeps } from "../service/records/sweeps.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
-import type { Settings } from "./settings.js";
-import { bodyPaceOf, keyLimitsOf, sourceOf } from "./settings.js";
+import { bodyPaceOf, keyLimitsOf, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
-  "without an API key only the loopback is listened on; make one with: memstem keys add --tenant NAME";
+  "without an API key only the loopback is listened on; make one with memstem keys add, or give one as MEMSTEM_API_KEY";
 /** Most milliseconds that answers to requests which came while the service was stopping may take. */
 const LAST_ANSWERS_MS = 500;
 /** While stopping, connections without a request under way are closed this often. */
@@ -42,12 +42,14 @@ export async function startService(settings: Settings): Promise<RunningService> 
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const inside = await openEngineInside(settings);
-  const { memstem, keys } = await assembled(settings, inside);
-  if (!isLoopbackAddress(settings.host) && !keys.anyValid()) {
+  const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
+  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !storedKeys.anyValid()) {
     await memstem.close();
     await inside?.close();
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
   }
+  // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
+  await source?.load?.().catch((error: unknown) => log.error({ reason: reasonOf(error) }, "memory source not loaded"));
   let isStopping = false;
   const surface = createApp({
     memstem,
@@ -76,6 +78,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
   log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  const tenants = storedKeys.countOtherTenants(DEFAULT_TENANT.name);
+  if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
   const stopSweeps =
     settings.keepDays === undefined
       ? async () => {}
@@ -119,6 +123,18 @@ async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
     await inside?.close();
     throw error;
   }
+}
+
+/** What it means for a tenant's users that it is not the default one. */
+function effectOfTenants(settings: Settings): string {
+  const source = sourceOf(settings);
+  const own = "they see nothing of the tenant default";
+  if (source !== "hosted" && source !== "rest") return own;
+  return `${own}, and their users are memstem/<tenant>/<user> in Mem0: memories kept there under plain user ids are not found`;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof MemorySourceError ? error.message : withoutMessage(error).type;
 }
 
 function listen(surface: HttpSurface, settings: Settings): Promise<{ server: Server; port: number }> {

@@ -52,6 +52,14 @@ export const SETTINGS = {
     z.string().min(1).default("127.0.0.1"),
   ),
   port: setting("MEMSTEM_PORT", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535).default(4600)),
+  apiKey: setting(
+    "MEMSTEM_API_KEY",
+    "an API key of the tenant default, beside those of memstem keys; 32 to 256 characters; default: none",
+    z
+      .string()
+      .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
+      .optional(),
+  ),
   dataDir: setting(
     "MEMSTEM_DATA_DIR",
     "directory of all files that memstem keeps",

@@ -3,7 +3,7 @@ import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { BodyPace } from "../http/guards/body-pace.js";
 import type { KeyLimits } from "../http/guards/key-limits.js";
-import { InvalidRequestError } from "../service/fields/errors.js";
+import { InvalidRequestError } from "../service/base/errors.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
 
 export type { Settings } from "./setting-list.js";

@@ -7,6 +7,11 @@ const BLOCKS_FOR_A_THREAD = 5_000;
 
 type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
 
+/** What a thread ends with whose file, or one that it imports, is not there. */
+function isMissingFile(error: Error): boolean {
+  return "code" in error && (error.code === "MODULE_NOT_FOUND" || error.code === "ERR_MODULE_NOT_FOUND");
+}
+
 /**
  * Plans batches, large ones in a thread of its own that starts with the first of them and ends when it has nothing to do and the process
  * ends. The plan is the same either way.
@@ -28,6 +33,8 @@ export class ThreadedPlanning {
       worker.ref();
       worker.postMessage({ id, batch }, [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[]);
     });
+    // As while a new build takes the place of the one that runs. The next large batch tries again.
+    if (outcome instanceof Error && isMissingFile(outcome)) return planBatch(requests);
     if (outcome instanceof Error) throw outcome;
     if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
     return unpackPlan(outcome.plan);

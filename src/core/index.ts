@@ -3,23 +3,22 @@
  * plain rows.
  */
 
-export { BATCH_PLANNERS, type BatchPlanner, planBatch } from "./batch/batch-plan.js";
 export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export { recallKnown } from "./blocks/recall.js";
-export * from "./blocks/retrieved-memory.js";
-export * from "./blocks/stored-block.js";
 export * from "./compose/compose.js";
-export * from "./compose/composed-prompt.js";
 export * from "./compose/depth.js";
 export * from "./compose/draft.js";
+export type { Past } from "./compose/past.js";
 export * from "./compose/plan.js";
-export { DEFAULT_POLICY, ORDERING_POLICIES } from "./compose/policies.js";
+export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-state.js";
+export type { Selection } from "./compose/selection.js";
+export * from "./compose/stored-prompt.js";
 export type { Warning } from "./compose/warning.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
@@ -62,21 +61,26 @@ export * from "./prompt/rendering.js";
 export * from "./prompt/section-placement.js";
 export { withoutSections } from "./prompt/section-scan.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
-export { accessFrequency } from "./published/access-frequency-policy.js";
+export { accessFrequency, cpTree } from "./published/access-frequency-policy.js";
 export * from "./published/cluster-node.js";
 export { ClusterTree } from "./published/cluster-tree.js";
 export { type ClusteredRows, clusterContexts, type TicketedContext } from "./published/clustering.js";
 export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
-export { CUT_MARK, cutText } from "./text/cut-text.js";
-export * from "./text/digest.js";
+export * from "./published/published-knowledge.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
-export { foundTextProblem, MAX_MEMORY_CHARACTERS, memoryTextProblem } from "./text/memory-text.js";
 export * from "./text/message.js";
-export * from "./text/message-meaning.js";
 export { meaningDigest } from "./text/message-meaning.js";
-export { unstorable, unstorableWithin } from "./text/storable-text.js";
+export {
+  CUT_MARK,
+  cutText,
+  foundTextProblem,
+  MAX_MEMORY_CHARACTERS,
+  memoryTextProblem,
+  unstorable,
+  unstorableWithin,
+} from "./text/storable-text.js";
 export * from "./text/token-counter.js";

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { MemoryClient } from "mem0ai";
 import { z } from "zod";
 import { requestJson } from "./bounded-json.js";
+import { loaded } from "./load-once.js";
 import { withoutTelemetry } from "./mem0-environment.js";
 import { MemorySourceError } from "./memory-source.js";
 
@@ -34,7 +35,7 @@ export async function loadBoundedMem0Client(
   options: { readonly apiKey: string; readonly host: string },
 ): Promise<BoundedMem0Client> {
   withoutTelemetry();
-  const { MemoryClient } = await import("mem0ai");
+  const { MemoryClient } = await loaded(import("mem0ai"));
   const calls = new AsyncLocalStorage<Call>();
 
   class BoundedClient extends MemoryClient {

@@ -26,6 +26,8 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
   return {
     name: source.name,
     owned: source.owned,
+    ...(source.load && { load: source.load.bind(source) }),
+    ...(source.sourceUserId && { sourceUserId: source.sourceUserId.bind(source) }),
     search: (query, signal) => within(source.name, searchMs, signal, (inner) => source.search(query, inner)),
     add: (scope, memories, signal) =>
       within(source.name, writeMs, signal, (inner) => source.add(scope, memories, inner)),

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
@@ -58,8 +58,8 @@ const MOST_LISTED = 1_000_000_000;
  * Exact it is, because memstem promises that no path reads the state of another scope, and because what one agent was told (say, a
  * health coach) must not turn up in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
  *
- * Mem0, its model and its databases are loaded at the first call; a failure to is tried again by the next call. Writes run one at a
- * time; searches run beside them. When a signal aborts, the caller is let go at once, and a write under way still ends. A search reads
+ * Mem0, its model and its databases are loaded by `load`, or the first call; after a failure the next call tries again. Writes run one
+ * at a time; searches run beside them. When a signal aborts, the caller is let go at once, and a write under way still ends. A search reads
  * every memory of every user from disk, and takes time in proportion: meant for up to some ten thousand memories in all.
  *
  * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
@@ -111,6 +111,10 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   return {
     name: NAME,
     owned: true,
+
+    async load() {
+      await call(new AbortController().signal, async () => {});
+    },
 
     async search({ scope, query, topK }, signal) {
       if (query.trim() === "") return [];
@@ -204,7 +208,7 @@ function checkedThreshold(threshold: number | undefined): number | undefined {
   return checked.data;
 }
 
-/** Mem0's and SQLite's own words, cut short; they name ids, files and settings, never a memory's text. */
+/** Mem0's and SQLite's own words, cut short; they name ids, settings, and files (whose paths are not shown), never a memory's text. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "Mem0 failed";
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";

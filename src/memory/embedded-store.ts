@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { Memory } from "mem0ai/oss";
+import { loaded } from "./load-once.js";
 import { inMem0Directory, withoutTelemetry } from "./mem0-environment.js";
-import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "./sentence-embedder.js";
+import { EMBEDDING_DIMENSIONS, loadSentenceModel, sentenceEmbedder } from "./sentence-embedder.js";
 
 /**
  * The databases of the embedded store, in its directory. `vectors.db` holds the memories. `vectors_entities.db` holds names and phrases
@@ -31,7 +32,8 @@ export interface EmbeddedStore {
  */
 export async function openEmbeddedStore(directory: string, model?: ExtractionModel): Promise<EmbeddedStore> {
   withoutTelemetry();
-  const { Memory } = await import("mem0ai/oss");
+  // All that there is to load, now: what is loaded later fails while the packages are being replaced.
+  const [{ Memory }] = await loaded(Promise.all([import("mem0ai/oss"), loadSentenceModel()]));
   const memory = await inMem0Directory(directory, async () => {
     const starting = new Memory({
       vectorStore: {

@@ -1,14 +1,14 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
-import { loadOnce } from "./load-once.js";
+import { LoadingError, loadOnce } from "./load-once.js";
 import { readMem0Added } from "./mem0-added.js";
 import { readMem0Found } from "./mem0-found.js";
 import { sharedScope, sharedUserName } from "./mem0-identity.js";
 import { filtersOf, isOwnedBy } from "./mem0-scope.js";
 import { checkedService } from "./mem0-service.js";
-import type { MemorySource } from "./memory-source.js";
+import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { checkMemoryText } from "./memory-text.js";
 
 /** How to reach Mem0's hosted platform. */
@@ -31,12 +31,22 @@ const NAME = "mem0-hosted";
 export function openHostedMem0(options: HostedMem0Options): MemorySource {
   const { url, apiKey, threshold } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
   if (apiKey === undefined) throw new TypeError("apiKey: must be given");
-  const client = loadOnce(() => loadBoundedMem0Client(NAME, { apiKey, host: url }));
+  const client = loadOnce(() =>
+    loadBoundedMem0Client(NAME, { apiKey, host: url }).catch((error: unknown) => {
+      const cause = error instanceof LoadingError ? error.message : "Mem0's client could not be started";
+      throw new MemorySourceError(NAME, { kind: "unreachable", cause });
+    }),
+  );
   const run: BoundedMem0Client["run"] = async (signal, work) => await (await client()).run(signal, work);
 
   return {
     name: NAME,
     owned: false,
+    sourceUserId: (scope) => sharedUserName(NAME, scope),
+
+    async load() {
+      await client();
+    },
 
     async search({ scope, query, topK }, signal) {
       const names = sharedScope(NAME, scope);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { readMem0Answer } from "./mem0-answer.js";
 
 /** An item of an `add` answer: OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */

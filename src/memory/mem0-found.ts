@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import { belongsTo, type Mem0Scope } from "./mem0-scope.js";
 import { MemorySourceError } from "./memory-source.js";

@@ -1,4 +1,5 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { withoutFilePaths } from "../core/text/file-paths.js";
 import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
 
 /** What to search for, in whose memories. */
@@ -37,7 +38,7 @@ export type MemorySourceFailure =
   | { readonly kind: "unreadable"; readonly cause: string }
   | { readonly kind: "unsupported"; readonly operation: string };
 
-/** A memory source failed. `failure` says how; the message names the source and is safe to show (no memory text, no key). */
+/** A memory source failed. `failure` says how; the message names the source and is safe to show (no memory text, no key, no path of a file). */
 export class MemorySourceError extends Error {
   override readonly name = "MemorySourceError";
   constructor(
@@ -55,11 +56,11 @@ function describeFailure(source: string, failure: MemorySourceFailure): string {
     case "aborted":
       return `memory source "${source}" was not waited for any longer`;
     case "unreachable":
-      return `memory source "${source}" could not be reached: ${failure.cause}`;
+      return `memory source "${source}" could not be reached: ${withoutFilePaths(failure.cause)}`;
     case "refused":
       return `memory source "${source}" answered with status ${failure.status}`;
     case "unreadable":
-      return `memory source "${source}" gave an answer that could not be read: ${failure.cause}`;
+      return `memory source "${source}" gave an answer that could not be read: ${withoutFilePaths(failure.cause)}`;
     case "unsupported":
       return `memory source "${source}" cannot ${failure.operation}`;
   }
@@ -77,6 +78,12 @@ export interface MemorySource {
    * another system owns them: forgetting there is that system's, and memstem only never sends them again.
    */
   readonly owned: boolean;
+  /**
+   * Loads now what the first call would load: packages, a model. There where something is. A failure is tried again by the next call.
+   */
+  load?(): Promise<void>;
+  /** The user's id in a source that memstem does not own, under which it is searched. There where it may differ from the caller's. */
+  sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The memories most relevant to the query, best first, at most `topK`. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
   /**

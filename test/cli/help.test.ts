@@ -5,6 +5,7 @@ import { commands } from "./memstem-process.js";
 const SETTINGS = [
   "MEMSTEM_HOST",
   "MEMSTEM_PORT",
+  "MEMSTEM_API_KEY",
   "MEMSTEM_DATA_DIR",
   "MEMSTEM_SOURCE",
   "MEMSTEM_MEM0_URL",

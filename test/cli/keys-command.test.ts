@@ -1,12 +1,14 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "./memstem-process.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [] };
 
-function post(address: string, key?: string): Promise<Response> {
+function post(address: string, key?: string, body: object = compose): Promise<Response> {
   return fetch(`${address}/compose`, {
     method: "POST",
-    body: JSON.stringify(compose),
+    body: JSON.stringify(body),
     headers: { "content-type": "application/json", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
   });
 }
@@ -18,7 +20,7 @@ describe("memstem keys", () => {
     const service = await memstem.serve();
     expect((await post(service.address)).status).toBe(200);
     const added = await memstem.run(["keys", "add", "--tenant", "acme", "--label", "the shop"]);
-    expect(added).toMatchObject({ code: 0, stderr: "" });
+    expect(added.code).toBe(0);
     expect(added.stdout).toMatch(/^mst_[0-9a-f]{12}_[\w-]{43}\n$/);
     const key = added.stdout.trim();
     const id = key.slice(4, 16);
@@ -45,7 +47,6 @@ describe("memstem keys", () => {
   });
 
   it.each([
-    [["add"], /required option '--tenant <name>' not specified/],
     [["add", "--tenant", ""], /^memstem: tenant: must be/],
     [["add", "--tenant", "a b"], /^memstem: tenant: must be/],
     [["add", "--tenant", "../acme"], /^memstem: tenant: must be/],
@@ -66,6 +67,130 @@ describe("memstem keys", () => {
       code: 1,
       stderr: expect.stringMatching(/^memstem: cannot open the database/),
     });
+  });
+});
+
+describe("memstem keys add", () => {
+  const memstem = commands();
+
+  it("makes a key of the tenant default, which has what was there before there were keys, and says nothing else", async () => {
+    const service = await memstem.serve();
+    const known = {
+      user_id: "ana",
+      query: "Tea?",
+      request_id: "r-1",
+      memories: [{ id: "m-1", memory: "Ana likes tea" }],
+    };
+    const before = await (await post(service.address, undefined, known)).json();
+    const { code, stdout, stderr } = await memstem.run(["keys", "add"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(await (await post(service.address, stdout.trim(), known)).json()).toEqual(before);
+    expect((await memstem.run(["keys", "list"])).stdout).toMatch(/^[0-9a-f]{12} {2}default {2}made /);
+  });
+
+  it("says of another tenant what its users are called in Mem0, what is not found so, and what to do", async () => {
+    const { code, stdout, stderr } = await memstem.run(["keys", "add", "--tenant", "acme"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^mst_[0-9a-f]{12}_[\w-]{43}\n$/);
+    expect(
+      stderr
+        .split("\n")
+        .slice(0, -1)
+        .every((line) => line.startsWith("memstem: ")),
+    ).toBe(true);
+    expect(stderr).toContain("ana is searched for as memstem/acme/ana");
+    expect(stderr).toMatch(/under plain user ids.* are not found with this key/);
+    expect(stderr).toContain("memstem keys add, without --tenant");
+    expect(stderr).not.toContain(stdout.trim().slice(-43));
+  });
+});
+
+describe("memstem serve with keys of named tenants", () => {
+  const memstem = commands();
+
+  it.each([
+    [
+      { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
+      /memstem\/<tenant>\/<user> in Mem0.*not found/,
+    ],
+    [{ MEMSTEM_SOURCE: "none" }, /see nothing of the tenant default"/],
+  ])("says what that means for their users, and names none of them: %j", async (environment, effect) => {
+    await memstem.run(["keys", "add", "--tenant", "acme"]);
+    const service = await memstem.serve(environment);
+    service.kill("SIGTERM");
+    const { stderr } = await service.ended;
+    const line = stderr.split("\n").find((text) => text.includes("keys of tenants other than default")) ?? "";
+    expect(JSON.parse(line)).toMatchObject({ level: 40, tenants: 1 });
+    expect(line).toMatch(effect);
+    expect(line).not.toContain("acme");
+  });
+
+  it("says nothing where all keys are the default tenant's, or revoked", async () => {
+    const id = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.slice(4, 16);
+    await memstem.run(["keys", "revoke", id]);
+    await memstem.run(["keys", "add"]);
+    const service = await memstem.serve();
+    service.kill("SIGTERM");
+    expect((await service.ended).stderr).not.toContain("tenants");
+  });
+});
+
+describe("memstem serve with MEMSTEM_API_KEY", () => {
+  const memstem = commands();
+  const KEY = "Kk7-not-of-our-form-but-long-enough-for-it";
+  const environment = { MEMSTEM_API_KEY: KEY };
+
+  it("listens where others can reach it, with that key from the start, and never shows it", async () => {
+    const service = await memstem.serve({ ...environment, MEMSTEM_HOST: "0.0.0.0", MEMSTEM_LOG_LEVEL: "debug" });
+    const address = service.address.replace("0.0.0.0", "127.0.0.1");
+    for (const wrong of [undefined, `${KEY}x`, KEY.slice(0, -1), KEY.toLowerCase(), "x".repeat(10_000)]) {
+      const answer = await post(address, wrong);
+      expect(answer.status, wrong).toBe(401);
+      expect(await answer.text()).not.toContain(KEY);
+    }
+    expect((await post(address, KEY)).status).toBe(200);
+    const metrics = await fetch(`${address}/metrics`, { headers: { "x-api-key": KEY } });
+    expect(await metrics.text()).not.toContain(KEY);
+    // Beside it, keys of the data directory hold as ever.
+    const other = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    expect((await post(address, other)).status).toBe(200);
+    const listed = await memstem.run(["keys", "list"], { environment });
+    service.kill("SIGTERM");
+    const { stdout, stderr } = await service.ended;
+    for (const text of [
+      stdout,
+      stderr,
+      listed.stdout,
+      (await memstem.run(["serve", "--help"], { environment })).stdout,
+    ])
+      expect(text).not.toContain(KEY);
+    for (const name of readdirSync(memstem.dataDir))
+      expect(readFileSync(join(memstem.dataDir, name)).includes(KEY), name).toBe(false);
+  });
+
+  it("opens the tenant default, also after a restart, with the cache salts of its other keys", async () => {
+    const body = { ...compose, user_id: "ana", request_id: "r-1", engine: "vllm" };
+    const first = await memstem.serve(environment);
+    const before = await (await post(first.address, KEY, body)).json();
+    expect(before).toMatchObject({ engine: { fields: { cache_salt: expect.stringMatching(/./) } } });
+    first.kill("SIGTERM");
+    await first.ended;
+    const again = await memstem.serve(environment);
+    const stored = (await memstem.run(["keys", "add"])).stdout.trim();
+    for (const key of [KEY, stored]) expect(await (await post(again.address, key, body)).json()).toEqual(before);
+    const acme = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    expect(await (await post(again.address, acme, body)).json()).not.toEqual(before);
+  });
+
+  it.each([
+    ["short", "x".repeat(31)],
+    ["long", "x".repeat(257)],
+    ["with spaces", `${"x".repeat(32)} y`],
+    ["no ASCII", "é".repeat(40)],
+  ])("refuses one that is %s, and does not quote it", async (_what, key) => {
+    const { code, stdout, stderr } = await memstem.run(["serve"], { environment: { MEMSTEM_API_KEY: key } });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toBe("memstem: MEMSTEM_API_KEY: must be 32 to 256 printable ASCII characters without spaces\n");
   });
 });
 

@@ -26,11 +26,17 @@ export interface LaunchOptions {
   readonly through?: readonly string[];
   /** The user to run as, by number. */
   readonly uid?: number;
+  /** The command line to run, of another installation. */
+  readonly main?: string;
 }
 
 /** Starts `memstem` in a process of its own. */
-export function launch(args: readonly string[], env: Environment, { through = [], uid }: LaunchOptions = {}) {
-  const [command = process.execPath, ...rest] = [...through, process.execPath, MAIN, ...args];
+export function launch(
+  args: readonly string[],
+  env: Environment,
+  { through = [], uid, main = MAIN }: LaunchOptions = {},
+) {
+  const [command = process.execPath, ...rest] = [...through, process.execPath, main, ...args];
   const child: ChildProcessByStdio<Writable, Readable, Readable> = spawn(command, rest, {
     env,
     stdio: ["pipe", "pipe", "pipe"],

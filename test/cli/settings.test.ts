@@ -10,7 +10,7 @@ import {
   sourceOf,
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
-import { InvalidRequestError } from "../../src/service/fields/errors.js";
+import { InvalidRequestError } from "../../src/service/base/errors.js";
 import { commands } from "./memstem-process.js";
 
 /** The variables that are named as wrong. */

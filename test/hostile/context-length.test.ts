@@ -17,7 +17,7 @@ import {
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
 import { storedRows } from "../http/routes/stored-rows.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 const LIMIT = 6_000;
 const TURNS = 100;

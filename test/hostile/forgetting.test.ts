@@ -12,7 +12,7 @@ import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { checkDatabase } from "../../src/store/check/check-database.js";
 import { storedRows } from "../http/routes/stored-rows.js";
-import { type Composed, servedApp } from "../http/service/served-app.js";
+import { type Composed, servedApp } from "../http/server/served-app.js";
 import { forgetQuotes } from "./forget-quotes.js";
 import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { parseSection, sectionAtStart } from "../../src/core/prompt/rendering.js";
 import { TEMPLATE_TOKENS } from "../core/escaping/template-tokens.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 const tokens = [...new Set(Object.values(TEMPLATE_TOKENS).flat())];
 const asRead = (text: string) => text.replace(/[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu, "").normalize("NFKC");

@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 /** Seconds of processor time that client, engine and service together may take; what takes the square took minutes. */
 const MOST_S = 8;

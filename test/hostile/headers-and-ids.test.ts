@@ -12,7 +12,7 @@ import { refuseReservedNames } from "../../src/http/guards/reserved-names.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { problemOf, servedApp } from "../http/service/served-app.js";
+import { problemOf, servedApp } from "../http/server/served-app.js";
 
 const JS_NAMES = ["__proto__", "constructor", "hasOwnProperty", "toString", "valueOf", "__defineGetter__"];
 const CHAT = "/v1/chat/completions";

@@ -8,7 +8,7 @@ import type { UpstreamAnswer } from "../../src/engines/upstream/upstream.js";
 import { UsageAsking } from "../../src/service/chat/usage-asking.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 describe("an engine whose errors repeat the request", () => {
   const engine = openAiEngine();

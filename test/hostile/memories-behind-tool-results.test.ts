@@ -9,7 +9,7 @@ import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-reque
 import { answeringSource } from "../http/routes/answering-source.js";
 import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { storedRows } from "../http/routes/stored-rows.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 type Refuse = (previous: string, role: string) => { status: number; body: unknown };
 

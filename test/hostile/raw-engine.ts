@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach } from "vitest";
 
 /** What an engine does on a connection, from the request's first bytes on. */

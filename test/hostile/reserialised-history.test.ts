@@ -8,7 +8,7 @@ import type { ChatMessage } from "../../src/core/index.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedRows } from "../http/routes/stored-rows.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 
 const FACTS = Array.from(
   { length: 60 },

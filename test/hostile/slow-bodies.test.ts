@@ -10,7 +10,7 @@ import { clientOf } from "../../src/http/guards/client-address.js";
 import { PendingRequests } from "../../src/http/guards/pending-requests.js";
 import { openAiProblemSchema } from "../../src/http/problems/openai-problem.js";
 import { callerOf } from "../http/guards/callers.js";
-import { problemOf, type ServedApp, servedApp } from "../http/service/served-app.js";
+import { problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
 import { rawEngine } from "./raw-engine.js";
 
 const MIB = 1024 * 1024;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
 import type { OpenAiEngine } from "../http/routes/openai-engine.js";
-import { type StartedApp, startApp } from "../http/service/served-app.js";
+import { type StartedApp, startApp } from "../http/server/served-app.js";
 import { type OwnedMemories, ownedMemories } from "./owned-memories.js";
 
 /** An answer over a socket. */

@@ -9,7 +9,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openUpstream } from "../../src/engines/upstream/upstream.js";
 import { ask } from "../http/routes/chat-client.js";
-import { servedApp } from "../http/service/served-app.js";
+import { servedApp } from "../http/server/served-app.js";
 import { type Conduct, rawEngine } from "./raw-engine.js";
 
 const TIMEOUT_MS = 411;

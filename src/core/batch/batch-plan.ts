@@ -1,4 +1,9 @@
-import { clusteredBatch } from "../published/clustered-batch.js";
+/*
+ * batch: requests that are all known before the first is executed.
+ * Enters: each request's blocks, priority, deadline and conversation; which workers hold what. Leaves: an order of blocks per request, a
+ * sequence of requests, a worker for each. Nothing here reads a scope's state.
+ */
+
 import {
   type BatchOrder,
   type BatchRequest,
@@ -7,16 +12,9 @@ import {
   type PlannedRequest,
 } from "./batch-request.js";
 import { underUrgency } from "./batch-schedule.js";
-import { sharedPrefixes } from "./shared-prefixes.js";
 
-/** Ways to plan a batch: ours, and ContextPilot's (Alg. 4 and 5). */
-export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
-export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
-
-const ORDERED_BY: Readonly<Record<BatchPlanner, (batch: NumberedBatch) => BatchOrder>> = {
-  "shared-prefixes": sharedPrefixes,
-  "context-pilot": clusteredBatch,
-};
+/** A way to plan a batch: an order of each request's blocks, and the sequence of the requests. */
+export type BatchPlanning = (batch: NumberedBatch) => BatchOrder;
 
 /**
  * Plans requests that are all known before the first is executed: in which order each one's blocks stand in its prompt, and in which
@@ -27,11 +25,8 @@ const ORDERED_BY: Readonly<Record<BatchPlanner, (batch: NumberedBatch) => BatchO
  * part them. The caller serves the prompts in order of rank, the blocks in the order given, behind the same bytes for all of one key.
  * Served side by side, requests that run at the same time may compute a prefix twice: start a few at a time. Pure and deterministic.
  */
-export function planBatch(
-  requests: readonly BatchRequest[],
-  planner: BatchPlanner = "shared-prefixes",
-): PlannedRequest[] {
-  const { orders, searchPaths, sequence } = ORDERED_BY[planner](numbered(requests));
+export function planBatchBy(plan: BatchPlanning, requests: readonly BatchRequest[]): PlannedRequest[] {
+  const { orders, searchPaths, sequence } = plan(numbered(requests));
   return underUrgency(sequence, requests).map((request, rank) => ({
     request,
     rank,

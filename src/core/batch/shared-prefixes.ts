@@ -64,7 +64,7 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
   return { orders, searchPaths, sequence };
 }
 
-interface Step {
+interface PlacedNode {
   readonly node: PrefixNode;
   /** Blocks of the nodes above, in prompt order. */
   readonly before: readonly number[];
@@ -72,7 +72,7 @@ interface Step {
 }
 
 /** Last child first, as a stack wants them. */
-function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): Step[] {
+function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): PlacedNode[] {
   return children.map((node, position) => ({ node, before, path: [...path, position] })).reverse();
 }
 

@@ -1,12 +1,21 @@
+/*
+ * blocks: context blocks, one per memory and version of its text, with labels that are never reused.
+ * Enters: retrieved memories. Leaves: blocks in relevance order, their texts by label, what supersedes what, what is forgotten, and, where
+ * the memory source fails, blocks recalled by the words of the query.
+ */
+
 import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isWrittenAlike } from "../escaping/escaping.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
-import { digestOf } from "../text/digest.js";
-import type { Digest, Label, MemoryId } from "../text/ids.js";
+import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import { canonicalText } from "./context-block.js";
-import type { RetrievedMemory } from "./retrieved-memory.js";
-import type { MemoryVersion, RegisterChanges, StoredBlock } from "./stored-block.js";
+import {
+  canonicalText,
+  type MemoryVersion,
+  type RegisterChanges,
+  type RetrievedMemory,
+  type StoredBlock,
+} from "./context-block.js";
 
 /** One distinct memory of a request and the block that holds its text. */
 export interface RequestedMemory {

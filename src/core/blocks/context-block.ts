@@ -1,9 +1,9 @@
-import type { Digest, Label } from "../text/ids.js";
+import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { wellFormed } from "../text/storable-text.js";
 
 /**
- * One unit of external context: one memory at one version of its text (ALGORITHMS.md §1). Two memories with the same text share
- * a block, so a prompt never holds the same text twice.
+ * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Two memories
+ * with the same text share a block, so a prompt never holds the same text twice.
  */
 export interface ContextBlock {
   readonly label: Label;
@@ -23,4 +23,33 @@ const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
  */
 export function canonicalText(text: string): string {
   return wellFormed(text.replace(LINE_BREAKS, "\n")).trim();
+}
+
+/** A block as it is stored. */
+export interface StoredBlock extends ContextBlock {
+  /** Set while no memory has this text: the block whose text the last of them has instead. */
+  supersededBy: Label | null;
+}
+
+/** That a memory has, or had, the text of a block: the memory at one version of its text. */
+export interface MemoryVersion {
+  readonly memoryId: MemoryId;
+  readonly label: Label;
+  /** Whether this is the memory's text now. */
+  readonly current: boolean;
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface RegisterChanges {
+  readonly blocks: readonly StoredBlock[];
+  readonly versions: readonly MemoryVersion[];
+  readonly removedBlocks: readonly Label[];
+  readonly forgotten: readonly MemoryId[];
+}
+
+/** One memory as a search returned it. A list of these is in relevance order, best first. */
+export interface RetrievedMemory {
+  readonly id: MemoryId;
+  /** The memory's text as the source gave it, not yet made canonical. */
+  readonly text: string;
 }

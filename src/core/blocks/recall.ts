@@ -1,5 +1,5 @@
 import type { BlockRegister } from "./block-register.js";
-import type { RetrievedMemory } from "./retrieved-memory.js";
+import type { RetrievedMemory } from "./context-block.js";
 
 /**
  * Memories that are known already and share words with the query, best first: what there is to compose from while the memory

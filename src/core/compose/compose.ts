@@ -1,3 +1,9 @@
+/*
+ * compose: one request becomes one prompt. Past (what the history is recognised as) → selection (blocks in order) → draft (the prompt as it
+ * would be sent) → composition (served into the scope's state).
+ * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and what is to be stored of them.
+ */
+
 import type { BlockRegister, Resolution } from "../blocks/block-register.js";
 import { serve } from "../context-index/serving.js";
 import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";
@@ -5,8 +11,7 @@ import type { Turn } from "../conversation/turn.js";
 import type { Ordering } from "../ordering/ordering.js";
 import type { Injection } from "../prompt/injection.js";
 import { renderAnnotation } from "../prompt/rendering.js";
-import { digestOf } from "../text/digest.js";
-import type { Digest, Label, MemoryId, NodeId } from "../text/ids.js";
+import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
 import { type ComposeInput, draftPrompt } from "./draft.js";
@@ -48,10 +53,12 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
   const draft = draftPrompt(state, input);
-  const { prompt, head, turns, history, placement, replay, choice, resolution, fresh, freshTokens, heldBack } = draft;
-  const { request, ordering, injection, section, kept, anchor, tokensBefore, totalTokens } = draft;
+  const { prompt, totalTokens, past, replay, choice, selection, section } = draft;
+  const { turns, history } = past;
+  const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
+  const { placement, injection, anchor } = section;
   const { rest } = history;
-  const ownSection = { anchor, blocks: injection.blocks, before: tokensBefore, end: totalTokens, sentBy: null };
+  const ownSection = { anchor, blocks: injection.blocks, before: section.tokensBefore, end: totalTokens, sentBy: null };
   const { sections, known } = promptSections(
     replay,
     ownSection,
@@ -119,10 +126,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
     ],
     turn,
-    head,
+    head: past.head.messages,
     given: rest.messages,
     restated,
-    sections: [...new Set([section, kept])].filter((sent) => sent !== "").map(digestOf),
+    sections: [...new Set([section.text, section.kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
     headTokens: replay.headTokens,
   };

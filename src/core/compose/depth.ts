@@ -1,6 +1,9 @@
 import type { Ordering } from "../ordering/ordering.js";
 
-/** How many memories a prompt gets where the engine says how sure it is of its answer's first token (ALGORITHMS.md §7). */
+/**
+ * How many memories a prompt gets where the engine says how sure it is of its answer's first token (docs/internals/algorithms.md, "Adaptive
+ * depth").
+ */
 export interface DepthSettings {
   /** Blocks that are tried first. */
   readonly firstBlocks: number;

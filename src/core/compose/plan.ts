@@ -1,5 +1,4 @@
 import type { RetentionChoice } from "../conversation/retention.js";
-import type { OrderingPolicy } from "../ordering/ordering.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import type { PlanDepth } from "./depth.js";
 
@@ -28,7 +27,8 @@ export interface PlacedMemory {
 /** What a composition should cost. Token figures are estimates of the configured token counter. */
 export interface Plan extends RetentionChoice {
   readonly layout: "single" | "conversation";
-  readonly policy: OrderingPolicy["name"];
+  /** Name of the ordering policy; `batch` where the order was planned before. */
+  readonly policy: string;
   /** Prompt tokens that an engine should find in its prefix cache. */
   readonly expectedCachedTokens: number;
   /** Prompt tokens that it has to compute. */

@@ -1,14 +1,30 @@
+import { type BatchPlanning, planBatchBy } from "../batch/batch-plan.js";
+import type { BatchRequest, PlannedRequest } from "../batch/batch-request.js";
+import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
-import type { OrderingPolicy, PolicyName } from "../ordering/ordering.js";
 import { prefixExact } from "../ordering/prefix-exact.js";
 import { retrieval } from "../ordering/retrieval.js";
 import { sorted } from "../ordering/sorted.js";
-import { accessFrequency } from "../published/access-frequency-policy.js";
+import { accessFrequency, cpTree } from "../published/access-frequency-policy.js";
+import { clusteredBatch } from "../published/clustered-batch.js";
 import { contextPilot } from "../published/context-pilot.js";
 import { knowledgeTree } from "../published/knowledge-tree.js";
+import type { ScopePolicy } from "../published/published-knowledge.js";
 
-/** Every policy that a caller can name: ours, and the published ones that ours are measured against. */
-export const ORDERING_POLICIES: Readonly<Record<PolicyName, OrderingPolicy>> = {
+/** The policies that a caller can name: ours, two that order by nothing known, and the published ones. */
+export const POLICY_NAMES = [
+  "prefix-exact",
+  "carry-over",
+  "retrieval",
+  "sorted",
+  "context-pilot",
+  "knowledge-tree",
+  "access-frequency",
+  "cp-tree",
+] as const;
+export type PolicyName = (typeof POLICY_NAMES)[number];
+
+export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
   "prefix-exact": prefixExact,
   "carry-over": carryOver,
   retrieval,
@@ -16,7 +32,25 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, OrderingPolicy>> = {
   "context-pilot": contextPilot,
   "knowledge-tree": knowledgeTree,
   "access-frequency": accessFrequency,
+  "cp-tree": cpTree,
 };
 
 /** The best that sends exactly the blocks that were retrieved. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
+
+/** Ways to plan a batch: ours, and ContextPilot's (Alg. 4 and 5). */
+export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
+export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
+
+const PLANNED_BY: Readonly<Record<BatchPlanner, BatchPlanning>> = {
+  "shared-prefixes": sharedPrefixes,
+  "context-pilot": clusteredBatch,
+};
+
+/** {@link planBatchBy}, with the planner named. */
+export function planBatch(
+  requests: readonly BatchRequest[],
+  planner: BatchPlanner = "shared-prefixes",
+): PlannedRequest[] {
+  return planBatchBy(PLANNED_BY[planner], requests);
+}

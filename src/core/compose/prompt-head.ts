@@ -1,9 +1,9 @@
 import { heldTokens } from "../context-index/serving.js";
-import { Conversation, recallHistory } from "../conversation/conversation.js";
 import { replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens } from "../prompt/prompt.js";
-import { type ChatMessage, messageDigest } from "../text/message.js";
-import { type ComposeInput, instructionsAtHead } from "./draft.js";
+import type { ChatMessage } from "../text/message.js";
+import type { ComposeInput } from "./draft.js";
+import { type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 
@@ -23,20 +23,14 @@ export interface PromptHead {
  */
 export function promptHead(
   state: ScopeState,
-  input: Pick<
-    ComposeInput,
-    "conversation" | "messages" | "residency" | "retention" | "now" | "countTokens" | "isOurs" | "toolMemories"
-  >,
+  input: PastInput & Pick<ComposeInput, "residency" | "retention" | "now" | "countTokens">,
 ): PromptHead | null {
-  const { conversation, messages, residency, countTokens } = input;
+  const { residency, countTokens } = input;
   const { index, register } = state;
-  const head = messages.slice(0, instructionsAtHead(messages));
-  const turns = conversation?.turns ?? new Conversation([]);
-  const history = recallHistory(turns, messages.slice(head.length), input.isOurs, input.toolMemories ?? null);
+  const { head, turns, history } = recallPast(input);
   if (history.rest.messages.at(-1)?.role !== "user" || input.retention === "auto") return null;
   residency.expire(index, input.now);
-  const instructions = { messages: head, digests: head.map(messageDigest) };
-  const replay = replayTurns(state, turns, instructions, history, false, countTokens);
+  const replay = replayTurns(state, turns, head, history, false, countTokens);
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
   prompt.push(answer);
@@ -44,5 +38,9 @@ export function promptHead(
   const own = { anchor: prompt.digest, blocks: [], before: tokens, end: tokens, sentBy: null };
   const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
-  return { messages: prompt.messages, instructions: head.length, coldTokens: Math.max(0, tokens - cachedTokens) };
+  return {
+    messages: prompt.messages,
+    instructions: head.messages.length,
+    coldTokens: Math.max(0, tokens - cachedTokens),
+  };
 }

@@ -1,18 +1,20 @@
 import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
 import { BlockRegister } from "../blocks/block-register.js";
-import type { RegisterChanges } from "../blocks/stored-block.js";
+import type { RegisterChanges } from "../blocks/context-block.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges } from "../context-index/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
-import { CountedHeads } from "../conversation/counted-heads.js";
+import { CountedHeads } from "../conversation/replay.js";
 import { MemoryBank } from "../ordering/memory-bank.js";
-import type { ScopeKnowledge } from "../ordering/ordering.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/recent-retrievals.js";
-import { type Access, type AccessChanges, AccessWindow } from "../published/access-frequency.js";
-import type { ClusterChanges, ClusterNode } from "../published/cluster-node.js";
-import { ClusterTree } from "../published/cluster-tree.js";
+import {
+  NO_PUBLISHED_ROWS,
+  type PublishedChanges,
+  PublishedKnowledge,
+  type PublishedRows,
+  type WithPublished,
+} from "../published/published-knowledge.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
-import { largest } from "../text/lists.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
 
@@ -36,8 +38,8 @@ export interface StoredScope {
   readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
   readonly recent: readonly RecentRetrieval[];
   readonly workers: readonly WorkerRow[];
-  readonly clusters: readonly ClusterNode[];
-  readonly accesses: readonly Access[];
+  /** Read where a published policy is asked for, and where something is evicted or forgotten. */
+  readonly published: PublishedRows;
 }
 
 export const EMPTY_SCOPE: StoredScope = {
@@ -47,8 +49,7 @@ export const EMPTY_SCOPE: StoredScope = {
   nodes: [],
   recent: [],
   workers: [],
-  clusters: [],
-  accesses: [],
+  published: NO_PUBLISHED_ROWS,
 };
 
 /** What composes changed in a scope, to be stored in one transaction. */
@@ -59,8 +60,8 @@ export interface ScopeChanges {
   readonly index: IndexChanges;
   readonly recent: RecentChanges;
   readonly workers: WorkerChanges;
-  readonly clusters: ClusterChanges;
-  readonly accesses: AccessChanges;
+  /** Null: none, as in a scope that asks for no published policy. */
+  readonly published: PublishedChanges | null;
 }
 
 /** Bounds on what one scope holds in memory. */
@@ -74,14 +75,13 @@ export interface ScopeBounds {
 export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
 
 /** The working state of one scope: a cold start is an empty one. Whoever changes it stores what {@link drain} hands over, or drops it. */
-export class ScopeState implements ScopeKnowledge {
+export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
   /** Which workers of batches processed which blocks. */
   readonly workers: WorkerBlocks;
-  readonly clusters: ClusterTree;
-  readonly accesses: AccessWindow;
+  readonly published: PublishedKnowledge;
   /** In memory alone. */
   readonly heads = new CountedHeads();
   /** What prompts that share a memory budget left of it. */
@@ -102,14 +102,7 @@ export class ScopeState implements ScopeKnowledge {
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
     this.workers = new WorkerBlocks(stored.workers);
-    const nextCluster =
-      1 +
-      largest(
-        stored.clusters.map(({ id }) => id),
-        0,
-      );
-    this.clusters = new ClusterTree(stored.clusters, nextCluster, bounds.maxIndexNodes);
-    this.accesses = new AccessWindow(stored.accesses);
+    this.published = new PublishedKnowledge(stored.published, bounds.maxIndexNodes);
     this.bank = new MemoryBank(stored.bankedTokens);
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
@@ -140,13 +133,12 @@ export class ScopeState implements ScopeKnowledge {
   /** The engine dropped a request's cache. */
   evict(leaf: NodeId, turn: TurnId): void {
     this.index.evict(leaf);
-    this.clusters.evict(turn);
+    this.published.evict(turn);
   }
 
   /** These blocks' text is gone; nothing is ordered by them any more. */
   forget(gone: ReadonlySet<Label>): void {
-    for (const knowledge of [this.index, this.recent, this.clusters, this.accesses, this.workers])
-      knowledge.forget(gone);
+    for (const knowledge of [this.index, this.recent, this.published, this.workers]) knowledge.forget(gone);
     this.unloadConversations();
   }
 
@@ -167,8 +159,7 @@ export class ScopeState implements ScopeKnowledge {
   /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + 1_000 * this.clusters.size + 600 * this.accesses.size;
-    weight += 100_000 * this.workers.size;
+    weight += 2_000 * this.recent.size + 100_000 * this.workers.size + this.published.weight;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -187,8 +178,7 @@ export class ScopeState implements ScopeKnowledge {
       index: this.index.drain(),
       recent: this.recent.drain(),
       workers: this.workers.drain(),
-      clusters: this.clusters.drain(),
-      accesses: this.accesses.drain(),
+      published: this.published.drain(),
     };
   }
 }

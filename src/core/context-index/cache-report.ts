@@ -101,7 +101,7 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
 }
 
 /**
- * Corrects the index by what an engine reported (ARCHITECTURE.md, "honest about the cache"): its count is the truth. What was expected
+ * Corrects the index by what an engine reported (docs/internals/algorithms.md, "Residency"): its count is the truth. What was expected
  * to hit and did not had gone by the time the request was served, and with it everything that stood behind it or was used no later,
  * unless a later request was served it, or one so shortly before that it was not written yet; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
  * hit is as young as `now`, in milliseconds, when the report came. A request that has left the index itself says nothing.

@@ -1,3 +1,10 @@
+/*
+ * context-index: what an engine's prefix cache should hold, per scope: served sequences of blocks behind the digest of what stood before
+ * them, as a forest of runs.
+ * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and the best path through
+ * a set of blocks. Residency models say what an engine lets go of by itself.
+ */
+
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import type {
@@ -19,7 +26,7 @@ const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_BESIDE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
 
 /**
- * The context index of one scope (ALGORITHMS.md §3 and §4, "prefix-exact"): which block sequences an engine's prefix cache should
+ * The context index of one scope (docs/internals/algorithms.md, "The context index"): which block sequences an engine's prefix cache should
  * hold. Changes are made in place and drained as rows; nothing here reads a clock. Holds at most `maxNodes` nodes: past that the
  * least recently used leaves go, a tenth at a time. What else leaves it is a residency model's to say, and what engines report.
  */

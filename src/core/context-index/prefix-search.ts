@@ -2,7 +2,7 @@ import type { Label } from "../text/ids.js";
 import type { PrefixMatch, ServedNode } from "./index-node.js";
 
 /*
- * Reading the served sequences behind one anchor (ALGORITHMS.md §4, "prefix-exact"). Nothing here changes them.
+ * Reading the served sequences behind one anchor (docs/internals/algorithms.md, "Prefix-exact ordering"). Nothing here changes them.
  */
 
 /** A node whose children are nodes of its own kind, which a search then gives back. */

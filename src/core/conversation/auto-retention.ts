@@ -35,19 +35,18 @@ export interface RetentionOutlook {
     readonly plain: { readonly inFront: number; readonly behind: number };
   };
   /** This turn's section where it goes on from what stands, and where it starts afresh; `annotations` is a part of `total`. */
-  readonly going: SectionTokens & { readonly newBlocks: number };
-  readonly afresh: SectionTokens;
+  readonly going: SectionSize & { readonly newBlocks: number };
+  readonly afresh: SectionSize;
 }
 
-export interface SectionTokens {
+export interface SectionSize {
   readonly total: number;
   readonly annotations: number;
 }
 
 /**
- * Ours: the retention of one turn by what the rest of the conversation is expected to cost (ALGORITHMS.md §5: "choose by the engine's
- * cost model, per conversation, and never lose to the simplest of them"). Two questions, each answered for the turns that are still to
- * come (`ahead`, a few times those that were):
+ * Ours: the retention of one turn by what the rest of the conversation is expected to cost (docs/internals/algorithms.md, "Conversations").
+ * Two questions, each answered for the turns that are still to come (`ahead`, a few times those that were):
  * - Do this turn's annotations stay? They cost every later turn their attention or their price; taking them away costs the next turn
  *   the question and answer behind them.
  * - Does the prompt start afresh? That costs all plain text behind the first section and this turn's blocks once, and relieves every later turn of

@@ -1,13 +1,13 @@
 import type { BlockRegister } from "../blocks/block-register.js";
+import type { StoredBlock } from "../blocks/context-block.js";
 import type { SeenRetrievals } from "../blocks/seen-retrievals.js";
-import type { StoredBlock } from "../blocks/stored-block.js";
 import type { EngineModel } from "../cost/engine-model.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
 import { isEmptyInjection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import { autoRetention, type SectionTokens } from "./auto-retention.js";
+import { autoRetention, type SectionSize } from "./auto-retention.js";
 import { type Standing, standingOf } from "./conversation.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Replay } from "./replay.js";
@@ -33,7 +33,7 @@ export interface RetainableTurn {
 export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
   const { replay, seen, requested, countTokens } = turn;
   const answered = messagesTokens(turn.answer.messages, countTokens);
-  const section = (standing: Standing): SectionTokens => {
+  const section = (standing: Standing): SectionSize => {
     const injection = planInjection(register, {
       requested,
       standing,

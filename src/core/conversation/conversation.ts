@@ -1,15 +1,20 @@
+/*
+ * conversation: prompts that only grow. Turns form a tree; a client's plain history is recognised as a path of it, and what its turns
+ * injected is put back byte for byte.
+ * Enters: plain messages, stored turns. Leaves: the replayed prefix, what of it still stands, how a new turn is injected, and what later
+ * prompts keep of it (retention).
+ */
+
 import { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type Injection, isEmptyInjection } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import { stripSection } from "../prompt/rendering.js";
 import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
-import { digestOf } from "../text/digest.js";
-import type { Digest, Label, TurnId } from "../text/ids.js";
+import { type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
 import { meaningDigest } from "../text/message-meaning.js";
-import type { ReplayedTurn } from "./replayed-turn.js";
-import type { Turn } from "./turn.js";
+import type { ReplayedTurn, Turn } from "./turn.js";
 
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
@@ -141,9 +146,9 @@ export function recallHistory(
 }
 
 /** A turn that fits, behind those before it. */
-interface Step {
+interface PathStep {
   readonly turn: Turn;
-  readonly after: Step | null;
+  readonly after: PathStep | null;
   /** Messages that the path to its end covers. */
   readonly covered: number;
 }
@@ -153,21 +158,21 @@ interface Step {
  * differs: the longer one, then the one with the same bytes, then the newer.
  */
 function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
-  let best: Step | null = null;
-  const open: Step[] = stepsAfter(conversation, null, history);
+  let best: PathStep | null = null;
+  const open: PathStep[] = stepsAfter(conversation, null, history);
   for (let step = open.pop(); step !== undefined; step = open.pop()) {
     if (step.covered > (best?.covered ?? 0)) best = step;
     append(open, stepsAfter(conversation, step, history));
   }
   const path: Turn[] = [];
-  for (let step: Step | null = best; step !== null; step = step.after) path.push(step.turn);
+  for (let step: PathStep | null = best; step !== null; step = step.after) path.push(step.turn);
   return path.reverse();
 }
 
 /** The turns by which a history goes on from here, the preferred last. */
-function stepsAfter(conversation: Conversation, after: Step | null, history: MeantMessages): Step[] {
+function stepsAfter(conversation: Conversation, after: PathStep | null, history: MeantMessages): PathStep[] {
   const at = after?.covered ?? 0;
-  const steps: Step[] = [];
+  const steps: PathStep[] = [];
   for (const turn of conversation.childrenOf(after?.turn.id ?? null))
     if (isMeant(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
   // Mostly there is one.

@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { StoredBlock } from "../blocks/stored-block.js";
+import type { StoredBlock } from "../blocks/context-block.js";
 import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "../prompt/annotations.js";
 import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";

@@ -5,12 +5,12 @@ import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } fr
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
 import type { SectionPlacement } from "../prompt/section-placement.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
+import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation.js";
-import type { CountedHeads } from "./counted-heads.js";
 import { injectionTokens } from "./injecting.js";
-import type { ReplayedTurn } from "./replayed-turn.js";
 import { standingInjections } from "./retention.js";
+import type { ReplayedTurn } from "./turn.js";
 
 /** The part of a prompt that earlier turns made, built again. */
 export interface Replay {
@@ -53,9 +53,9 @@ export interface ReplayKnowledge {
 }
 
 /**
- * Puts back what later prompts keep of every turn's injection, where it stood (ALGORITHMS.md §5, history replay); after a fresh start
- * nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then, so
- * other instructions, a forgotten memory or a dropped annotation show.
+ * Puts back what later prompts keep of every turn's injection, where it stood (docs/internals/algorithms.md, "Conversations"); after a
+ * fresh start nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then,
+ * so other instructions, a forgotten memory or a dropped annotation show.
  */
 export function replayTurns(
   { index, register, heads }: ReplayKnowledge,
@@ -180,4 +180,21 @@ function messagesAfterAnchor(placement: SectionPlacement, section: string): numb
 /** Both are what is kept of one turn's injection, which is never changed: they differ in how much is kept. */
 function isSame(a: Injection, b: Injection): boolean {
   return a.blocks.length === b.blocks.length && a.annotations.length === b.annotations.length;
+}
+
+/** An agent has a few sets of instructions; more than these are counted again. */
+const MOST_HEADS = 4;
+
+/** Token counts of the instructions that a scope's last prompts began with: they are long, and the same from prompt to prompt. */
+export class CountedHeads {
+  readonly #tokens = new LruMap<Digest, number>(MOST_HEADS);
+
+  /** @param count asked where they are not known */
+  tokensOf(head: Digest, count: () => number): number {
+    const known = this.#tokens.get(head);
+    if (known !== undefined) return known;
+    const tokens = count();
+    this.#tokens.set(head, tokens);
+    return tokens;
+  }
 }

@@ -1,7 +1,7 @@
 import { type Injection, NOTHING_INJECTED } from "../prompt/injection.js";
 
 /**
- * What later prompts of a conversation keep of what a turn injected (ALGORITHMS.md §5, "retention is a choice with a cost"):
+ * What later prompts of a conversation keep of what a turn injected (docs/internals/algorithms.md, "Conversations"):
  * - `keep`: all of it, so that prompts only grow. Fewest tokens to compute, but every new token attends over what is kept.
  * - `volatile`: the blocks; what pointed at them goes, and with it the reuse of the question and answer behind it.
  * - `ephemeral`: nothing; memories stand in the newest message only and are computed each time.

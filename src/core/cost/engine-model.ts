@@ -1,4 +1,12 @@
-/** What prefill costs in time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones (ALGORITHMS.md §4). */
+/*
+ * cost: what a prompt costs its engine, as time (a law fitted to reported first-token times) or as money (prices per token).
+ * Enters: measured times, configured prices, token counts. Leaves: the cost of a prompt, and what a cached prefix spares.
+ */
+
+/**
+ * What prefill costs in time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones
+ * (docs/internals/algorithms.md, "What a prompt costs").
+ */
 export interface TimeLaw {
   readonly kind: "time";
   /** Milliseconds before the first token is looked at. */
@@ -34,9 +42,9 @@ export const ENGINE_MODEL_NAMES = ["gpu", "cpu", "hosted", "hosted-writes"] as c
 export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
 /**
- * Defaults until something was measured (ENGINES.md): a server on a GPU (vLLM, SGLang; 16-token blocks), llama.cpp on a CPU (its law
- * fitted on a 135M model with two threads), a provider that reads its cache at a tenth of the price (OpenAI before GPT-5.6: from
- * 1,024 tokens in steps of 128), and one that bills writes too (Anthropic, OpenAI since GPT-5.6).
+ * Defaults until something was measured (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang; 16-token
+ * blocks), llama.cpp on a CPU (its law fitted on a 135M model with two threads), a provider that reads its cache at a tenth of the price
+ * (OpenAI before GPT-5.6: from 1,024 tokens in steps of 128), and one that bills writes too (Anthropic, OpenAI since GPT-5.6).
  */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   gpu: {

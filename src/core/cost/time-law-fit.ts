@@ -25,9 +25,9 @@ const LEAST_ERROR = 0.01;
 const CUT = 4.685;
 
 /**
- * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (ENGINES.md) to measured first-token times: least squares of relative
- * errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having no say. Null where the samples are too
- * few or too much alike.
+ * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to measured
+ * first-token times: least squares of relative errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having
+ * no say. Null where the samples are too few or too much alike.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
@@ -35,10 +35,10 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
   if (largest(computed) < LEAST_SPREAD * Math.max(1, smallest(computed))) return null;
   const rows = recent.map(
-    ({ uncachedTokens: u, cachedTokens: c, ms }): Row => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
+    ({ uncachedTokens: u, cachedTokens: c, ms }): MeasuredTime => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );
   let weights = rows.map(() => 1);
-  let law: Row = [0, 0, 0];
+  let law: MeasuredTime = [0, 0, 0];
   for (let round = 0; round < ABSOLUTE_ROUNDS + ROUNDS; round++) {
     law = leastSquares(rows, weights);
     const errors = rows.map((row) => Math.abs(1 - dot(row, law)));
@@ -53,11 +53,14 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
 }
 
-type Row = readonly [number, number, number];
+type MeasuredTime = readonly [number, number, number];
 
 /** Weighted least squares of `row · x = 1` with no part of x below 0: the best of all choices of parts that are 0. */
-function leastSquares(rows: readonly Row[], weights: readonly number[]): Row {
-  let best: { readonly law: Row; readonly error: number } = { law: [0, 0, 0], error: Number.POSITIVE_INFINITY };
+function leastSquares(rows: readonly MeasuredTime[], weights: readonly number[]): MeasuredTime {
+  let best: { readonly law: MeasuredTime; readonly error: number } = {
+    law: [0, 0, 0],
+    error: Number.POSITIVE_INFINITY,
+  };
   for (let kept = 1; kept < 8; kept++) {
     const columns = [0, 1, 2].filter((column) => (kept & (1 << column)) !== 0);
     const law = solve(rows, weights, columns);
@@ -69,7 +72,11 @@ function leastSquares(rows: readonly Row[], weights: readonly number[]): Row {
 }
 
 /** The normal equations over some columns, by elimination; null where they do not determine them. */
-function solve(rows: readonly Row[], weights: readonly number[], columns: readonly number[]): Row | null {
+function solve(
+  rows: readonly MeasuredTime[],
+  weights: readonly number[],
+  columns: readonly number[],
+): MeasuredTime | null {
   const size = columns.length;
   const system = columns.map((i) => [
     ...columns.map((j) => weightedSum(rows, weights, (row) => (row[i] ?? 0) * (row[j] ?? 0))),
@@ -88,14 +95,18 @@ function solve(rows: readonly Row[], weights: readonly number[], columns: readon
   }
   const law = [0, 0, 0];
   for (const [at, column] of columns.entries()) law[column] = (system[at]?.[size] ?? 0) / (system[at]?.[at] ?? 1);
-  return law as unknown as Row;
+  return law as unknown as MeasuredTime;
 }
 
-function weightedSum(rows: readonly Row[], weights: readonly number[], of: (row: Row) => number): number {
+function weightedSum(
+  rows: readonly MeasuredTime[],
+  weights: readonly number[],
+  of: (row: MeasuredTime) => number,
+): number {
   return rows.reduce((sum, row, at) => sum + (weights[at] ?? 0) * of(row), 0);
 }
 
-function dot(a: Row, b: Row): number {
+function dot(a: MeasuredTime, b: MeasuredTime): number {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 

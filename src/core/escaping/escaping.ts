@@ -1,3 +1,9 @@
+/*
+ * escaping: memory text is untrusted. What has the shape of a label, a section's boundary, an annotation or a template's token is written
+ * so that it cannot be taken for one, and only that is altered.
+ * Enters: a memory's text. Leaves: the text as it may stand in a prompt, and the way back; also quotes found in any encoding, for forgetting.
+ */
+
 import { ConfiguredMarker } from "./configured-marker.js";
 import { CANDIDATES, isMarkerAt, OPENER_CLASS } from "./marker-shapes.js";
 

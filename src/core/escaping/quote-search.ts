@@ -1,4 +1,4 @@
-import { CUT_MARK } from "../text/cut-text.js";
+import { CUT_MARK } from "../text/storable-text.js";
 import { BY_LIST, BY_SHAPES, escapeText } from "./escaping.js";
 
 /** A run of backslashes and what it escapes, at any depth: JSON in JSON in a program's source. Takes whole runs, so that it is linear. */

@@ -1,5 +1,11 @@
+/*
+ * explain: why a prompt hit the prefix cache as far as it did. The prompt is outlined by digests beside those that it could have continued,
+ * the first difference is found and named.
+ * Enters: stored prompts and the engine's reports. Leaves: an explanation with causes, tokens and cost, as data and as text.
+ */
+
 import type { BlockRegister } from "../blocks/block-register.js";
-import { type ComposedPrompt, ownTurn } from "../compose/composed-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import type { ResidencyConfig } from "../context-index/residency.js";
 import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
 import type { ConversationId, RequestId } from "../text/ids.js";
@@ -10,7 +16,7 @@ import type {
   IndexVerdict,
   NearestPrompt,
   PlaceInPrompt,
-  Price,
+  PromptPrice,
   Waste,
 } from "./explanation.js";
 import { missCause } from "./miss-cause.js";
@@ -21,9 +27,9 @@ import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-pref
 /** A composed request and what it is compared with. */
 export interface ExplainInput {
   readonly requestId: RequestId;
-  readonly prompt: ComposedPrompt;
+  readonly prompt: StoredPrompt;
   /** Prompts of the same scope that were composed before it, in any order. */
-  readonly earlier: readonly ComposedPrompt[];
+  readonly earlier: readonly StoredPrompt[];
   /** Whether those are all there were. */
   readonly isComplete: boolean;
   readonly register: BlockRegister;
@@ -35,7 +41,7 @@ export interface ExplainInput {
 
 /** An earlier prompt, by how far it goes with the explained one. */
 interface Candidate {
-  readonly prompt: ComposedPrompt;
+  readonly prompt: StoredPrompt;
   readonly outline: Outline;
   readonly shared: SharedPrefix;
 }
@@ -98,9 +104,9 @@ export function explain(input: ExplainInput): Explanation {
  * newest: it is the last that used what they share.
  */
 function nearestOf(
-  prompt: ComposedPrompt,
+  prompt: StoredPrompt,
   outline: Outline,
-  earlier: readonly ComposedPrompt[],
+  earlier: readonly StoredPrompt[],
   outlines: PromptOutlines,
 ): Candidate | null {
   const { conversationId } = ownTurn(prompt);
@@ -125,7 +131,7 @@ function isNearer(a: Candidate, b: Candidate, conversation: ConversationId | nul
   return false;
 }
 
-function describe(nearest: ComposedPrompt, prompt: ComposedPrompt): NearestPrompt {
+function describe(nearest: StoredPrompt, prompt: StoredPrompt): NearestPrompt {
   const { conversationId, promptTokens } = ownTurn(nearest);
   const same = conversationId === ownTurn(prompt).conversationId ? ("same" as const) : ("other" as const);
   return {
@@ -196,7 +202,7 @@ function alsoBehind(here: Outline, there: Outline, at: number, sizes: readonly n
 }
 
 /** Tokens that were shared and that the engine's cache could have given, less those that it gave, or is taken to have given. */
-function lostOf(prompt: ComposedPrompt, index: IndexVerdict, engine: EngineModel, shared: number): Waste {
+function lostOf(prompt: StoredPrompt, index: IndexVerdict, engine: EngineModel, shared: number): Waste {
   const total = ownTurn(prompt).promptTokens;
   const possible = cacheable(engine, shared);
   const hit =
@@ -207,7 +213,7 @@ function lostOf(prompt: ComposedPrompt, index: IndexVerdict, engine: EngineModel
 }
 
 function waste(engine: EngineModel, tokens: number, amount: number): Waste {
-  const unit: Price["unit"] = engine.cost.kind === "time" ? "ms" : "money";
+  const unit: PromptPrice["unit"] = engine.cost.kind === "time" ? "ms" : "money";
   return { tokens, price: { unit, amount: tokens === 0 ? 0 : Math.max(0, Number(amount.toPrecision(6))) } };
 }
 

@@ -88,7 +88,7 @@ export type EngineVerdict =
   | { readonly kind: "less"; readonly tokens: number; readonly because: WhyLess };
 
 /** Milliseconds or money, as the engine's cost model has it. */
-export interface Price {
+export interface PromptPrice {
   readonly unit: "ms" | "money";
   readonly amount: number;
 }
@@ -96,7 +96,7 @@ export interface Price {
 /** So many tokens that were computed and need not have been, and what they cost. */
 export interface Waste {
   readonly tokens: number;
-  readonly price: Price;
+  readonly price: PromptPrice;
 }
 
 /** Why a prompt hit as far as it did. Digests, labels and numbers: no text of memories or messages. */

@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { type ComposedPrompt, ownTurn } from "../compose/composed-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import type { FixedRetention } from "../conversation/retention.js";
 import type { Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
@@ -50,7 +50,7 @@ export type MissCause =
 
 /** An outlined prompt. */
 export interface OutlinedPrompt {
-  readonly prompt: Pick<ComposedPrompt, "turns">;
+  readonly prompt: Pick<StoredPrompt, "turns">;
   readonly outline: Outline;
 }
 

@@ -1,4 +1,4 @@
-import { type ComposedPrompt, ownTurn } from "../compose/composed-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
 import type { ResidencyConfig } from "../context-index/residency.js";
 import type { EngineModel } from "../cost/engine-model.js";
@@ -36,11 +36,11 @@ export function trackedTokens(here: Outline, there: Outline, shared: number, siz
 
 /** What is known of the index when a request was planned. */
 interface IndexEvidence {
-  readonly prompt: ComposedPrompt;
-  readonly nearest: ComposedPrompt;
+  readonly prompt: StoredPrompt;
+  readonly nearest: StoredPrompt;
   /** Whether the nearest prompt has lost a memory since it was sent. */
   readonly hasErased: boolean;
-  readonly earlier: readonly ComposedPrompt[];
+  readonly earlier: readonly StoredPrompt[];
   readonly limits: ResidencyConfig;
   /** Tokens that both prompts begin with … */
   readonly shared: number;
@@ -75,12 +75,12 @@ function whyLeft({ prompt, nearest, hasErased, earlier, limits }: IndexEvidence)
 }
 
 /** Whether a request's engine reported less than was expected, beyond what its steps can hide. */
-function isShort({ plan, report }: ComposedPrompt): boolean {
+function isShort({ plan, report }: StoredPrompt): boolean {
   return plan !== null && report !== null && reachOf({ plan }, report) < plan.expectedCachedTokens;
 }
 
 /** What the engine reported as cached, in memstem's count of the prompt; null where it did not say. */
-export function reportedHere({ report }: ComposedPrompt, total: number): number | null {
+export function reportedHere({ report }: StoredPrompt, total: number): number | null {
   if (report === null) return null;
   const { cachedTokens, promptTokens } = report;
   const scale = promptTokens !== null && promptTokens > 0 ? total / promptTokens : 1;
@@ -89,8 +89,8 @@ export function reportedHere({ report }: ComposedPrompt, total: number): number 
 
 /** What is known of how an engine served a request. */
 interface EngineEvidence {
-  readonly prompt: ComposedPrompt;
-  readonly nearest: ComposedPrompt | null;
+  readonly prompt: StoredPrompt;
+  readonly nearest: StoredPrompt | null;
   readonly expected: number;
   readonly total: number;
   readonly engine: EngineModel;

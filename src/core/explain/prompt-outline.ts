@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { type ComposedPrompt, ownTurn, type SpokenTurn } from "../compose/composed-prompt.js";
+import { ownTurn, type SpokenTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import { closingTokens } from "../conversation/injecting.js";
 import { standingInjections } from "../conversation/retention.js";
 import type { Turn } from "../conversation/turn.js";
@@ -56,13 +56,13 @@ export interface Outline {
 }
 
 /** What one turn has in a prompt. */
-interface Part extends SpokenTurn {
+interface OutlinedTurn extends SpokenTurn {
   readonly injection: Injection;
   readonly standing: "own" | "kept" | "none";
 }
 
 /** The first turn of a prompt whose section has lost something since the prompt was sent. */
-interface Erasure {
+interface ErasedTurn {
   readonly part: number;
   /** Equal where the two sections were the same bytes when they were sent. */
   readonly key: string;
@@ -77,11 +77,11 @@ interface Erasure {
 export class PromptOutlines {
   readonly #segments = new Map<string, readonly Segment[]>();
   readonly #digests = new Map<string, Digest>();
-  readonly #erasures = new Map<TurnId, Erasure | null>();
+  readonly #erasures = new Map<TurnId, ErasedTurn | null>();
 
   constructor(private readonly textOf: TextOf) {}
 
-  outlineOf(prompt: Pick<ComposedPrompt, "turns" | "head">): Outline {
+  outlineOf(prompt: Pick<StoredPrompt, "turns" | "head">): Outline {
     const { head } = ownTurn(prompt);
     const parts = this.#partsOf(prompt.turns);
     const erasure = this.#erasureIn(parts);
@@ -108,14 +108,14 @@ export class PromptOutlines {
     return { segments, messages, anchors, ends };
   }
 
-  #partsOf(turns: readonly SpokenTurn[]): Part[] {
+  #partsOf(turns: readonly SpokenTurn[]): OutlinedTurn[] {
     const own = ownTurn({ turns });
     const earlier = turns.slice(0, -1);
     const standing = standingInjections(
       earlier.map(({ turn }) => turn),
       own.freshStart,
     );
-    return turns.map((spoken, at): Part => {
+    return turns.map((spoken, at): OutlinedTurn => {
       const injection = standing[at];
       if (injection === undefined) return { ...spoken, injection: own.injection, standing: "own" };
       return { ...spoken, injection, standing: isEmptyInjection(injection) ? "none" : "kept" };
@@ -127,7 +127,7 @@ export class PromptOutlines {
    * its parent's prompt as that was sent, it is the same there; else it is taken for the first turn that lost something, which is never
    * too late, and for no other prompt's.
    */
-  #erasureIn(parts: readonly Part[]): Erasure | null {
+  #erasureIn(parts: readonly OutlinedTurn[]): ErasedTurn | null {
     const last = parts.length - 1;
     const own = parts[last];
     if (own === undefined) return null;
@@ -138,7 +138,7 @@ export class PromptOutlines {
     return erasure;
   }
 
-  #findErasure(parts: readonly Part[], own: Part, last: number): Erasure | null {
+  #findErasure(parts: readonly OutlinedTurn[], own: OutlinedTurn, last: number): ErasedTurn | null {
     let before = own.turn.head;
     for (const part of parts.slice(0, -1)) before = this.#after(part, before);
     if (this.#after(own, before) === own.turn.prompt) return null;
@@ -155,14 +155,14 @@ export class PromptOutlines {
     return { part: first < 0 ? last : first, key, isCertain: false };
   }
 
-  #after({ turn, injection, standing }: Part, before: Digest): Digest {
+  #after({ turn, injection, standing }: OutlinedTurn, before: Digest): Digest {
     return this.#digest(`${before} ${turn.id} ${standing}`, () =>
       digestAfterTurn(before, turn.given, turn.placement, renderSection(injection, this.textOf)),
     );
   }
 
   /** Digest of what stands before the part's section. */
-  #anchorOf({ turn: { id, given, placement }, injection, standing }: Part, before: Digest): Digest {
+  #anchorOf({ turn: { id, given, placement }, injection, standing }: OutlinedTurn, before: Digest): Digest {
     return this.#digest(`${before} ${id} ${standing} anchor`, () => {
       const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
       return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement);
@@ -177,7 +177,7 @@ export class PromptOutlines {
     return made;
   }
 
-  #segmentsOf(part: Part): readonly Segment[] {
+  #segmentsOf(part: OutlinedTurn): readonly Segment[] {
     const key = `${part.turn.id} ${part.standing}`;
     const known = this.#segments.get(key);
     if (known !== undefined) return known;
@@ -201,11 +201,11 @@ function headSegments(head: readonly ChatMessage[] | null, digest: Digest): Mess
   return head.map((message, at) => segment(at, message, messageDigest(message)));
 }
 
-function turnSegments({ turn, given, injection }: Part): Segment[] {
+function turnSegments({ turn, given, injection }: OutlinedTurn): Segment[] {
   return withSection(turn, given, (where) => sectionSegments(injection, where, turn.placement));
 }
 
-function erasedSegments({ turn, given, standing }: Part, { key, isCertain }: Erasure): Segment[] {
+function erasedSegments({ turn, given, standing }: OutlinedTurn, { key, isCertain }: ErasedTurn): Segment[] {
   // Retention may have taken it away: then it was no message of its own, and those behind it must not be counted too far.
   const mayBeGone = turn.placement === "after-tool-result" && standing === "none" && !isCertain;
   return withSection(turn, given, (where) => [
@@ -259,7 +259,7 @@ function blockKey({ label, replaces, escaping }: InjectedBlock): string {
 }
 
 /** No outline of the prompt has more segments: to know without one that it cannot share more than another does. */
-export function mostSegments({ turns, head }: Pick<ComposedPrompt, "turns" | "head">): number {
+export function mostSegments({ turns, head }: Pick<StoredPrompt, "turns" | "head">): number {
   let most = head?.length ?? 1;
   for (const { turn } of turns) {
     const { blocks, annotations } = turn.injection;

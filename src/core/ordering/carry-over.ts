@@ -1,8 +1,7 @@
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { PrefixMatch, ServedNode } from "../context-index/index-node.js";
 import type { Digest, Label } from "../text/ids.js";
-import { orderBehind } from "./order-behind.js";
-import { orderForReuse } from "./order-for-reuse.js";
+import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
 import { prefixExact } from "./prefix-exact.js";
 
@@ -25,11 +24,11 @@ const MAX_VISITED = 512;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Ours (ALGORITHMS.md §4, "carry-over under a budget"): a strict prefix breaks at the first cached block that this request did not
- * retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
+ * Ours (docs/internals/algorithms.md, "Carry-over under a budget"): a strict prefix breaks at the first cached block that this request did
+ * not retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
  * that spares the engine most (every token that is computed attends over the carried ones, or they are billed), less a price for what it
- * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path costs more than it saves the request starts afresh. Without an allowance it is
- * `prefix-exact`.
+ * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path
+ * costs more than it saves the request starts afresh. Without an allowance it is `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
@@ -54,13 +53,13 @@ export const carryOver: OrderingPolicy = {
 /** What a path is worth that saves and carries so many tokens: the more, the more it saves and the less it carries. */
 type Value = (saved: number, carried: number) => number;
 
-interface Prices {
+interface PathPrices {
   readonly value: Value;
   /** What a path costs beside, by the share of the requests behind its anchor that went through it. */
   readonly crowding: (share: number) => number;
 }
 
-function pricesFor(retrievedTokens: number, allowance: CarryAllowance): Prices {
+function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPrices {
   const { tokens, ownTokens, bankedTokens, knownTokens, spared } = allowance;
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));

@@ -6,11 +6,11 @@ import type { Ordering, OrderingPolicy, OrderingRequest, ScopeKnowledge } from "
  * has beside them. A carried block that the request wants by now counts as retrieved. Where the request may no longer carry what that one
  * did, as another process drew on the memory bank in between, it is ordered afresh.
  */
-export function orderAfter(
+export function orderAfter<K extends ScopeKnowledge>(
   before: Ordering,
-  policy: OrderingPolicy,
+  policy: OrderingPolicy<K>,
   request: OrderingRequest,
-  known: ScopeKnowledge,
+  known: K,
 ): Ordering {
   const wanted = new Set(request.retrieved.map(({ label }) => label));
   const carried = [...before.carried].filter((label) => !wanted.has(label));

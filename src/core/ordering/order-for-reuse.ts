@@ -1,5 +1,6 @@
 import type { Label } from "../text/ids.js";
-import type { RetrievedBlock } from "./ordering.js";
+import { append } from "../text/lists.js";
+import type { OrderingRequest, RetrievedBlock, ScopeKnowledge } from "./ordering.js";
 import { RECENT_REQUESTS, type RecentRetrievals, type RequestMask } from "./recent-retrievals.js";
 
 /** How much the relevance rank counts beside what recent requests shared, in requests that are alike throughout. */
@@ -105,4 +106,28 @@ class LikeRequests {
 
 function lowestBit(bits: number): number {
   return WORD - 1 - Math.clz32(bits & -bits);
+}
+
+/**
+ * Orders the blocks of a request that are not in front already: first what was served behind the front before, the most relevant
+ * continuation at each step, then the rest in the order that later requests can reuse most of.
+ */
+export function orderBehind(
+  front: readonly Label[],
+  { anchor, retrieved }: OrderingRequest,
+  { index, recent }: ScopeKnowledge,
+): readonly Label[] {
+  const placed = new Set(front);
+  const left = retrieved.filter(({ label }) => !placed.has(label));
+  const sequence = [...front];
+  const isServed = (label: Label) => index.heldBlocks(anchor, [...sequence, label]) > sequence.length;
+  for (let next = left.findIndex(({ label }) => isServed(label)); next >= 0; ) {
+    append(
+      sequence,
+      left.splice(next, 1).map(({ label }) => label),
+    );
+    next = left.findIndex(({ label }) => isServed(label));
+  }
+  const asked = retrieved.map(({ label }) => label);
+  return [...sequence.slice(front.length), ...orderForReuse(sequence, left, asked, recent)];
 }

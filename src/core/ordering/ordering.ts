@@ -1,21 +1,13 @@
+/*
+ * ordering: in which order a request's blocks stand. One contract, {@link OrderingPolicy}, and the policies that are ours: prefix-exact and
+ * carry-over, beside retrieval and sorted, which order by nothing known.
+ * Enters: a request's blocks with their tokens, what may be carried, what the scope knows. Leaves: an order, and which blocks are carried.
+ */
+
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
-import type { AccessWindow } from "../published/access-frequency.js";
-import type { ClusterTree } from "../published/cluster-tree.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { RecentRetrievals } from "./recent-retrievals.js";
-
-/** The policies that a caller can name. */
-export const POLICY_NAMES = [
-  "prefix-exact",
-  "carry-over",
-  "retrieval",
-  "sorted",
-  "context-pilot",
-  "knowledge-tree",
-  "access-frequency",
-] as const;
-export type PolicyName = (typeof POLICY_NAMES)[number];
 
 /** A block that a request asks for, with the tokens of its line. */
 export interface RetrievedBlock {
@@ -61,31 +53,27 @@ export interface Ordering {
 
 export const NOTHING_CARRIED: ReadonlySet<Label> = new Set();
 
-/** What a scope knows that policies order by. */
+/** What a scope knows that every policy may order by. */
 export interface ScopeKnowledge {
   /** What was served and should be cached. */
   readonly index: ContextIndex;
   /** What was asked for lately, whatever the policy. */
   readonly recent: RecentRetrievals;
-  /** Grows with requests of the policy `context-pilot` only. */
-  readonly clusters: ClusterTree;
-  /** Grows with requests of the policy `access-frequency` only. */
-  readonly accesses: AccessWindow;
 }
 
 /**
- * Orders the blocks of a request by what the scope knows. `order` is pure: it reads and changes nothing. Every policy passes
+ * Orders the blocks of a request by what the scope knows. `order` is pure: it reads and changes nothing. `K`: what the policy reads, which
+ * is more than {@link ScopeKnowledge} for one that keeps state of its own. Every policy passes
  * `test/core/ordering/ordering.suite.ts`.
  */
-export interface OrderingPolicy {
-  /** `batch`: the order was planned before (`planned-order.ts`). */
-  readonly name: PolicyName | "batch";
-  order(request: OrderingRequest, known: ScopeKnowledge): Ordering;
+export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
+  readonly name: string;
+  order(request: OrderingRequest, known: K): Ordering;
   /**
    * Orders what stands behind blocks that were sent already, those of `request` that are not in `front`. Absent: `order` does, as if they
    * were all.
    */
-  orderBehind?(front: readonly Label[], request: OrderingRequest, known: ScopeKnowledge): readonly Label[];
+  orderBehind?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
   /** Takes in what was ordered, after it was; absent: the policy needs nothing but what every request leaves behind. */
-  learn?(request: OrderingRequest, ordering: Ordering, known: ScopeKnowledge, turn: TurnId): void;
+  learn?(request: OrderingRequest, ordering: Ordering, known: K, turn: TurnId): void;
 }

@@ -1,10 +1,9 @@
-import { orderBehind } from "./order-behind.js";
-import { orderForReuse } from "./order-for-reuse.js";
+import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
 /**
- * Ours (ALGORITHMS.md §4): the served sequence that saves the most prefill tokens while holding retrieved blocks only, then the rest
- * in the order that later requests can reuse most of.
+ * Ours (docs/internals/algorithms.md, "Prefix-exact ordering"): the served sequence that saves the most prefill tokens while holding
+ * retrieved blocks only, then the rest in the order that later requests can reuse most of.
  */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",

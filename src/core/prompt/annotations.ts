@@ -9,8 +9,8 @@ export interface AnnotationWording {
 }
 
 /**
- * Short on purpose: annotations are uncached tokens in every prompt (ALGORITHMS.md §6). The paper's own wording is "Please read
- * the context in the following priority order: … and answer the question."
+ * Short on purpose: annotations are uncached tokens in every prompt (docs/internals/algorithms.md, "Annotations"). The paper's own wording
+ * is "Please read the context in the following priority order: … and answer the question."
  */
 export const DEFAULT_WORDING: AnnotationWording = {
   order: "Most relevant first: {labels}.",

@@ -20,7 +20,7 @@ export interface InjectedBlock extends NamesLabels {
 export type Annotation = NamesLabels & AnnotationLine;
 
 type AnnotationLine =
-  /** The relevance ranking, best first, given because blocks were moved (ALGORITHMS.md §6). */
+  /** The relevance ranking, best first, given because blocks were moved (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
   /** Blocks asked for that stand earlier in this very prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }

@@ -1,5 +1,10 @@
-import { digestOf } from "../text/digest.js";
-import type { Digest } from "../text/ids.js";
+/*
+ * prompt: what one prompt is made of, as text. An injection names blocks and annotations by label; rendering gives its bytes; a prompt is
+ * messages with rolling digests.
+ * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
+ */
+
+import { type Digest, digestOf } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";

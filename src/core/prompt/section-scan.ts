@@ -23,10 +23,10 @@ export function lineKindAt(text: string, at: number): LineKind {
 }
 
 /** What a section has come to: nothing yet, blocks, or the annotations behind them. */
-type Part = "opening" | "blocks" | "annotations";
+type SectionPart = "opening" | "blocks" | "annotations";
 
 /** What follows which part; a line that is not named here ends what could have been a section. */
-const NEXT: Readonly<Record<Part, Partial<Record<LineKind, Part>>>> = {
+const NEXT: Readonly<Record<SectionPart, Partial<Record<LineKind, SectionPart>>>> = {
   opening: { block: "blocks", annotation: "annotations" },
   blocks: { block: "blocks", continued: "blocks", annotation: "annotations" },
   annotations: { annotation: "annotations" },
@@ -35,7 +35,7 @@ const NEXT: Readonly<Record<Part, Partial<Record<LineKind, Part>>>> = {
 /** Finds the ends of sections in one text. What it read in vain is not read again. */
 export class SectionScan {
   /** Where lines were read that came to no section, by the part that they were read as: from, and up to where. */
-  readonly #vain = new Map<Part, { readonly from: number; to: number }>();
+  readonly #vain = new Map<SectionPart, { readonly from: number; to: number }>();
 
   constructor(private readonly text: string) {}
 
@@ -43,12 +43,12 @@ export class SectionScan {
   endFrom(start: number): number {
     const { text } = this;
     if (!text.startsWith(OPEN, start)) return -1;
-    let part: Part = "opening";
-    const read = new Map<Part, { readonly from: number; to: number }>();
+    let part: SectionPart = "opening";
+    const read = new Map<SectionPart, { readonly from: number; to: number }>();
     for (let at = start + OPEN.length; ; at = text.indexOf("\n", at) + 1) {
       const kind = lineKindAt(text, at);
       if (kind === "close") return at + CLOSE.length;
-      const next: Part | undefined = NEXT[part][kind];
+      const next: SectionPart | undefined = NEXT[part][kind];
       const vain = next === undefined ? undefined : this.#vain.get(next);
       const isKnown = vain !== undefined && at >= vain.from && at <= vain.to;
       if (next === undefined || isKnown || text.indexOf("\n", at) < 0) break;

@@ -1,13 +1,35 @@
-import { NOTHING_CARRIED, type OrderingPolicy } from "../ordering/ordering.js";
+import {
+  NOTHING_CARRIED,
+  type Ordering,
+  type OrderingPolicy,
+  type OrderingRequest,
+  type RetrievedBlock,
+} from "../ordering/ordering.js";
+import type { Label, TurnId } from "../text/ids.js";
+import type { WithPublished } from "./published-knowledge.js";
 
-/** CRAFT: blocks in promoted prefixes first, then by how often the last requests accessed them ({@link AccessWindow}). */
-export const accessFrequency: OrderingPolicy = {
+/** CRAFT's permutation by its CA-Table: blocks by how often the last requests accessed them, most often first; ties in relevance order. */
+export const accessFrequency: OrderingPolicy<WithPublished> = {
   name: "access-frequency",
-  order({ retrieved }, { accesses }) {
-    const labels = accesses.order(retrieved.map(({ label }) => label));
-    return { labels, carried: NOTHING_CARRIED, searchPath: [] };
+  order({ retrieved }, { published: { accesses } }) {
+    return { labels: accesses.byFrequency(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
   },
-  learn(_request, { labels }, { accesses }, turn) {
-    accesses.take(labels, turn);
-  },
+  learn: takeIn,
 };
+
+/** CRAFT's CP-Tree first: along the prefixes of blocks that were accessed often, then the others by frequency. */
+export const cpTree: OrderingPolicy<WithPublished> = {
+  name: "cp-tree",
+  order({ retrieved }, { published: { accesses } }) {
+    return { labels: accesses.alongPrefixes(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
+  },
+  learn: takeIn,
+};
+
+function labelsOf(retrieved: readonly RetrievedBlock[]): Label[] {
+  return retrieved.map(({ label }) => label);
+}
+
+function takeIn(_: OrderingRequest, { labels }: Ordering, { published }: WithPublished, turn: TurnId): void {
+  published.accesses.take(labels, turn);
+}

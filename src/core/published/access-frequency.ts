@@ -21,8 +21,8 @@ export interface AccessChanges {
   readonly removed: readonly TurnId[];
 }
 
-interface PrefixNode {
-  readonly children: Map<Label, PrefixNode>;
+interface PromotedNode {
+  readonly children: Map<Label, PromotedNode>;
   /** Requests of the window that promoted this node. */
   requests: number;
 }
@@ -36,7 +36,7 @@ export class AccessWindow {
   /** By turn, ascending. */
   readonly #rows: Access[];
   readonly #counts = new Map<Label, number>();
-  readonly #prefixes: PrefixNode = { children: new Map(), requests: 0 };
+  readonly #prefixes: PromotedNode = { children: new Map(), requests: 0 };
   readonly #dirty = new Map<TurnId, Access>();
   readonly #removed = new Set<TurnId>();
 
@@ -56,15 +56,17 @@ export class AccessWindow {
     return this.#counts.get(label) ?? 0;
   }
 
-  /**
-   * Orders distinct blocks given in relevance order: along the prefix tree, at each node to the child accessed most often, then
-   * the others, most often accessed first. Ties stay in relevance order.
-   */
-  order(labels: readonly Label[]): Label[] {
-    const hottest = [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
+  /** Distinct blocks given in relevance order, most often accessed first; ties stay in relevance order. */
+  byFrequency(labels: readonly Label[]): Label[] {
+    return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
+  }
+
+  /** The same, but first along the prefix tree, at each node to the child accessed most often. */
+  alongPrefixes(labels: readonly Label[]): Label[] {
+    const hottest = this.byFrequency(labels);
     const rank = new Map(hottest.map((label, at) => [label, at]));
     const front = new Set<Label>();
-    for (let node: PrefixNode | undefined = this.#prefixes; node !== undefined; ) {
+    for (let node: PromotedNode | undefined = this.#prefixes; node !== undefined; ) {
       const next = hottestChild(node, hottest, rank);
       if (next === undefined) break;
       front.add(next);
@@ -103,7 +105,7 @@ export class AccessWindow {
   /** The longest promoted prefixes, those with the older blocks (smaller labels) first, at most `limit`. */
   prefixes(limit: number): Label[][] {
     const found: Label[][] = [];
-    const pending: { node: PrefixNode; labels: Label[] }[] = [{ node: this.#prefixes, labels: [] }];
+    const pending: { node: PromotedNode; labels: Label[] }[] = [{ node: this.#prefixes, labels: [] }];
     for (let step = pending.pop(); step !== undefined && found.length < limit; step = pending.pop()) {
       const { node, labels } = step;
       if (node.children.size === 0 && labels.length > 0) found.push(labels);
@@ -146,7 +148,7 @@ export class AccessWindow {
     for (const label of labels) addTo(this.#counts, label, by);
     let node = this.#prefixes;
     for (const label of labels.slice(0, promoted)) {
-      const child = node.children.get(label) ?? { children: new Map<Label, PrefixNode>(), requests: 0 };
+      const child = node.children.get(label) ?? { children: new Map<Label, PromotedNode>(), requests: 0 };
       child.requests += by;
       if (child.requests === 0) node.children.delete(label);
       else node.children.set(label, child);
@@ -168,7 +170,7 @@ function addTo(counts: Map<Label, number>, label: Label, by: number): void {
 
 /** Looks at the node's children or at the labels, whichever are fewer. */
 function hottestChild(
-  { children }: PrefixNode,
+  { children }: PromotedNode,
   hottest: readonly Label[],
   rank: ReadonlyMap<Label, number>,
 ): Label | undefined {

@@ -20,9 +20,9 @@ interface Found {
 }
 
 /**
- * The context index as ContextPilot publishes it (ALGORITHMS.md §3), for one scope: contexts clustered by overlap, where
- * {@link ContextIndex} keeps exact served sequences. Changes are made in place and drained as rows; nothing here reads a clock.
- * Holds at most `maxNodes` nodes (3 or more): past that the least recently used leaves go, a tenth at a time.
+ * The context index as ContextPilot publishes it (docs/internals/algorithms.md, "ContextPilot's algorithms"), for one scope: contexts
+ * clustered by overlap, where {@link ContextIndex} keeps exact served sequences. Changes are made in place and drained as rows; nothing
+ * here reads a clock. Holds at most `maxNodes` nodes (3 or more): past that the least recently used leaves go, a tenth at a time.
  */
 export class ClusterTree {
   readonly #places: ClusterPlaces;

@@ -1,3 +1,5 @@
+import { hash } from "node:crypto";
+
 /**
  * Branded identifiers. A brand costs nothing at run time and keeps a user id from being passed where a memory id is meant.
  */
@@ -29,4 +31,9 @@ export interface Scope {
   readonly userId: UserId;
   /** Absent: the user's own memories, shared by all agents that name none. */
   readonly agentId: AgentId | null;
+}
+
+/** SHA-256 of the text's UTF-8 bytes, base64url (43 characters). */
+export function digestOf(text: string): Digest {
+  return hash("sha256", text, "base64url") as Digest;
 }

@@ -1,5 +1,10 @@
-import { digestOf } from "./digest.js";
-import type { Digest } from "./ids.js";
+/*
+ * text: the values that everything else is made of. Ids and labels, digests, chat messages and what they mean, token counting, what text
+ * can be stored, lists and maps with a bound.
+ * Enters: text and messages as callers give them. Leaves: the same, checked, counted or digested; nothing here knows of memories.
+ */
+
+import { type Digest, digestOf } from "./ids.js";
 
 /** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through untouched. */
 export interface ContentPart {

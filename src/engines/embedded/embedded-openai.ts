@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { withoutFilePaths } from "../../core/text/file-paths.js";
 import { append } from "../../core/text/lists.js";
 import { ContextLengthError, EmbeddedEngineError, QueueFullError } from "./embedded-engine-error.js";
 import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
@@ -138,7 +139,7 @@ function failureBody(error: unknown, onFault: (error: unknown) => void): Failure
     return as(400, "invalid_request_error", error.message, error.code, "messages");
   }
   if (error instanceof QueueFullError) return as(429, "rate_limit_error", error.message, error.code);
-  if (error instanceof EmbeddedEngineError) return as(503, "server_error", error.message, error.code);
+  if (error instanceof EmbeddedEngineError) return as(503, "server_error", withoutFilePaths(error.message), error.code);
   onFault(error);
   // An unexpected error's message may quote the prompt.
   return as(500, "server_error", "The engine failed.", null);

@@ -9,6 +9,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
+import { withoutFilePaths } from "../../core/text/file-paths.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
@@ -22,7 +23,10 @@ export type UpstreamFailure =
   /** The caller's own signal aborted. */
   | { readonly kind: "aborted" };
 
-/** A call to an engine failed before or during the answer. The message names the engine and is safe to show (no prompt, no key). */
+/**
+ * A call to an engine failed before or during the answer. The message names the engine and is safe to show: no prompt, no key, no path of a
+ * file.
+ */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   constructor(
@@ -36,13 +40,13 @@ export class UpstreamError extends Error {
 function describeFailure(upstream: string, failure: UpstreamFailure): string {
   switch (failure.kind) {
     case "unreachable":
-      return `the upstream engine at ${upstream} could not be reached: ${failure.cause}`;
+      return `the upstream engine at ${upstream} could not be reached: ${withoutFilePaths(failure.cause)}`;
     case "timeout":
       return `the upstream engine at ${upstream} did not begin to answer within ${failure.afterMs} ms`;
     case "stalled":
       return `the upstream engine at ${upstream} stalled: it sent nothing for ${failure.afterMs} ms in the middle of its answer`;
     case "broken":
-      return `the upstream engine at ${upstream} broke off its answer: ${failure.cause}`;
+      return `the upstream engine at ${upstream} broke off its answer: ${withoutFilePaths(failure.cause)}`;
     case "aborted":
       return `the upstream engine at ${upstream} was called and the caller aborted`;
   }

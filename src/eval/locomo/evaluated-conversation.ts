@@ -1,5 +1,4 @@
-import type { LocomoConversation, Question } from "./locomo-data.js";
-import { LocomoDataError, pickConversation } from "./locomo-data.js";
+import { type LocomoConversation, LocomoDataError, pickConversation, type Question } from "./locomo-data.js";
 
 /** A question that is asked, with its place among all of the conversation's. */
 export interface AskedQuestion {

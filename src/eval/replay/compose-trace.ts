@@ -12,10 +12,10 @@ import {
   KEEPS_ALL,
   type Label,
   type MemoryId,
-  type OrderingPolicy,
   type ResidencyModel,
   type RetentionName,
   renderBlock,
+  type ScopePolicy,
   ScopeState,
   type TokenCounter,
   takeReport,
@@ -29,7 +29,7 @@ import { ServedPrefixes } from "./served-prefixes.js";
 /** What prompts are made of a trace with. */
 export interface ReplayOptions {
   readonly k: number;
-  readonly policy: OrderingPolicy;
+  readonly policy: ScopePolicy;
   /** Memory tokens sent ÷ retrieved, over all prompts so far, at most; null: no such budget. */
   readonly budgetRatio: number | null;
   /** The same of every single prompt. Default: no such budget. */

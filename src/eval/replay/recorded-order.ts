@@ -1,11 +1,11 @@
-import { NOTHING_CARRIED, type OrderingPolicy } from "../../core/index.js";
+import { NOTHING_CARRIED, type ScopePolicy } from "../../core/index.js";
 import { type PeerOrders, type RecordedTrace, TraceError } from "./recorded-trace.js";
 
 /**
  * A policy that gives each question of a trace, asked from the first on as a single request, the order that another system gave it.
  * For one replay: it counts the questions. Throws {@link TraceError} where there is no order, or one of other blocks.
  */
-export function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): OrderingPolicy {
+export function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): ScopePolicy {
   const orders = peer.orders[`k${k}`];
   if (orders === undefined) throw new TraceError(`peer: has no orders for k = ${k}`);
   let at = 0;

@@ -1,15 +1,15 @@
-import type {
-  ChatMessage,
-  ConversationId,
-  Label,
-  MemoryId,
-  PolicyName,
-  RequestId,
-  RetrievedMemory,
-  TokenCounter,
-  UserId,
+import {
+  type ChatMessage,
+  type ConversationId,
+  type Label,
+  type MemoryId,
+  type PolicyName,
+  type RequestId,
+  type RetrievedMemory,
+  renderBlock,
+  type TokenCounter,
+  type UserId,
 } from "../../core/index.js";
-import { renderBlock } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { InvalidRequestError } from "../../service/base/errors.js";
 import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../../service/batch/batch.js";
 import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
-import { InvalidRequestError } from "../../service/fields/errors.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { problemOf, problemSchema } from "../problems/problem.js";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { UserId } from "../../core/index.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
 import type { ChatRequest } from "../../service/chat/chat.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
-import { InvalidRequestError } from "../../service/fields/errors.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { composeBody, message, readCompose } from "./contracts.js";

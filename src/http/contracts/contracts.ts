@@ -1,8 +1,8 @@
 import { z } from "zod";
+import type { Eviction, Feedback, Forgetting, IndexDescription } from "../../service/base/answers.js";
 import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
-import type { Eviction, Feedback, Forgetting, IndexDescription } from "../../service/records/answers.js";
 import { answerForm } from "./answer-form.js";
 import { planDepth, writeDepth } from "./depth-contract.js";
 

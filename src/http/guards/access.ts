@@ -1,18 +1,15 @@
 import type { MiddlewareHandler } from "hono";
-import { type ApiKeys, admit } from "../../service/fields/api-key.js";
-import { StoreUnavailableError } from "../../service/fields/errors.js";
-import { DEFAULT_TENANT } from "../../service/fields/tenant.js";
+import { type ApiKeys, admit, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
+import { StoreUnavailableError } from "../../service/base/errors.js";
+import { DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { OnRefused } from "../problems/refusal.js";
-import { showsWebhookToken, WEBHOOK_PATH } from "../routes/webhook-route.js";
-import { bearerToken } from "./bearer-token.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { OPEN_PATHS, WEBHOOK_PATH } from "../requests/paths.js";
+import { givenKey, showsWebhookToken } from "./credentials.js";
 import { isLoopbackHost } from "./loopback.js";
-
-/** What is open to everybody: whether the service works, and how it is spoken to. */
-const OPEN_PATHS = new Set(["/healthz", "/openapi.json"]);
 
 /** What deciding who may come in needs. */
 export interface AccessParts {
@@ -66,7 +63,7 @@ export function access({
     // Keys are never deleted, so this does not change back.
     areKeysUsed ||= anyKeys();
     if (areKeysUsed) {
-      const given = givenKey(c.req.header("x-api-key"), c.req.header("authorization"));
+      const given = givenKey(c);
       const admitted = given === null ? null : admit(given, keys);
       if (admitted === null) {
         onRefused("no_key");
@@ -78,6 +75,7 @@ export function access({
         return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
       }
       c.set("keyId", admitted.keyId);
+      if (given !== null && admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
       c.set("memstem", memstem.forTenant(admitted.tenant));
       return next();
     }
@@ -98,9 +96,4 @@ export function access({
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
     return next();
   };
-}
-
-function givenKey(apiKey: string | undefined, authorization: string | undefined): string | null {
-  if (apiKey !== undefined) return apiKey.trim();
-  return bearerToken(authorization);
 }

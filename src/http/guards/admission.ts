@@ -1,9 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { isOpenAiPath } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
 import { RETRY_SOON } from "../problems/refusal.js";
-import { cutTarget } from "../problems/request-target.js";
-import { ALWAYS_ANSWERED } from "./pending.js";
+import { ALWAYS_ANSWERED, cutTarget, isOpenAiPath } from "../requests/paths.js";
 import { SECURITY_HEADERS } from "./security-headers.js";
 
 /** Milliseconds that one turn of the event loop lets requests in for. What shares a turn shares a transaction, too. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { AbandonedRequestError } from "../../service/fields/errors.js";
+import { AbandonedRequestError } from "../../service/base/errors.js";
+import { SlowBodyError } from "../problems/request-errors.js";
 
 /** How fast a request's body must come. */
 export interface BodyPace {
@@ -7,23 +8,6 @@ export interface BodyPace {
   readonly idleMs: number;
   /** What a body has to bring in a second, on average; null: it may take as long as it likes, byte by byte. */
   readonly bytesPerSecond: number | null;
-}
-
-/** A body came too slowly; nothing was done for it. */
-export class SlowBodyError extends Error {
-  override readonly name = "SlowBodyError";
-  /** @param setting the one whose limit was met */
-  constructor(
-    readonly setting: "MEMSTEM_BODY_TIMEOUT_MS" | "MEMSTEM_BODY_BYTES_PER_SECOND",
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-/** More bodies of one client are waited for than may be; nothing was done for this one. */
-export class BodyShareError extends Error {
-  override readonly name = "BodyShareError";
 }
 
 /** A body that is not whole after so many milliseconds of waiting is one that is waited for. Others come in a few packets. */

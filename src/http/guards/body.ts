@@ -1,11 +1,11 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { InvalidRequestError } from "../../service/fields/errors.js";
-import type { HttpEnvironment } from "../problems/environment.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse } from "../problems/problem.js";
-import { utf8Text } from "../problems/utf8.js";
-import { BATCH_PATH } from "../routes/batch-route.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { BATCH_PATH } from "../requests/paths.js";
+import { utf8Text } from "../requests/utf8.js";
 import { type BodyPace, bodyChunks } from "./body-pace.js";
 import { awaitBody } from "./pending.js";
 import { refuseUnsafe } from "./safe-json.js";
@@ -54,6 +54,15 @@ export function receiveBody({ maxBytes, pace, onTooLarge }: BodyLimits): Middlew
     return next();
   };
 }
+
+/** Refuses a body that is not safe to parse, for handlers that parse what {@link receiveBody} read by themselves. */
+export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
+  const incoming = c.env?.incoming;
+  const body: unknown = incoming === undefined ? undefined : Reflect.get(incoming, "rawBody");
+  // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
+  if (Buffer.isBuffer(body)) refuseUnsafe(body.toString("utf8"));
+  return next();
+};
 
 /** A body must say that it is JSON, and be text: the validator, which parses it, would skip one that says something else. */
 export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {

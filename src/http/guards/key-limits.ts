@@ -1,7 +1,8 @@
 import type { MiddlewareHandler } from "hono";
-import { untilAnswered } from "../problems/answered.js";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { type OnRefused, refuseForNow } from "../problems/refusal.js";
+import { untilAnswered } from "../requests/answered.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { OPEN_PATHS } from "../requests/paths.js";
 import { type Rate, TokenBuckets } from "./token-buckets.js";
 
 /** What one key may do; without keys, what everybody together may. */
@@ -11,9 +12,6 @@ export interface KeyLimits {
   /** Requests that are not answered to their end, streams included. Null: no limit. */
   readonly maxConcurrent: number | null;
 }
-
-/** Where routes that are no caller's own are left alone. */
-const UNLIMITED_PATHS = new Set(["/healthz", "/openapi.json"]);
 
 /**
  * Holds each key to its limits, with 429 and `Retry-After`. Says how much of the rate is left in the headers of
@@ -32,7 +30,7 @@ export function limitKeys(
   /** By key, those that have any: bounded by the requests that are being served. */
   const underWay = new Map<string, number>();
   return async function limitKeys(c, next) {
-    if (UNLIMITED_PATHS.has(c.req.path)) return next();
+    if (OPEN_PATHS.has(c.req.path)) return next();
     const key = c.get("keyId") ?? "";
     const before = underWay.get(key) ?? 0;
     if (maxConcurrent !== null && before >= maxConcurrent) {

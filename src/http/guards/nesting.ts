@@ -1,4 +1,4 @@
-import { InvalidRequestError } from "../../service/fields/errors.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
 
 /**
  * Deepest nesting of a body. Code that reads JSON by recursion, V8's `JSON.stringify` among it, must come to its end before the stack

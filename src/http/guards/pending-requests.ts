@@ -1,11 +1,7 @@
+import type { PendingPlace } from "../requests/environment.js";
+
 /** A holder may have so many times as much as is free: alone three quarters of all, and whatever several have, something stays free. */
 const TIMES_WHAT_IS_FREE = 3;
-
-/** One request's place among those in work. */
-export interface PendingPlace {
-  /** Counts the place as this holder's too, until it is free again. False, and not counted: the holder has its share already. */
-  share(holder: string): boolean;
-}
 
 /**
  * The requests in work. One holder, a key or an address, may have as much as leaves something free for others: at most

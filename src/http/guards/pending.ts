@@ -1,14 +1,11 @@
 import type { Context, MiddlewareHandler } from "hono";
-import { untilAnswered } from "../problems/answered.js";
-import type { HttpEnvironment } from "../problems/environment.js";
-import { isOpenAiPath } from "../problems/openai-problem.js";
 import { type OnRefused, refuseForNow } from "../problems/refusal.js";
-import { BodyShareError } from "./body-pace.js";
+import { BodyShareError } from "../problems/request-errors.js";
+import { untilAnswered } from "../requests/answered.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { ALWAYS_ANSWERED, isOpenAiPath } from "../requests/paths.js";
 import { clientOf } from "./client-address.js";
 import type { PendingRequests } from "./pending-requests.js";
-
-/** What an operator looks at when there is too much to do. */
-export const ALWAYS_ANSWERED = new Set(["/healthz", "/metrics"]);
 
 /** How much is being done, and whether more may come. */
 export interface PendingParts {

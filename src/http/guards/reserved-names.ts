@@ -1,4 +1,4 @@
-import { InvalidRequestError } from "../../service/fields/errors.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
 
 /** A field's name in JSON that is `__proto__`, however it is escaped. Inside a text its quotes would have backslashes. */
 const RESERVED =

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import type { HttpEnvironment } from "../problems/environment.js";
+import type { HttpEnvironment } from "../requests/environment.js";
 
 /**
  * Says to browsers that nothing here is to be framed, sniffed, run or kept (OWASP's secure headers for an API). Whether clients must come by

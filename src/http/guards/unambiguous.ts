@@ -1,9 +1,9 @@
 import type { MiddlewareHandler } from "hono";
-import { type FieldIssue, InvalidRequestError } from "../../service/fields/errors.js";
-import type { HttpEnvironment } from "../problems/environment.js";
-import { answerProblem, isOpenAiPath } from "../problems/openai-problem.js";
+import { type FieldIssue, InvalidRequestError } from "../../service/base/errors.js";
+import { answerProblem } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
-import { cutTarget } from "../problems/request-target.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { cutTarget, isOpenAiPath } from "../requests/paths.js";
 
 /** The headers that say something to memstem. */
 const OWN_HEADER = /^x-memstem-/i;

@@ -1,10 +1,8 @@
 import type { Context } from "hono";
 import { z } from "zod";
-import { UpstreamError } from "../../service/fields/errors.js";
+import { UpstreamError } from "../../service/base/errors.js";
+import { isOpenAiPath } from "../requests/paths.js";
 import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
-
-/** Where OpenAI's clients send their requests. */
-const OPENAI_PATHS = "/v1/";
 
 /** What OpenAI's clients read of an error. */
 const openAiError = z.object({
@@ -20,11 +18,6 @@ export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).
   description:
     "A problem (RFC 9457) that OpenAI's clients can read too. The header `x-memstem-error-origin` says whose it is.",
 });
-
-/** Whether a path is one of those that OpenAI's clients know. */
-export function isOpenAiPath(path: string): boolean {
-  return path.startsWith(OPENAI_PATHS);
-}
 
 /** Sends a problem in the shape that the path's clients read. `error`: what it was made of. */
 export function answerProblem(

@@ -11,8 +11,8 @@ import {
   NotFoundError,
   StoreUnavailableError,
   UpstreamError,
-} from "../../service/fields/errors.js";
-import { BodyShareError, SlowBodyError } from "../guards/body-pace.js";
+} from "../../service/base/errors.js";
+import { BodyShareError, SlowBodyError } from "./request-errors.js";
 
 /** RFC 9457, with the fields that are wrong. */
 export const problemSchema = z

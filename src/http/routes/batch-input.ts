@@ -1,5 +1,5 @@
+import { InvalidRequestError } from "../../service/base/errors.js";
 import type { BatchInput } from "../../service/batch/batch.js";
-import { InvalidRequestError } from "../../service/fields/errors.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { parseSafely } from "../guards/safe-json.js";
 import { linesOf } from "./ndjson.js";

@@ -1,17 +1,19 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
+import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
-import { AbandonedRequestError, InvalidRequestError } from "../../service/fields/errors.js";
-import { type LinkedSignal, linkedSignal } from "../../service/fields/linked-signal.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
 import { REFUSALS } from "../contracts/openapi-access.js";
-import { type BodyPace, BodyShareError, bodyChunks, SlowBodyError } from "../guards/body-pace.js";
+import { type BodyPace, bodyChunks } from "../guards/body-pace.js";
 import { awaitBody } from "../guards/pending.js";
 import { parseSafely } from "../guards/safe-json.js";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { notJson, problem, problemResponse, problemSchema } from "../problems/problem.js";
-import { utf8Text } from "../problems/utf8.js";
+import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { BATCH_PATH } from "../requests/paths.js";
+import { utf8Text } from "../requests/utf8.js";
 import { batchLines } from "./batch-input.js";
 
 /** What the route needs. */
@@ -33,8 +35,6 @@ const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
 /** Lines that say how far a batch got come at most this often. */
 const PROGRESS_EVERY_MS = 1_000;
-
-export const BATCH_PATH = "/compose/batch";
 
 /**
  * `POST /compose/batch`: many requests at once, planned together. JSON or a line for each, in and out; answers are sent as they are made.

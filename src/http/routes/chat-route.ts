@@ -1,5 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { UpstreamError } from "../../service/base/errors.js";
+import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import {
   Chat,
   type ChatAnswer,
@@ -8,19 +10,17 @@ import {
   type HeaderPair,
   headerPairs,
 } from "../../service/chat/chat.js";
-import type { NotComposedReason } from "../../service/compose/composing-in-time.js";
-import { UpstreamError } from "../../service/fields/errors.js";
-import { type LinkedSignal, linkedSignal } from "../../service/fields/linked-signal.js";
+import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { refusalsWith } from "../contracts/openapi-access.js";
+import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "../guards/credentials.js";
 import { parseSafely } from "../guards/safe-json.js";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { answerProblem, openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
-import { cutTarget } from "../problems/request-target.js";
-import { utf8Text } from "../problems/utf8.js";
-import { queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { cutTarget } from "../requests/paths.js";
+import { utf8Text } from "../requests/utf8.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -89,12 +89,16 @@ async function complete(
 function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list is at hand; a `Headers` would be built first.
   const raw = c.env?.incoming?.rawHeaders;
-  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), c.get("keyId"));
+  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
 
 /** The client's query as the engine may see it. */
 function queryToEngine(c: Context<HttpEnvironment>): string {
-  return queryWithoutCredentials(cutTarget(c.req.url).query, c.get("keyId"));
+  return queryWithoutCredentials(cutTarget(c.req.url).query, admittedBy(c));
+}
+
+function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
+  return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
 /** Statuses that a `Response` must have no body for. */

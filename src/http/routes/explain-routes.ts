@@ -9,7 +9,7 @@ import {
   requestExplainQuery,
   writeExplanation,
 } from "../contracts/explain-contract.js";
-import type { HttpEnvironment } from "../problems/environment.js";
+import type { HttpEnvironment } from "../requests/environment.js";
 
 /** Adds the route, with the request's id in its path and, as for users, in its query. */
 export function addExplainRoutes(app: OpenAPIHono<HttpEnvironment>): void {

@@ -1,4 +1,4 @@
-import { utf8Text } from "../problems/utf8.js";
+import { utf8Text } from "../requests/utf8.js";
 
 /** One line of a stream: its text, or that it was longer than a line may be (the rest of it was skipped). */
 export type Line = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };

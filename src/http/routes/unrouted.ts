@@ -1,9 +1,9 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
+import type { HttpEnvironment } from "../requests/environment.js";
 
 /** Answers what no route took: 405 with `Allow` where the path takes other methods (RFC 9110 §15.5.6), else 404. */
 export function answerUnrouted(app: OpenAPIHono<HttpEnvironment>, c: Context<HttpEnvironment>): Response {

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import * as wire from "../contracts/contracts.js";
 import { responses } from "../contracts/documented-route.js";
 import { exportResult, writeExport } from "../contracts/export-contract.js";
-import type { HttpEnvironment } from "../problems/environment.js";
+import type { HttpEnvironment } from "../requests/environment.js";
 
 /*
  * What is held on a user: shown, given out, and forgotten. Each route is there twice, with the ids in its path and with all of them in its

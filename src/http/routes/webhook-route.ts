@@ -1,16 +1,11 @@
-import { hash, timingSafeEqual } from "node:crypto";
 import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
-import type { Context } from "hono";
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import type { MemoryEvent } from "../../service/records/memory-events.js";
-import { bearerToken } from "../guards/bearer-token.js";
 import { requireJson } from "../guards/body.js";
-import type { HttpEnvironment } from "../problems/environment.js";
 import { problemSchema } from "../problems/problem.js";
-
-/** Where Mem0 says what happened to memories. */
-export const WEBHOOK_PATH = "/webhooks/mem0";
+import type { HttpEnvironment } from "../requests/environment.js";
+import { WEBHOOK_PATH } from "../requests/paths.js";
 
 const deleted = z
   .looseObject({ event: z.literal("DELETE"), id: field.memoryId })
@@ -32,16 +27,6 @@ const body = z
   .meta({ id: "Mem0Event", description: "An event of the Mem0 platform. Only DELETE and UPDATE do anything." });
 /** In the address, because nothing else can be set where webhooks are made. */
 const query = z.looseObject({ token: z.string().optional().meta({ description: "`MEMSTEM_WEBHOOK_TOKEN`" }) });
-
-/** Whether a request shows the token: as `?token=`, or as a bearer's. How long it takes says nothing about how much of it was right. */
-export function showsWebhookToken(c: Context, token: string): boolean {
-  const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
-  return timingSafeEqual(digest(given), digest(token));
-}
-
-function digest(text: string): Buffer {
-  return Buffer.from(hash("sha256", text, "hex"), "hex");
-}
 
 /** `POST /webhooks/mem0`: what Mem0 deleted is forgotten, and what it updated is never sent with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { type BatchRequest, type Digest, messageDigest, type PlannedRequest } from "../../core/index.js";
+import { type BatchRequest, type Digest, messageDigest } from "../../core/index.js";
+import type { BatchPlanner } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
@@ -13,9 +14,6 @@ export interface FoundRequest {
   /** Of one priority, earlier ones first; null: after all that have one. */
   readonly deadline: number | null;
 }
-
-/** Plans a batch, in the order in which it is to be executed; `planBatch`, wherever it runs. */
-export type Planning = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
 
 /** Requests that are made ready for a plan before others get their turn. */
 const READY_AT_ONCE = 32;
@@ -33,7 +31,7 @@ export interface PlannedFound<F extends FoundRequest> {
 export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
   blocks: BatchBlocks,
-  plan: Planning,
+  plan: BatchPlanner,
 ): Promise<PlannedFound<F>[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {

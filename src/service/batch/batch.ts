@@ -1,10 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import type { Digest, TokenCounter } from "../../core/index.js";
+import type { BatchPlanner } from "../base/memstem-parts.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { BatchBlocks } from "./batch-blocks.js";
-import { type FoundRequest, type Planning, planFound } from "./batch-planning.js";
+import { type FoundRequest, planFound } from "./batch-planning.js";
 import { BatchRouting, type RoutableRequest, type WorkerMemory } from "./batch-routing.js";
 
 /** Most requests of one batch. */
@@ -53,7 +54,7 @@ export interface BatchProgress {
 /** What a batch is composed with: one user's requests are still done one after the other, and every answer is stored. */
 export interface BatchComposer {
   readonly countTokens: TokenCounter;
-  readonly planning: Planning;
+  readonly planning: BatchPlanner;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
   /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerMemory;
@@ -75,9 +76,9 @@ export interface BatchOptions {
 }
 
 /**
- * Composes a batch (ALGORITHMS.md §3, build and schedule): the memories of all its requests first, then a plan for all of them, then one
- * prompt after the other in the plan's order. A request that fails is an event in its own place; the others go on. Ends with what it
- * came to. Holds one window of requests in memory, however long the batch.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"): the memories of all its requests first, then a plan for all of them,
+ * then one prompt after the other in the plan's order. A request that fails is an event in its own place; the others go on. Ends with what
+ * it came to. Holds one window of requests in memory, however long the batch.
  */
 export async function* composeBatch(
   composer: BatchComposer,

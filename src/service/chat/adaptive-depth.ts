@@ -13,11 +13,11 @@ import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { linkedSignal } from "../base/linked-signal.js";
+import { inCallSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
-import { linkedSignal } from "../fields/linked-signal.js";
-import { modelName } from "../fields/model-name.js";
-import { inCallSpan } from "../fields/spans.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
+import { modelName } from "../learning/model-name.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type DepthWish = boolean | Partial<DepthSettings> | null;
@@ -28,6 +28,9 @@ export interface ProbedRequest {
   readonly query: string;
   readonly headers: readonly HeaderPair[];
 }
+
+/** … with what is known of the engine, as the request's tenant has seen it. */
+type TenantsRequest = ProbedRequest & { readonly support: LogprobSupport };
 
 export interface AdaptiveDepthParts {
   readonly upstream: Pick<Upstream, "send">;
@@ -62,29 +65,39 @@ export interface DepthChooser {
 }
 
 /**
- * Chooses how many memories a prompt gets (ALGORITHMS.md §7): a prompt with the most relevant ones goes to the engine for its answer's
- * first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the one before, so that it is a
- * prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
+ * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"): a prompt with the most relevant ones goes to
+ * the engine for its answer's first token; where the entropy of that is high, one with more follows, whose blocks stand behind those of the
+ * one before, so that it is a prefix hit on it. Nothing that goes wrong here is the client's concern: it gets the prompt with all of them.
  */
 export class AdaptiveDepth {
-  readonly #support: LogprobSupport;
+  /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
+  readonly #supports = new WeakMap<object, LogprobSupport>();
 
-  constructor(private readonly parts: AdaptiveDepthParts) {
-    this.#support = new LogprobSupport(parts.clock);
-  }
+  constructor(private readonly parts: AdaptiveDepthParts) {}
 
-  /** What chooses for a request; undefined where it is to have all that is found. */
-  chooserFor(request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
+  /**
+   * What chooses for a request; undefined where it is to have all that is found.
+   *
+   * @param tenant whose request it is: the same object for all of one tenant's
+   */
+  chooserFor(tenant: object, request: ProbedRequest, wish: DepthWish): DepthChooser | undefined {
     const { configured } = this.parts;
     if (wish === false || (wish === null && configured === null)) return undefined;
     const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
+    const probed = { ...request, support: this.#supportOf(tenant) };
     const choose = (signal: AbortSignal) => (prompt: UncomposedPrompt) =>
-      this.#choose(request, prompt, settings, signal);
+      this.#choose(probed, prompt, settings, signal);
     return { timeLimitMs: settings.timeLimitMs, choose };
   }
 
+  #supportOf(tenant: object): LogprobSupport {
+    const known = this.#supports.get(tenant) ?? new LogprobSupport(this.parts.clock);
+    this.#supports.set(tenant, known);
+    return known;
+  }
+
   async #choose(
-    request: ProbedRequest,
+    request: TenantsRequest,
     prompt: UncomposedPrompt,
     settings: DepthSettings,
     signal: AbortSignal,
@@ -106,7 +119,7 @@ export class AdaptiveDepth {
     let after: Depth["after"] = null;
     try {
       for (const blocks of depths) {
-        if (this.#support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
+        if (request.support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
         const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
         const said = await this.#try(request, draft, blocks, either.signal, signal);
         if (said.kind !== "entropy") {
@@ -131,47 +144,48 @@ export class AdaptiveDepth {
 
   /** Sends a prompt for its answer's first token. Never rejects. */
   async #try(
-    request: ProbedRequest,
+    request: TenantsRequest,
     draft: DraftedPrompt,
     blocks: number,
     signal: AbortSignal,
     client: AbortSignal,
   ): Promise<Said> {
+    const { support } = request;
     const model = modelName(request.body["model"]);
-    const top = this.#support.topFor(model);
+    const top = support.topFor(model);
     if (top === null) return { kind: "unavailable", why: null };
     const failed = (): Said => {
-      const isLast = !client.aborted && this.#support.strike(model);
+      const isLast = !client.aborted && support.strike(model);
       return { kind: "failed", why: isLast ? "tries failed several times in a row" : null };
     };
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
-        if (!this.#support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
+        if (!support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
         return { kind: "unavailable", why: "the engine refuses to give log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
       if (status >= 300) return failed();
-      return this.#read(model, blocks, JSON.parse(text));
+      return this.#read(support, model, blocks, JSON.parse(text));
     } catch {
       return failed();
     }
   }
 
-  #read(model: string, blocks: number, answer: unknown): Said {
+  #read(support: LogprobSupport, model: string, blocks: number, answer: unknown): Said {
     const first = readFirstToken(answer);
     if (first === null) {
-      this.#support.off(model);
+      support.off(model);
       return { kind: "unavailable", why: "the engine's answers hold no log probabilities" };
     }
     const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
     const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
     const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
     if (bounds === null) {
-      const isLast = this.#support.strike(model);
+      const isLast = support.strike(model);
       return { kind: "unclear", probe, why: isLast ? "the first token says nothing of this model's answers" : null };
     }
-    this.#support.gave(model);
+    support.gave(model);
     return { kind: "entropy", probe, nats: bounds.most };
   }
 

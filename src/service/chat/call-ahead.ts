@@ -1,8 +1,8 @@
-import { type LinkedSignal, linkedSignal } from "../fields/linked-signal.js";
+import { type LinkedSignal, linkedSignal } from "../base/linked-signal.js";
 
 /**
  * A call to an engine that goes out while its prompt is still being stored: the store's time passes with the engine's. Its answer is
- * nobody's before the prompt is stored (ARCHITECTURE.md, "durable"); where that fails the call is given up.
+ * nobody's before the prompt is stored (docs/internals/architecture.md, "Promises"); where that fails the call is given up.
  */
 export class CallAhead<T> {
   #answer: Promise<T> | null = null;

@@ -1,12 +1,15 @@
-import type { AgentId, DepthSettings, UserId } from "../../core/index.js";
-import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { AgentId, DepthSettings, RequestId, UserId } from "../../core/index.js";
+import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import type { NewMemory } from "../../memory/memory-source.js";
+import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { NotComposedReason } from "../compose/composing-in-time.js";
-import type { Memstem } from "../library/memstem.js";
+import type { ComposeHooks } from "../compose/prompt-composer.js";
+import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import type { DepthWish } from "./adaptive-depth.js";
+import type { NotComposedReason } from "./composing-in-time.js";
 
 /** The engine behind the proxy, and what is done with its answers. */
 export interface ChatEngine {
@@ -32,10 +35,16 @@ export interface ChatParts extends ChatEngine {
 }
 
 /** What a chat asks of the tenant's state. */
-export type ChatMemory = Pick<
-  Memstem,
-  "compose" | "fieldsWithoutPrompt" | "feedback" | "evict" | "withdraw" | "keepExchange" | "watchDeletions"
->;
+export interface ChatMemory {
+  compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
+  /** Fields for a request whose messages are not composed. */
+  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<unknown>;
+  evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
+  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
+  keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;
+  watchDeletions(userId: UserId): DeletionWatch;
+}
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {

@@ -1,14 +1,14 @@
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
 import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { inCallSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { ColdHead } from "../compose/composing.js";
-import { type ChatPrompt, composeInTime, type NotComposedReason } from "../compose/composing-in-time.js";
-import { inCallSpan } from "../fields/spans.js";
+import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { CallAhead } from "./call-ahead.js";
 import type { ChatAnswer, ChatMemory, ChatParts, ChatRequest } from "./chat-request.js";
+import { type ChatPrompt, composeInTime, type NotComposedReason } from "./composing-in-time.js";
 import { ExchangeReading } from "./exchange.js";
 import { isEventStream, judgeAnswer } from "./judged-answer.js";
 import { ObservedAnswer } from "./observed-answer.js";
@@ -194,7 +194,7 @@ export class Chat {
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
     const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth = isRepeated ? undefined : this.#depth.chooserFor(request, request.adaptiveDepth ?? null);
+    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,

@@ -2,7 +2,7 @@ import { type ChatMessage, LruMap, sectionAtStart, type ToolMemories } from "../
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import { modelName } from "../fields/model-name.js";
+import { modelName } from "../learning/model-name.js";
 
 /** What a prompt has to be like for its engine to take it. */
 export interface PromptTerms {

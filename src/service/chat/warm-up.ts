@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import type { ColdHead } from "../compose/composing.js";
+import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
 
 /** Longest wait, in milliseconds, for what was given up. The engine inside stops between two batches of tokens, others at once. */
@@ -15,9 +15,9 @@ export interface WarmedRequest {
 }
 
 /**
- * Has an engine compute the beginning of a prompt while memories are searched for (ALGORITHMS.md §8): the beginning goes there as a
- * request for one token, and is given up when the search has ended. What was computed by then stays in the caches that there are. Nothing
- * that goes wrong here is anybody's concern.
+ * Has an engine compute the beginning of a prompt while memories are searched for (docs/internals/algorithms.md, "Warm-up"): the beginning
+ * goes there as a request for one token, and is given up when the search has ended. What was computed by then stays in the caches that
+ * there are. Nothing that goes wrong here is anybody's concern.
  */
 export class WarmUp {
   /** An engine that refuses such a request would refuse the next one, too. */

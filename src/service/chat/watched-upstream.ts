@@ -1,5 +1,5 @@
 import { type Upstream, UpstreamError } from "../../engines/upstream/upstream.js";
-import type { EngineCall } from "../library/memstem-parts.js";
+import type { EngineCall } from "../base/memstem-observer.js";
 
 /**
  * An engine whose every call is told of, warm-ups included: how long its answer's first byte took, and how it began.

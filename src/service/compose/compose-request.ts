@@ -13,7 +13,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import { InvalidRequestError } from "../fields/errors.js";
+import { InvalidRequestError } from "../base/errors.js";
 import * as field from "../fields/fields.js";
 import { readOptions } from "../fields/read-options.js";
 
@@ -101,9 +101,6 @@ export interface MessageLike {
   readonly role: string;
   readonly content?: unknown;
 }
-/** The fields after each was checked by itself. */
-export type ComposeFields = z.output<typeof composeOptions>;
-
 /** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
@@ -117,8 +114,10 @@ export function withoutAbsentMemories(options: unknown): unknown {
   return rest;
 }
 
-/** Puts checked fields together. Throws {@link InvalidRequestError} where they do not make a request. */
-export function composeRequest(fields: ComposeFields): ComposeRequest {
+/**
+ * Puts fields together, each of which was checked by itself. Throws {@link InvalidRequestError} where they do not make a request.
+ */
+export function composeRequest(fields: z.output<typeof composeOptions>): ComposeRequest {
   const { query = null, messages = null } = fields;
   const asked = messages ?? (query === null ? null : [{ role: "user", content: query }]);
   if (asked === null) {

@@ -18,6 +18,8 @@ export type MemoryLookup =
       readonly found: readonly RetrievedMemory[];
       /** Those of them whose text was too long and is given in part. */
       readonly cut?: readonly MemoryId[];
+      /** The user's id in the source, where nothing was found under it and it is not the caller's own. */
+      readonly emptyUnder?: string;
     }
   | { readonly failed: MemorySourceError; readonly query: string };
 
@@ -32,8 +34,8 @@ export interface LookupParts {
 }
 
 /**
- * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails (ARCHITECTURE.md, "fails
- * open"); the source keeps its own deadline.
+ * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails
+ * (docs/internals/architecture.md, "Promises"); the source keeps its own deadline.
  */
 export async function lookUpMemories(
   { source, maxMemoryCharacters }: LookupParts,
@@ -45,7 +47,10 @@ export async function lookUpMemories(
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    return withinLength(await source.search({ scope, query, topK: request.topK }, signal), maxMemoryCharacters);
+    const found = await source.search({ scope, query, topK: request.topK }, signal);
+    if (found.length > 0) return withinLength(found, maxMemoryCharacters);
+    const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
+    return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
   } catch (error) {
     if (error instanceof MemorySourceError) return { failed: error, query };
     throw error;
@@ -58,7 +63,10 @@ export function settleLookup(
   register: BlockRegister,
   topK: number,
 ): { readonly memories: readonly RetrievedMemory[]; readonly warnings: readonly Warning[] } {
-  if ("found" in lookup) return { memories: lookup.found, warnings: cutWarnings(lookup.cut ?? []) };
+  if ("found" in lookup) {
+    const warnings = [...cutWarnings(lookup.cut ?? []), ...scopedIdWarnings(lookup.emptyUnder, register)];
+    return { memories: lookup.found, warnings };
+  }
   const memories = recallKnown(register, lookup.query, topK);
   const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
   return { memories, warnings: [{ code: "memory_source_failed", message }] };
@@ -73,6 +81,13 @@ function withinLength(found: readonly RetrievedMemory[], max: number): MemoryLoo
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
   if (memoryIds.length === 0) return [];
   return [{ code: "memory_cut", message: `has a text that is too long; its beginning is given`, memoryIds }];
+}
+
+/** Only for a user of whom no memory was ever seen: who has some has them under this id. */
+function scopedIdWarnings(id: string | undefined, register: BlockRegister): readonly Warning[] {
+  if (id === undefined || register.size > 0) return [];
+  const message = `nothing was found in Mem0, where this user is ${JSON.stringify(id)}; memories kept there under the plain user id need a key of the tenant default`;
+  return [{ code: "user_id_scoped", message }];
 }
 
 function lastQuestion(request: ComposeRequest): string {

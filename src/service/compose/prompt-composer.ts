@@ -1,12 +1,13 @@
 import { SpanStatusCode } from "@opentelemetry/api";
 import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../../core/index.js";
-import { AbandonedRequestError, StoreUnavailableError } from "../fields/errors.js";
-import { inSpan } from "../fields/spans.js";
-import type { Tenant } from "../fields/tenant.js";
+import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
+import type { MemstemObserver } from "../base/memstem-observer.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import { inSpan } from "../base/spans.js";
+import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
-import type { MemstemObserver, MemstemParts } from "../library/memstem-parts.js";
-import { DeletedMeanwhileError, DeletionWatch } from "../scopes/deletions-meanwhile.js";
+import { DeletionWatch } from "../scopes/deletions-meanwhile.js";
 import type { Committed, StoredTurns } from "../scopes/stored-turns.js";
 import type { UserTurns } from "../scopes/user-turns.js";
 import { whileBusy } from "../scopes/while-busy.js";
@@ -14,16 +15,8 @@ import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import {
-  type ColdHead,
-  coldHeadIn,
-  type FoundCompose,
-  type LookedUpCompose,
-  type PlannedCompose,
-  planIn,
-} from "./composing.js";
-import { draftIn } from "./depth-drafts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
+import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
 
 /** Who takes part in composing a prompt, in its user's turn. */
 export interface ComposeHooks {
@@ -38,10 +31,18 @@ export interface ComposeHooks {
    * Called with the answer before it is stored, which may yet fail: nobody is to be told of it before `compose` says so. Once more, with
    * another answer, where the prompt had to be planned again; not at all where the last one could not be stored.
    */
-  readonly beforeStored?: BeforeStored | undefined;
+  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
 }
 
-type BeforeStored = (answer: ComposeAnswer) => void;
+/** One request, while its user's turn lasts. */
+interface ComposeTask {
+  readonly scope: Scope;
+  readonly request: ComposeRequest;
+  /** The order that a batch's plan gave its blocks; null where none was planned. */
+  readonly order: readonly Digest[] | null;
+  readonly signal: AbortSignal | undefined;
+  readonly hooks: ComposeHooks;
+}
 
 /** What a tenant's composer works with. */
 export interface ComposerParts {
@@ -58,12 +59,14 @@ export interface ComposerParts {
 /** Composes prompts of one tenant's users, each in its user's turn: memories are looked for, a prompt is planned, committed and stored. */
 export class PromptComposer {
   readonly #lookup: LookupParts;
+  readonly #planner: PromptPlanner;
   /** Whether the last prompt could be stored: where it could not, the next is told of when it is. */
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = on.parts;
     this.#lookup = { source, maxMemoryCharacters };
+    this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
   }
 
   /**
@@ -74,7 +77,7 @@ export class PromptComposer {
   async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.turns.scopeOf(request.userId, request.agentId);
     this.on.turns.refuseIfBusy(request.userId);
-    const compose = () => this.#composeNow(scope, request, null, signal, hooks);
+    const compose = () => this.#compose({ scope, request, order: null, signal, hooks }, null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.stored.run(request.userId, compose).catch((error: unknown) => {
@@ -108,67 +111,62 @@ export class PromptComposer {
    */
   composeFound(
     request: ComposeRequest,
-    { watch, ...lookup }: WaitingLookup,
+    waiting: WaitingLookup,
     order: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.turns.scopeOf(request.userId, request.agentId);
-    const { tenant } = this.on;
     return this.on.stored.run(request.userId, async () => {
-      if (watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
-      if (watch === undefined || watch.isDeleted) return this.#composeNow(scope, request, order, signal);
-      return this.#composeIn(scope, { request, lookup, order, tenant }, watch, signal).catch((error: unknown) => {
-        if (!(error instanceof DeletedMeanwhileError)) throw error;
-        return this.#composeNow(scope, request, order, signal);
-      });
+      if (waiting.watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
+      return this.#compose({ scope, request, order, signal, hooks: {} }, waiting);
     });
   }
 
   /**
    * Looks memories up and composes, in the user's turn; again, where another process deleted the user, or a memory of theirs, meanwhile:
    * what was looked up before may be gone.
+   *
+   * @param waiting what was looked up before; null: nothing
    */
-  async #composeNow(
-    scope: Scope,
-    request: ComposeRequest,
-    order: readonly Digest[] | null,
-    signal?: AbortSignal,
-    hooks: ComposeHooks = {},
-  ): Promise<Committed<ComposeAnswer>> {
-    for (;;) {
+  async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
+    for (let lookup = waiting; ; lookup = null) {
       try {
-        return await this.#composeOnce(scope, request, order, signal, hooks);
+        return await this.#composeOnce(task, lookup);
       } catch (error) {
         if (!(error instanceof DeletedMeanwhileError)) throw error;
       }
     }
   }
 
-  async #composeOnce(
-    scope: Scope,
-    request: ComposeRequest,
-    order: readonly Digest[] | null,
-    signal: AbortSignal | undefined,
-    { whileSearching, chooseDepth, beforeStored }: ComposeHooks,
-  ): Promise<Committed<ComposeAnswer>> {
+  async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
+    const { scope, request, order, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
-    const { scopes, parts, tenant } = this.on;
-    const watch = this.#watch(scope);
-    if (this.#isAnswered(scope, request))
-      return this.#composeIn(scope, { request, lookup: null, order, tenant }, watch, signal);
+    // One that was answered when memories were looked up has no watch: it may be gone since.
+    const found = waiting?.watch === undefined ? null : waiting;
+    const watch = found?.watch ?? this.#watch(scope);
+    if (watch.isDeleted) throw new DeletedMeanwhileError();
+    if (this.#isAnswered(scope, request)) return this.#commit(task, null, watch);
+    const lookup = found ?? (await this.#searchWhileWarmingUp(task));
+    await this.#dropErasedAnswer(scope, request);
+    const { chooseDepth } = hooks;
+    const retrieved = { lookup, order, depth: null };
+    if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
+    const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
+    return this.#commit(task, { ...retrieved, depth }, watch);
+  }
+
+  /** Looks memories up while what the prompt begins with is computed, where that was asked for. */
+  async #searchWhileWarmingUp({ scope, request, signal, hooks }: ComposeTask): Promise<MemoryLookup> {
+    const { scopes, parts } = this.on;
     const isSearched = request.memories === null && parts.source !== null;
     const head =
-      isSearched && whileSearching !== undefined
-        ? scopes.use(scope, (working) => coldHeadIn(working, scope, request, tenant, parts))
+      isSearched && hooks.whileSearching !== undefined
+        ? scopes.use(scope, (working) => this.#planner.coldHead(working, scope, request))
         : null;
-    const ended = head === null ? undefined : whileSearching?.(head);
+    const ended = head === null ? undefined : hooks.whileSearching?.(head);
     const lookup = await this.#lookUp(scope, request, signal);
     await ended?.();
-    await this.#dropErasedAnswer(scope, request);
-    const found = { request, lookup, order, tenant };
-    const isLeft = chooseDepth === undefined || signal?.aborted;
-    const depth = isLeft ? undefined : await this.#depthOf(scope, found, watch, chooseDepth, signal);
-    return this.#composeIn(scope, depth === undefined ? found : { ...found, depth }, watch, signal, beforeStored);
+    return lookup;
   }
 
   /** What an id was answered with before may have quoted what is forgotten: then it is answered anew, and nothing of the first is cached. */
@@ -187,21 +185,20 @@ export class PromptComposer {
     return request.requestId !== null && this.on.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  async #composeIn(
-    scope: Scope,
-    asked: FoundCompose,
+  /** Plans a prompt and commits it. `retrieved` null: it was answered before. */
+  async #commit(
+    { scope, request, signal, hooks: { beforeStored } }: ComposeTask,
+    retrieved: Retrieved | null,
     watch: DeletionWatch,
-    signal?: AbortSignal,
-    beforeStored?: BeforeStored,
   ): Promise<Committed<ComposeAnswer>> {
-    const { scopes, stored, parts, law } = this.on;
-    const plan = (working: WorkingScope) => planIn(working, scope, asked, parts, law.model);
+    const { scopes, stored, parts } = this.on;
+    const plan = (working: WorkingScope) => this.#planner.plan(working, scope, request, retrieved);
     /** From here to the commit no other process deletes or changes anything. */
     const begin = () => {
       parts.store.begin();
       if (watch.isDeleted) throw new DeletedMeanwhileError();
     };
-    const commit = (planned: PlannedCompose) => {
+    const commit = (planned: PlannedPrompt) => {
       if (!planned.isRepeated) begin();
       planned.commit();
       return stored.committed(planned);
@@ -227,18 +224,17 @@ export class PromptComposer {
 
   /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
   async #depthOf(
-    scope: Scope,
-    found: LookedUpCompose,
+    { scope, request, signal }: ComposeTask,
+    retrieved: Retrieved,
     watch: DeletionWatch,
     chooseDepth: ChooseDepth,
-    signal: AbortSignal | undefined,
   ): Promise<ChosenDepth> {
+    const { scopes } = this.on;
     const draft = (depth: Depth | null) =>
       whileBusy(() => {
         // Drafts are tried at the engine.
         if (watch.isDeleted) throw new DeletedMeanwhileError();
-        const { scopes, parts, law } = this.on;
-        return scopes.use(scope, (working) => draftIn(working, scope, found, depth, parts, law.model));
+        return scopes.use(scope, (working) => this.#planner.draft(working, scope, request, retrieved, depth));
       });
     try {
       const depth = await chooseDepth({ draft });
@@ -246,7 +242,7 @@ export class PromptComposer {
       return depth;
     } catch (error) {
       // Its drafts gave labels to memories, and nothing stores them now.
-      this.on.scopes.drop(scope);
+      scopes.drop(scope);
       throw error;
     }
   }

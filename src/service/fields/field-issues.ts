@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { FieldIssue } from "./errors.js";
+import type { FieldIssue } from "../base/errors.js";
 
 /** Most that are said of one request: enough to repair it by. A body may have a hundred thousand fields that nobody knows. */
 const MOST_ISSUES = 100;

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { InvalidRequestError } from "./errors.js";
+import { InvalidRequestError } from "../base/errors.js";
 import { fieldIssues } from "./field-issues.js";
 
 /** Checks what a caller gave against a schema. Throws {@link InvalidRequestError} naming every field that is wrong. */

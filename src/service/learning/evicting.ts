@@ -42,7 +42,7 @@ export function dropServed(
   };
   // The first served come first, so that the store counts only what comes after.
   for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn)) {
-    if (isOverwritten(leaf, turn)) state.clusters.evict(turn);
+    if (isOverwritten(leaf, turn)) state.published.evict(turn);
     else state.evict(leaf, turn);
   }
 }

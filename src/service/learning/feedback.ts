@@ -8,8 +8,8 @@ import {
   takeReport,
 } from "../../core/index.js";
 import type { EngineReport, Store } from "../../store/api/store.js";
-import { NotFoundError } from "../fields/errors.js";
-import type { Feedback } from "../records/answers.js";
+import type { Feedback } from "../base/answers.js";
+import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /**

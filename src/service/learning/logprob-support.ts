@@ -20,7 +20,7 @@ interface Known {
 
 const UNKNOWN: Known = { top: MOST_LISTED, strikes: 0, offUntil: null };
 
-/** For which models an engine gives log probabilities, as far as it was seen. */
+/** For which models an engine gives log probabilities, as far as one tenant's requests have shown. */
 export class LogprobSupport {
   readonly #models = new LruMap<string, Known>(MAX_MODELS);
 

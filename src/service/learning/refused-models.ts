@@ -1,5 +1,5 @@
 import { LruMap } from "../../core/index.js";
-import { modelName } from "../fields/model-name.js";
+import { modelName } from "./model-name.js";
 
 /** How long what an engine refused is not asked for again: it may be another version by then. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;

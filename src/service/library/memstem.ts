@@ -15,21 +15,21 @@ import {
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
-import type { Planning } from "../batch/batch-planning.js";
+import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
+import { NotFoundError } from "../base/errors.js";
+import type { MemstemObserver } from "../base/memstem-observer.js";
+import type { BatchPlanner, MemstemParts } from "../base/memstem-parts.js";
+import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { WorkerMemory } from "../batch/batch-routing.js";
-import { MemoryAdditions } from "../chat/adding-memories.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
+import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import { plainPrompt } from "../compose/engine-prompt.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
 import { withdrawIn } from "../compose/withdrawing.js";
-import { NotFoundError } from "../fields/errors.js";
-import { DEFAULT_TENANT, type Tenant } from "../fields/tenant.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
 import { reportIn } from "../learning/feedback.js";
-import type { Eviction, Feedback, Forgetting, IndexDescription } from "../records/answers.js";
+import { MemoryAdditions } from "../records/adding-memories.js";
 import { type ExplainedRequest, explainIn } from "../records/explain.js";
 import type { UserExport } from "../records/exporting.js";
 import type { MemoryEvent } from "../records/memory-events.js";
@@ -41,7 +41,6 @@ import { UserQueues } from "../scopes/user-queues.js";
 import { UserTurns } from "../scopes/user-turns.js";
 import { whileBusy } from "../scopes/while-busy.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
-import type { MemstemObserver, MemstemParts } from "./memstem-parts.js";
 
 /** Live requests listed with an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -201,7 +200,7 @@ export class Memstem {
     return this.parts.countTokens;
   }
 
-  get planning(): Planning {
+  get planning(): BatchPlanner {
     return this.parts.planning ?? (async (requests) => planBatch(requests));
   }
 

@@ -10,7 +10,7 @@ import {
   type TokenCounter,
 } from "../../core/index.js";
 import { StaleScopeError, type Store } from "../../store/api/store.js";
-import { NotFoundError } from "../fields/errors.js";
+import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /** What the engine is taken to be. */

@@ -16,6 +16,7 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
   return {
     name: source.name,
     owned: source.owned,
+    ...(source.load && { load: source.load.bind(source) }),
     async search(query, signal) {
       await finish(query.scope, signal);
       return source.search(query, signal);

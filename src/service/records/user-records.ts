@@ -9,12 +9,12 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { FoundQuotes, ScopesFound } from "../../store/api/store.js";
-import { Expiring } from "../learning/expiring.js";
-import type { MemstemParts } from "../library/memstem-parts.js";
+import type { Forgetting } from "../base/answers.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
 import type { UserTurns } from "../scopes/user-turns.js";
 import { whileBusy } from "../scopes/while-busy.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
-import type { Forgetting } from "./answers.js";
+import { Expiring } from "./expiring.js";
 import { exportUser, type UserExport } from "./exporting.js";
 import { forgetIn } from "./forgetting.js";
 import { type MemoryEvent, updateIn } from "./memory-events.js";

@@ -1,14 +1,6 @@
 import type { UserId } from "../../core/index.js";
 import type { DeletionCounts, Store } from "../../store/api/store.js";
 
-/** The user, or a memory of theirs, was deleted since what is under way began. Nothing of it was stored. */
-export class DeletedMeanwhileError extends Error {
-  override readonly name = "DeletedMeanwhileError";
-  constructor() {
-    super("the user, or a memory of theirs, was deleted while this was under way");
-  }
-}
-
 /** One user's deletions by any process, as of a moment: what began then must not bring back what was deleted since. */
 export class DeletionWatch {
   readonly #before: DeletionCounts;

@@ -1,6 +1,6 @@
 import type { UserId } from "../../core/index.js";
 import type { Store } from "../../store/api/store.js";
-import { inSpan } from "../fields/spans.js";
+import { inSpan } from "../base/spans.js";
 import type { UserTurns } from "./user-turns.js";
 import type { WorkingScopes } from "./working-scopes.js";
 

@@ -1,6 +1,6 @@
 import type { AgentId, Scope, UserId } from "../../core/index.js";
-import { BusyUserError } from "../fields/errors.js";
-import { linkedSignal } from "../fields/linked-signal.js";
+import { BusyUserError } from "../base/errors.js";
+import { linkedSignal } from "../base/linked-signal.js";
 import type { UserQueues } from "./user-queues.js";
 
 /** What is done for one tenant's users: each user's in turn, whatever the agent, and all of it until the service closes. */

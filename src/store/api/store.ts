@@ -7,7 +7,7 @@
 
 import type {
   ChatMessage,
-  ComposedPrompt,
+  Composition,
   ConversationId,
   Digest,
   FirstTokenTime,
@@ -17,9 +17,9 @@ import type {
   Plan,
   ReportGrounds,
   RequestId,
-  RestatedTurn,
   Scope,
   ScopeChanges,
+  StoredPrompt,
   StoredScope,
   Turn,
   TurnId,
@@ -63,20 +63,10 @@ export interface StoredAnswer {
 
 /** One compose, stored in one transaction. */
 export interface ComposeRecord {
+  /** What was composed, as far as it is stored; its messages are built again from its turns. */
+  readonly composition: Pick<Composition, "turn" | "given" | "restated" | "head" | "sections" | "leaf">;
   readonly changes: ScopeChanges;
-  readonly turn: Turn;
-  readonly given: readonly ChatMessage[];
-  /** Turns that it goes on from and that were said again with it, first to last. */
-  readonly restated: readonly RestatedTurn[];
-  readonly head: readonly ChatMessage[];
-  /** Digests of the sections that the turn sent and that later ones replay. */
-  readonly sections: readonly Digest[];
-  readonly request: {
-    readonly id: RequestId;
-    readonly leaf: NodeId;
-    readonly body: Digest;
-    readonly answer: StoredAnswer;
-  };
+  readonly request: { readonly id: RequestId; readonly body: Digest; readonly answer: StoredAnswer };
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
@@ -115,9 +105,9 @@ export interface ServedRequest {
  * before it, and its parent. Prompts of other conversations are left out past 5,000 turns in total.
  */
 export interface PromptHistory {
-  readonly prompt: ComposedPrompt;
+  readonly prompt: StoredPrompt;
   /** Newest first. */
-  readonly earlier: readonly ComposedPrompt[];
+  readonly earlier: readonly StoredPrompt[];
   /** Whether `earlier` holds all of the scope's earlier prompts. */
   readonly isComplete: boolean;
 }

@@ -77,7 +77,7 @@ function checkScope(
   const { scope: stored } = store.loadScope(scope);
   const state = new ScopeState(stored, () => 0, NO_BOUNDS);
   state.index.check();
-  state.clusters.check();
+  state.published.check();
   const turns = checkTurns(database, scopeId, stored.counters, state.register);
   const asked = checkRequests(database.orm, scopeId, scope, store, stored.nodes);
   return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };

@@ -14,6 +14,7 @@ import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
 import { migrateToLatest, type SchemaProgress, schemaOf } from "./migrations.js";
+import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
 
 /** An open database. */
@@ -137,6 +138,8 @@ function refuseReadOnly(sqlite: Database.Database): void {
 }
 
 function reasonOf(error: unknown): string {
+  const unbuilt = nativeBuildProblem(error);
+  if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {
     case "busy":
       return "another process holds it locked";

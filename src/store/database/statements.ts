@@ -193,7 +193,12 @@ function indexStatements(sqlite: Database.Database) {
 
     orderingRows: prepare<OfScope, OrderingRow>(
       sqlite,
-      "select kind, id, row from ordering_rows where scope_id = @scopeId order by id",
+      `select kind, id, row from ordering_rows
+       where scope_id = @scopeId and kind in ('recent', 'worker') order by id`,
+    ),
+    publishedRows: prepare<OfScope & Pick<OrderingRow, "kind">, OrderingRow>(
+      sqlite,
+      "select kind, id, row from ordering_rows where scope_id = @scopeId and kind = @kind order by id",
     ),
     keepOrderingRow: prepare<SqliteRow<typeof orderingRows>>(
       sqlite,

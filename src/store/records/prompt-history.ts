@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import type { ChatMessage, ComposedPrompt, RequestId, SpokenTurn } from "../../core/index.js";
+import type { ChatMessage, RequestId, SpokenTurn, StoredPrompt } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { PromptHistory } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
@@ -97,7 +97,7 @@ class PromptReading {
   ) {}
 
   /** Null where a turn of its path is missing, or would be read past `mostTurns`. */
-  promptOf({ turn: row, request }: AnsweredTurn, mostTurns: number): ComposedPrompt | null {
+  promptOf({ turn: row, request }: AnsweredTurn, mostTurns: number): StoredPrompt | null {
     const path = this.#pathTo(row, mostTurns);
     if (path === null) return null;
     const served = request === null ? null : readServed(request);

@@ -1,9 +1,8 @@
-import type { Label, MemoryId, Scope } from "../../core/index.js";
-import { EMPTY_SCOPE } from "../../core/index.js";
+import { EMPTY_SCOPE, type Label, type MemoryId, type Scope } from "../../core/index.js";
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
 import type { Statements } from "../database/statements.js";
-import { readBlock, readNode, readOrderingRows } from "./rows.js";
+import { readAccess, readBlock, readClusterNode, readNode, readOrderingRows } from "./rows.js";
 import { keyOf } from "./write-changes.js";
 
 /** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
@@ -26,6 +25,10 @@ export function readStoredScope(statements: Statements, digests: DigestSeal, sco
       register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
       nodes: statements.nodes.all({ scopeId }).map((row) => readNode(row, digests)),
       ...readOrderingRows(statements.orderingRows.all({ scopeId })),
+      published: {
+        clusters: () => statements.publishedRows.all({ scopeId, kind: "cluster" }).map(readClusterNode),
+        accesses: () => statements.publishedRows.all({ scopeId, kind: "access" }).map(readAccess),
+      },
     },
     version: { scopeId, commits: version },
   };

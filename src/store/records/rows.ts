@@ -200,18 +200,20 @@ const clusterNode = z.object({
   tickets: labels,
 });
 
-export function readOrderingRows(
-  rows: readonly OrderingRow[],
-): Pick<StoredScope, "recent" | "clusters" | "accesses" | "workers"> {
+export function readOrderingRows(rows: readonly OrderingRow[]): Pick<StoredScope, "recent" | "workers"> {
   const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
   return {
     workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
-    clusters: of("cluster").map(
-      ({ id, row }) => ({ id, ...clusterNode.parse(JSON.parse(row)) }) as unknown as ClusterNode,
-    ),
-    accesses: of("access").map(({ id, row }) => ({ turn: id, ...access.parse(JSON.parse(row)) }) as unknown as Access),
   };
+}
+
+export function readClusterNode({ id, row }: Pick<OrderingRow, "id" | "row">): ClusterNode {
+  return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
+}
+
+export function readAccess({ id, row }: Pick<OrderingRow, "id" | "row">): Access {
+  return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
 }
 
 /** A turn's row without its time. */

@@ -39,7 +39,7 @@ export function writeChanges(
     const anchor = node.anchor === null ? null : digests.seal(node.anchor);
     statements.keepNode.run({ scopeId, ...node, anchor, run: JSON.stringify(node.run) });
   }
-  const { recent, accesses, clusters, workers } = changes;
+  const { recent, workers, published } = changes;
   const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
     for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
   };
@@ -49,6 +49,8 @@ export function writeChanges(
   for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);
   drop("worker", workers.removed);
   for (const { id, ...worker } of workers.upserted) keep("worker", id, worker);
+  if (published === null) return;
+  const { accesses, clusters } = published;
   drop("access", accesses.removed);
   for (const { turn, labels, promoted } of accesses.upserted) keep("access", turn, { labels, promoted });
   drop("cluster", clusters.removed);

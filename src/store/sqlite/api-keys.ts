@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { asc, sql } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import type { OpenDatabase } from "../database/open-database.js";
 import { apiKeys as keys, tenants } from "../database/schema.js";
 
@@ -70,6 +70,20 @@ export class StoredApiKeys {
       },
       { behavior: "immediate" },
     );
+  }
+
+  /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
+  cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): string {
+    const { orm } = this.database;
+    orm.insert(tenants).values({ tenant, cacheSecret: newCacheSecret, createdAt }).onConflictDoNothing().run();
+    const kept = orm.select().from(tenants).where(eq(tenants.tenant, tenant)).get();
+    return kept?.cacheSecret ?? newCacheSecret;
+  }
+
+  /** How many tenants other than this one have a key that holds. */
+  countOtherTenants(than: string): number {
+    const names = this.list().flatMap(({ tenant, revokedAt }) => (revokedAt === null ? [tenant] : []));
+    return new Set(names.filter((tenant) => tenant !== than)).size;
   }
 
   /** Revokes a key. False where there is none with this id, or it was revoked before. */

@@ -55,14 +55,15 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
-    const { turn, request, at } = record;
+    const { composition, request, at } = record;
+    const { turn, head, sections, restated, leaf } = composition;
     const { digests } = this.database;
     return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
       const s = this.statements;
-      this.messages.keepHead(scopeId, digests.seal(turn.head), record.head);
+      this.messages.keepHead(scopeId, digests.seal(turn.head), head);
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, lastTurnAt: at });
-      for (const section of record.sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
-      for (const said of [...record.restated, record]) {
+      for (const section of sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
+      for (const said of [...restated, composition]) {
         const given = this.messages.keep(scopeId, said.given, said.turn);
         s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, createdAt: at });
       }
@@ -70,7 +71,7 @@ export class SqliteStore extends SqliteReads implements Store {
         scopeId,
         requestId: request.id,
         turn: turn.id,
-        leaf: request.leaf,
+        leaf,
         body: digests.seal(request.body),
         answer: writeAnswer(request.answer),
         createdAt: at,

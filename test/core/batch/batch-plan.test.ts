@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BATCH_PLANNERS, planBatch } from "../../../src/core/batch/batch-plan.js";
 import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-request.js";
+import { BATCH_PLANNERS, planBatch } from "../../../src/core/compose/policies.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label } from "../context-index/served-sequences.js";
 import { anyBatch, anyPlainBatch } from "./batches.js";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
-import type { StoredBlock } from "../../../src/core/blocks/stored-block.js";
+import type { RetrievedMemory, StoredBlock } from "../../../src/core/blocks/context-block.js";
 import { FIRST_COUNTERS } from "../../../src/core/compose/scope-state.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 import { countTokens, memory } from "../compose/scope-fixture.js";
@@ -52,8 +51,7 @@ class StoredRegister {
       index: unchanged,
       recent: unchanged,
       workers: unchanged,
-      clusters: unchanged,
-      accesses: unchanged,
+      published: null,
     });
     return outcome;
   }

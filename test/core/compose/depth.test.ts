@@ -2,11 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../../src/core/compose/depth.js";
 import type { Draft } from "../../../src/core/compose/draft.js";
-import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
+import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
 import { blockBounds } from "../../../src/core/index.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
-import { POLICY_NAMES } from "../../../src/core/ordering/ordering.js";
 import { messageText } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 import { assistant, type ComposeOptions, memories, memory, toolExchange, UserScope, user } from "./scope-fixture.js";
@@ -44,7 +43,7 @@ describe("the depths to try", () => {
 });
 
 function depthOf(blocks: number, after: Draft | null = null): Depth {
-  return { blocks, after: after?.ordering ?? null, choice: { outcome: "sure", probes: [] } };
+  return { blocks, after: after?.selection.ordering ?? null, choice: { outcome: "sure", probes: [] } };
 }
 
 /** Everything of a prompt up to where its last section's blocks end. */
@@ -94,10 +93,14 @@ describe("prompts of one request at growing depths", () => {
             const whole = scope.draft(messages, asked, options);
             const settings = { ...DEFAULT_DEPTH, firstBlocks: first };
             let tried: Draft | null = null;
-            let blocks = whole.fresh.length;
-            for (const [n, depth] of probeDepths(whole.fresh.length, whole.due, settings).entries()) {
+            let blocks = whole.selection.fresh.length;
+            for (const [n, depth] of probeDepths(
+              whole.selection.fresh.length,
+              whole.selection.due,
+              settings,
+            ).entries()) {
               const next: Draft = scope.draft(messages, asked, { ...options, depth: depthOf(depth, tried) });
-              const given = next.request.retrieved.length;
+              const given = next.selection.request.retrieved.length;
               expect(given).toBe(depth);
               if (tried !== null) expect(upToBlocks(next).startsWith(upToBlocks(tried))).toBe(true);
               tried = next;
@@ -107,7 +110,7 @@ describe("prompts of one request at growing depths", () => {
               }
             }
             const composed = scope.compose(messages, asked, { ...options, depth: depthOf(blocks, tried) });
-            if (tried !== null && blocks === tried.request.retrieved.length) {
+            if (tried !== null && blocks === tried.selection.request.retrieved.length) {
               expect(composed.messages).toEqual(tried.prompt.messages);
             } else if (tried !== null) {
               const last = composed.messages.at(-1);
@@ -123,8 +126,8 @@ describe("prompts of one request at growing depths", () => {
               );
             }
             expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
-            expect(composed.plan.depth?.retrieved).toBe(whole.fresh.length);
-            expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.fresh.length));
+            expect(composed.plan.depth?.retrieved).toBe(whole.selection.fresh.length);
+            expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.selection.fresh.length));
             history.push(...asking, assistant(`A${at}`));
           }
         },
@@ -156,7 +159,7 @@ describe("a prompt with a depth", () => {
     expect(first.memories).toHaveLength(1);
     const asked = [...memories("b", "c", "d"), memory("a", "Lives in Rome.")];
     const messages = [user("Q"), assistant("A"), user("R")];
-    expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ due: 1 });
+    expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ selection: { due: 1 } });
     const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
     expect(next.messages.at(-1)?.content).toContain("[5] (replaces [1]) Lives in Rome.");
     expect(next.memories.map(({ memoryId }) => memoryId)).toEqual(["b", "a"]);
@@ -169,9 +172,9 @@ describe("a prompt with a depth", () => {
     scope.compose(ask, memories("a", "b", "c", "d", "e"), { ...shared, memoryBudgetRatio: 1.3 });
     const asked = memories("a", "c", "d", "e");
     const tried = scope.draft(ask, asked, { ...shared, depth: depthOf(2) });
-    expect(tried.ordering.carried.size).toBeGreaterThan(0);
+    expect(tried.selection.ordering.carried.size).toBeGreaterThan(0);
     const next = { ...shared, depth: depthOf(4, tried) };
-    expect(scope.draft(ask, asked, next).ordering.carried.size).toBe(1);
+    expect(scope.draft(ask, asked, next).selection.ordering.carried.size).toBe(1);
     // Another request of the scope, by another process.
     scope.compose(ask, memories("a", "c"), shared);
     const composed = scope.compose(ask, asked, next);

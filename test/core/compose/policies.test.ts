@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_POLICY, ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
-import { POLICY_NAMES } from "../../../src/core/ordering/ordering.js";
+import { DEFAULT_POLICY, ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import { describeOrderingPolicy, type OrderingSkips } from "../ordering/ordering.suite.js";
 
 const SKIPS: Readonly<Record<string, OrderingSkips>> = {

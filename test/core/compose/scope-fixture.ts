@@ -1,4 +1,4 @@
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";
@@ -9,11 +9,11 @@ import { Conversation } from "../../../src/core/conversation/conversation.js";
 import type { RetentionName } from "../../../src/core/conversation/retention.js";
 import type { Turn } from "../../../src/core/conversation/turn.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import type { OrderingPolicy } from "../../../src/core/ordering/ordering.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
 import { withoutLabels } from "../../../src/core/prompt/injection.js";
 import type { ToolMemories } from "../../../src/core/prompt/section-placement.js";
+import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import type { TokenCounter } from "../../../src/core/text/token-counter.js";
@@ -57,7 +57,7 @@ export function toolExchange(result: string): ChatMessage[] {
 export interface ComposeOptions {
   readonly conversation?: string;
   readonly annotations?: Partial<AnnotationSettings>;
-  readonly policy?: OrderingPolicy;
+  readonly policy?: ScopePolicy;
   readonly memoryBudgetTokens?: number;
   readonly memoryBudgetRatio?: number;
   readonly retention?: RetentionName;

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
 import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
+import { NO_PUBLISHED_ROWS } from "../../../src/core/published/published-knowledge.js";
 
 const MANY = 200_000;
 
@@ -26,8 +27,12 @@ describe("what has no bound", () => {
       labels: [],
     })) as WorkerRow[];
     const bounds = { maxIndexNodes: 2 * MANY, maxLoadedConversations: 1 };
-    const state = new ScopeState({ ...EMPTY_SCOPE, clusters, workers }, () => 0, bounds);
-    expect(state.clusters.size).toBe(MANY);
+    const state = new ScopeState(
+      { ...EMPTY_SCOPE, published: { ...NO_PUBLISHED_ROWS, clusters: () => clusters }, workers },
+      () => 0,
+      bounds,
+    );
+    expect(state.published.clusters.size).toBe(MANY);
   });
 
   it("is put on the stack nowhere: a call with a list's elements as arguments ends at some hundred thousand", () => {

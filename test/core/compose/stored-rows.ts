@@ -1,5 +1,5 @@
 import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
-import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/stored-block.js";
+import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,
@@ -26,7 +26,7 @@ export class StoredRows {
   #bankedTokens = 0;
 
   apply(changes: ScopeChanges): void {
-    const { register, index, counters, recent, clusters, accesses, workers } = structuredClone(changes);
+    const { register, index, counters, recent, published, workers } = structuredClone(changes);
     this.#counters = counters;
     this.#bankedTokens = changes.bankedTokens;
     for (const block of register.blocks) this.#blocks.set(block.label, block);
@@ -38,18 +38,20 @@ export class StoredRows {
     }
     for (const node of index.upserted) this.#nodes.set(node.id, node);
     for (const id of index.removed) this.#nodes.delete(id);
-    for (const node of clusters.upserted) this.#clusters.set(node.id, structuredClone(node));
-    for (const id of clusters.removed) this.#clusters.delete(id);
     for (const row of workers.upserted) this.#workers.set(row.id, row);
     for (const id of workers.removed) this.#workers.delete(id);
     for (const row of recent.upserted) this.#recent.set(row.turn, structuredClone(row));
     for (const turn of recent.removed) this.#recent.delete(turn);
+    if (published === null) return;
+    const { clusters, accesses } = published;
+    for (const node of clusters.upserted) this.#clusters.set(node.id, structuredClone(node));
+    for (const id of clusters.removed) this.#clusters.delete(id);
     for (const row of accesses.upserted) this.#accesses.set(row.turn, structuredClone(row));
     for (const turn of accesses.removed) this.#accesses.delete(turn);
   }
 
   load(): StoredScope {
-    return structuredClone({
+    const rows = structuredClone({
       counters: this.#counters,
       bankedTokens: this.#bankedTokens,
       register: {
@@ -60,8 +62,13 @@ export class StoredRows {
       nodes: [...this.#nodes.values()].sort((a, b) => a.id - b.id),
       recent: [...this.#recent.values()],
       workers: [...this.#workers.values()].sort((a, b) => a.id - b.id),
-      clusters: [...this.#clusters.values()].sort((a, b) => a.id - b.id),
-      accesses: [...this.#accesses.values()],
     });
+    return {
+      ...rows,
+      published: {
+        clusters: () => structuredClone([...this.#clusters.values()].sort((a, b) => a.id - b.id)),
+        accesses: () => structuredClone([...this.#accesses.values()]),
+      },
+    };
   }
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { EMPTY_SCOPE } from "../../../src/core/compose/scope-state.js";
 import { type ResidencyConfig, residencyModel } from "../../../src/core/context-index/residency.js";

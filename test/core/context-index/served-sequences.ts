@@ -1,16 +1,13 @@
 import fc from "fast-check";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type {
-  CarryAllowance,
-  Ordering,
-  OrderingPolicy,
-  OrderingRequest,
-  RetrievedBlock,
-  ScopeKnowledge,
-} from "../../../src/core/ordering/ordering.js";
+import type { CarryAllowance, Ordering, OrderingRequest, RetrievedBlock } from "../../../src/core/ordering/ordering.js";
 import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
-import { AccessWindow } from "../../../src/core/published/access-frequency.js";
-import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
+import {
+  NO_PUBLISHED_ROWS,
+  PublishedKnowledge,
+  type ScopePolicy,
+  type WithPublished,
+} from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
 
 /** A label, for tests that name blocks by number. */
@@ -125,12 +122,12 @@ export const anyLife: fc.Arbitrary<ScopeEvent[]> = fc.array(
 export class ServedSequences {
   readonly held: ServedSequence[] = [];
   /** What policies order by. All but the index learns from {@link compose} only. */
-  readonly known: ScopeKnowledge;
+  readonly known: WithPublished;
   #now = 0;
 
   constructor(readonly index: ContextIndex = new ContextIndex([], 1, 10_000)) {
-    const clusters = new ClusterTree([], 1, 10_000);
-    this.known = { index, recent: new RecentRetrievals([]), clusters, accesses: new AccessWindow([]) };
+    const published = new PublishedKnowledge(NO_PUBLISHED_ROWS, 10_000);
+    this.known = { index, recent: new RecentRetrievals([]), published };
   }
 
   /** An index with this life behind it. */
@@ -141,7 +138,7 @@ export class ServedSequences {
   }
 
   /** The requests of a life ordered by one policy, each taken in as a compose does. */
-  static composedBy(policy: OrderingPolicy, life: readonly ScopeEvent[]): ServedSequences {
+  static composedBy(policy: ScopePolicy, life: readonly ScopeEvent[]): ServedSequences {
     const served = new ServedSequences();
     for (const event of life) {
       if (event.kind === "compose") served.compose(policy, event.request);
@@ -150,7 +147,7 @@ export class ServedSequences {
     return served;
   }
 
-  compose(policy: OrderingPolicy, request: OrderingRequest): Ordering {
+  compose(policy: ScopePolicy, request: OrderingRequest): Ordering {
     const ordering = policy.order(request, this.known);
     this.serve(request.anchor, ordering.labels);
     const turn = this.#now as TurnId;
@@ -175,7 +172,7 @@ export class ServedSequences {
     const [gone] = this.held.splice(Math.max(0, this.held.length - 1 - age), 1);
     if (gone === undefined) return;
     this.index.evict(gone.node);
-    this.known.clusters.evict(gone.turn);
+    this.known.published.evict(gone.turn);
   }
 
   /** The most tokens that any held sequence has in common with the wanted blocks, from its front. By brute force. */

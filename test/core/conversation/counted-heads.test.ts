@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CountedHeads } from "../../../src/core/conversation/counted-heads.js";
+import { CountedHeads } from "../../../src/core/conversation/replay.js";
 import type { Digest } from "../../../src/core/index.js";
 import { ana, composeWith, openService } from "../../service/compose/service-fixture.js";
 

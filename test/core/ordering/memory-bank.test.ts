@@ -111,7 +111,8 @@ class Life {
   #freshTokens(step: Step, requested: ReturnType<typeof memories>): number {
     const chat = this.#chats[step.chat];
     const messages = [...(chat?.history ?? []), user("Draft")];
-    return this.scope.draft(messages, requested, chat === undefined ? {} : { conversation: chat.id }).freshTokens;
+    return this.scope.draft(messages, requested, chat === undefined ? {} : { conversation: chat.id }).selection
+      .freshTokens;
   }
 
   #check({ ratio }: Step, { memories: placed, turn }: Composition, hard: number | null): void {

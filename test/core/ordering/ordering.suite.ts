@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Ordering, OrderingPolicy, OrderingRequest, ScopeKnowledge } from "../../../src/core/ordering/ordering.js";
+import type { Ordering, OrderingRequest } from "../../../src/core/ordering/ordering.js";
+import type { ScopePolicy, WithPublished } from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
 import {
   allowance,
@@ -21,7 +22,7 @@ const NOTHING = { labels: [], carried: new Set(), searchPath: [] };
 const ascending = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);
 
 /** The behaviour of every ordering policy. A skipped behaviour states why in its title. */
-export function describeOrderingPolicy(policy: OrderingPolicy, skips: OrderingSkips = {}): void {
+export function describeOrderingPolicy(policy: ScopePolicy, skips: OrderingSkips = {}): void {
   const titles = new Set<string>();
   const behaves = (title: string, holds: () => void) => {
     titles.add(title);
@@ -104,11 +105,12 @@ export function describeOrderingPolicy(policy: OrderingPolicy, skips: OrderingSk
   });
 }
 
-function contents({ index, recent, clusters, accesses }: ScopeKnowledge): unknown {
+function contents({ index, recent, published }: WithPublished): unknown {
+  const { clusters, accesses } = published;
   return [index.entries(1_000), [...recent.sets()], clusters.entries(1_000), accesses.prefixes(1_000), accesses.size];
 }
 
 /** What changed in each part since the last call. */
-function drained({ index, recent, clusters, accesses }: ScopeKnowledge) {
-  return [index, recent, clusters, accesses].map((part) => part.drain());
+function drained({ index, recent, published }: WithPublished) {
+  return [index, recent, published.clusters, published.accesses].map((part) => part.drain());
 }

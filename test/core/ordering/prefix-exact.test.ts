@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RetrievedBlock } from "../../../src/core/ordering/ordering.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 import {
   anyAnchor,
   anyEvents,
@@ -92,7 +92,7 @@ describe("prefix-exact", () => {
   });
 });
 
-/** One case of `conformance/online-cases.json`; blocks are named by letters or numbers. */
+/** One case of `online-cases.json`; blocks are named by letters or numbers. */
 interface OnlineCase {
   readonly served: readonly (readonly (string | number)[])[];
   readonly request: readonly (string | number)[];
@@ -101,12 +101,10 @@ interface OnlineCase {
   readonly why?: string;
 }
 
-const casesFile = new URL("../../../../shared/conformance/online-cases.json", import.meta.url);
+const known = conformanceCases("online-cases.json") as { prefixExact: OnlineCase[] } | null;
 
-describe.skipIf(!existsSync(casesFile))("prefix-exact, conformance cases (skipped where ../shared is absent)", () => {
-  const cases = existsSync(casesFile)
-    ? (JSON.parse(readFileSync(casesFile, "utf8")) as { prefixExact: OnlineCase[] }).prefixExact
-    : [];
+describe.skipIf(known === null)(`prefix-exact, conformance cases${known === null ? SKIPPED : ""}`, () => {
+  const cases = known?.prefixExact ?? [];
 
   it("has cases to run", () => {
     expect(cases.length).toBeGreaterThan(0);

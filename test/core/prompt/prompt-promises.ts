@@ -1,6 +1,5 @@
 import { expect } from "vitest";
-import { canonicalText } from "../../../src/core/blocks/context-block.js";
-import type { RetrievedMemory } from "../../../src/core/blocks/retrieved-memory.js";
+import { canonicalText, type RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
 import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
@@ -37,7 +36,7 @@ export function labelsNamed(text: string): number[] {
 }
 
 /**
- * What every composed prompt must keep (ARCHITECTURE.md, "Complete" and "Honest"), read from the messages alone: each requested
+ * What every composed prompt must keep (docs/internals/architecture.md, "Promises"), read from the messages alone: each requested
  * text once, every reference resolved before it is made, every memory accounted for, and a plan that adds up.
  */
 export function expectPromises(composition: Composition, requested: readonly RetrievedMemory[]): void {

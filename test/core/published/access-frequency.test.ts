@@ -32,7 +32,7 @@ class StoredWindow {
 
   take(step: Step): void {
     if (step.kind === "forget") this.window.forget(new Set(step.labels));
-    else this.window.take(this.window.order(step.context), ticket(++this.#turns));
+    else this.window.take(this.window.alongPrefixes(step.context), ticket(++this.#turns));
     const { upserted, removed } = structuredClone(this.window.drain());
     expect(removed.filter((turn) => upserted.some((row) => row.turn === turn))).toEqual([]);
     for (const turn of removed) this.rows.delete(turn);
@@ -64,17 +64,17 @@ describe("access window (CRAFT)", () => {
   it("orders along the promoted prefixes, by counts at each node, then the rest by counts, ties in relevance order", () => {
     const window = windowAfter([1, 2], [1, 2], [3, 4], [3, 4], [3, 4], [7], [7], [7], [7], [8]);
     expect(window.prefixes(10)).toEqual([[1, 2], [3, 4], [7]]);
-    expect(window.order(labels(6, 5, 8, 2, 1))).toEqual([1, 2, 8, 6, 5]);
-    expect(window.order(labels(1, 2, 4, 3))).toEqual([3, 4, 1, 2]);
+    expect(window.alongPrefixes(labels(6, 5, 8, 2, 1))).toEqual([1, 2, 8, 6, 5]);
+    expect(window.alongPrefixes(labels(1, 2, 4, 3))).toEqual([3, 4, 1, 2]);
     // Hotter than all, and no prefix goes on from it.
-    expect(window.order(labels(2, 1, 7))).toEqual([7, 2, 1]);
+    expect(window.alongPrefixes(labels(2, 1, 7))).toEqual([7, 2, 1]);
   });
 
   it("orders the same whether a node has more children than the request has blocks or fewer", () => {
     const busy = Array.from({ length: 60 }, (_, n) => [n + 1, 100 + n]).flatMap((context) => [context, context]);
     const window = windowAfter(...busy);
-    expect(window.order(labels(105, 6))).toEqual([6, 105]);
-    expect(window.order(labels(...Array.from({ length: 90 }, (_, n) => n + 200), 105, 6)).slice(0, 2)).toEqual([
+    expect(window.alongPrefixes(labels(105, 6))).toEqual([6, 105]);
+    expect(window.alongPrefixes(labels(...Array.from({ length: 90 }, (_, n) => n + 200), 105, 6)).slice(0, 2)).toEqual([
       6, 105,
     ]);
   });
@@ -83,9 +83,9 @@ describe("access window (CRAFT)", () => {
     const permutes = fc.property(anySteps, anyContext, (steps, context) => {
       const stored = new StoredWindow();
       for (const step of steps) stored.take(step);
-      const ordered = stored.window.order(context);
+      const ordered = stored.window.alongPrefixes(context);
       expect([...ordered].sort()).toEqual([...context].sort());
-      expect(stored.window.order(context)).toEqual(ordered);
+      expect(stored.window.alongPrefixes(context)).toEqual(ordered);
     });
     fc.assert(permutes, { numRuns: 300 });
   });
@@ -134,7 +134,7 @@ describe("access window (CRAFT)", () => {
         expect(reloaded.rows).toEqual(kept.rows);
         expect(reloaded.rows.size).toBe(reloaded.window.size);
         expect(reloaded.window.prefixes(100)).toEqual(kept.window.prefixes(100));
-        expect(reloaded.window.order(context)).toEqual(kept.window.order(context));
+        expect(reloaded.window.alongPrefixes(context)).toEqual(kept.window.alongPrefixes(context));
       };
       compare();
       for (const step of more) {

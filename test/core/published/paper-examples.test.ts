@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { alignTo } from "../../../src/core/ordering/alignment.js";
 import { DEFAULT_ANNOTATIONS, orderAnnotation } from "../../../src/core/prompt/annotations.js";
@@ -9,12 +8,13 @@ import { contextDistance } from "../../../src/core/published/context-distance.js
 import { schedule } from "../../../src/core/published/schedule.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { Chat, memories, UserScope } from "../compose/scope-fixture.js";
+import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 import { labels } from "../context-index/served-sequences.js";
 import { ticket } from "./clustered-contexts.js";
 
 type Blocks = readonly number[];
 
-/** `conformance/paper-examples.json`: what the papers print, blocks as numbers. */
+/** `paper-examples.json`: what the papers print, blocks as numbers. */
 interface PaperExamples {
   readonly distance: {
     readonly alpha: number;
@@ -56,11 +56,10 @@ interface PaperExamples {
   };
 }
 
-const file = new URL("../../../../shared/conformance/paper-examples.json", import.meta.url);
-const known = existsSync(file);
-const examples = (known ? JSON.parse(readFileSync(file, "utf8")) : null) as PaperExamples;
+const known = conformanceCases("paper-examples.json");
+const examples = known as PaperExamples;
 
-describe.skipIf(!known)("the papers' worked examples (skipped where ../shared is absent)", () => {
+describe.skipIf(known === null)(`the papers' worked examples${known === null ? SKIPPED : ""}`, () => {
   /** The tree that Alg. 4 builds of the printed contexts, and which ticket stands for which name. */
   function built(): {
     tree: ClusterTree;
@@ -197,7 +196,7 @@ describe.skipIf(!known)("the papers' worked examples (skipped where ../shared is
     const window = new AccessWindow([{ turn: ticket(1), labels: labels(1, 2), promoted: 0 }]);
     expect(window.prefixes(10)).toEqual([]);
     for (const [at, { context, prefixTreeAfter }] of examples.accessFrequency.requests.entries()) {
-      window.take(window.order(labels(...context)), ticket(at + 2));
+      window.take(window.alongPrefixes(labels(...context)), ticket(at + 2));
       expect(window.prefixes(10), JSON.stringify(context)).toEqual(prefixTreeAfter);
     }
   });
@@ -208,6 +207,6 @@ describe.skipIf(!known)("the papers' worked examples (skipped where ../shared is
       Array.from({ length: count }, () => labels(Number(block))),
     );
     const window = new AccessWindow(rows.map((row, at) => ({ turn: ticket(at + 1), labels: row, promoted: 0 })));
-    expect(window.order(labels(...context))).toEqual(ordered);
+    expect(window.byFrequency(labels(...context))).toEqual(ordered);
   });
 });

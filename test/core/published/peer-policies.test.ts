@@ -1,33 +1,36 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type { OrderingPolicy, OrderingRequest, ScopeKnowledge } from "../../../src/core/ordering/ordering.js";
+import type { OrderingRequest } from "../../../src/core/ordering/ordering.js";
 import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
 import { retrieval } from "../../../src/core/ordering/retrieval.js";
 import { sorted } from "../../../src/core/ordering/sorted.js";
-import { AccessWindow } from "../../../src/core/published/access-frequency.js";
-import { accessFrequency } from "../../../src/core/published/access-frequency-policy.js";
-import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
+import { accessFrequency, cpTree } from "../../../src/core/published/access-frequency-policy.js";
 import { contextPilot } from "../../../src/core/published/context-pilot.js";
 import { knowledgeTree } from "../../../src/core/published/knowledge-tree.js";
+import {
+  NO_PUBLISHED_ROWS,
+  PublishedKnowledge,
+  type ScopePolicy,
+  type WithPublished,
+} from "../../../src/core/published/published-knowledge.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { ELSEWHERE, HERE, labels } from "../context-index/served-sequences.js";
 import { anyContext, ticket } from "./clustered-contexts.js";
 
-const PEERS: readonly OrderingPolicy[] = [retrieval, sorted, contextPilot, knowledgeTree, accessFrequency];
+const PEERS: readonly ScopePolicy[] = [retrieval, sorted, contextPilot, knowledgeTree, accessFrequency, cpTree];
 
 /** What a scope knows, and the composes that taught it. */
 class Taught {
-  readonly known: ScopeKnowledge = {
+  readonly known: WithPublished = {
     index: new ContextIndex([], 1, 1_000),
-    clusters: new ClusterTree([], 1, 1_000),
-    accesses: new AccessWindow([]),
+    published: new PublishedKnowledge(NO_PUBLISHED_ROWS, 1_000),
     recent: new RecentRetrievals([]),
   };
   #turns = 0;
 
   /** Orders a request and takes it in, as a compose does. */
-  serve(policy: OrderingPolicy, context: readonly Label[]): readonly Label[] {
+  serve(policy: ScopePolicy, context: readonly Label[]): readonly Label[] {
     const request = requestFor(context);
     const ordering = policy.order(request, this.known);
     const turn = ticket(++this.#turns);
@@ -36,7 +39,7 @@ class Taught {
     return ordering.labels;
   }
 
-  static by(policy: OrderingPolicy, contexts: readonly (readonly Label[])[]): Taught {
+  static by(policy: ScopePolicy, contexts: readonly (readonly Label[])[]): Taught {
     const taught = new Taught();
     for (const context of contexts) taught.serve(policy, context);
     return taught;
@@ -63,9 +66,9 @@ describe.each(PEERS.map((policy) => ({ name: policy.name, policy })))("peer poli
   it("leaves what the scope knows as it is when it orders", () => {
     const reads = fc.property(anyLife, anyContext, (life, context) => {
       const { known } = Taught.by(policy, life);
-      for (const part of [known.index, known.clusters, known.accesses]) part.drain();
+      for (const part of [known.index, known.published.clusters, known.published.accesses]) part.drain();
       policy.order(requestFor(context), known);
-      for (const part of [known.index, known.clusters, known.accesses]) {
+      for (const part of [known.index, known.published.clusters, known.published.accesses]) {
         expect(part.drain()).toEqual({ upserted: [], removed: [] });
       }
     });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
-import type { OrderingPolicy } from "../../../src/core/index.js";
+import type { ScopePolicy } from "../../../src/core/index.js";
 import { inTurn } from "../../../src/eval/engine/shared-cache.js";
 import { type ComposedPrompt, composeTrace, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
 import { recordedOrder } from "../../../src/eval/replay/recorded-order.js";
@@ -24,7 +24,7 @@ export interface Recording {
 }
 
 /** A policy made for one replay of a recording; a recorded order fits its own questions only. */
-export type PolicyFor = (recording: Recording, k: number) => OrderingPolicy;
+export type PolicyFor = (recording: Recording, k: number) => ScopePolicy;
 
 /** The order that ContextPilot 0.4.1's own code made. */
 export const contextPilotsOwn: PolicyFor = ({ trace, peer }, k) => recordedOrder(trace, peer, k);

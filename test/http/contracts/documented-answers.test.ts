@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { OpenApiDocument } from "./openapi-document.js";
 
 const memories = [

@@ -11,7 +11,7 @@ import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering
 import { TEMPLATE_TOKENS } from "../../core/escaping/template-tokens.js";
 import { endingWithUs } from "../../ending-children.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../routes/openai-engine.js";
-import type { Composed } from "../service/served-app.js";
+import type { Composed } from "../server/served-app.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "./fuzzed-requests.js";
 import type { Told } from "./fuzzed-service.js";
 

@@ -4,7 +4,7 @@
  */
 import { readSettings } from "../../../src/cli/settings.js";
 import { answeringSource } from "../routes/answering-source.js";
-import { startApp } from "../service/started-app.js";
+import { startApp } from "../server/started-app.js";
 
 /** What the service tells. */
 export interface Told {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { z } from "zod";
-import type { Exchange, ServedApp } from "../service/served-app.js";
+import type { Exchange, ServedApp } from "../server/served-app.js";
 
 type Json = Record<string, unknown>;
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { ABSENT_AS_NULL } from "./absent-as-null.js";
 import { OpenApiDocument } from "./openapi-document.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 describe("?pretty", () => {
   const app = servedApp();

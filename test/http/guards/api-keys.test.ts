@@ -1,10 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
-import { newApiKey } from "../../../src/service/fields/api-key.js";
+import { admit, newApiKey, withConfiguredKey } from "../../../src/service/base/api-key.js";
+import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { openAiEngine } from "../routes/openai-engine.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, revoke, sendWith } from "./callers.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "Ada drinks tea" }] };
@@ -158,6 +159,46 @@ describe("the proxy of a service with an API key", () => {
     expect(engine.requests.at(-1)?.headers["authorization"]).toBe("Bearer sk-theirs");
     await sendWith(app, { authorization: `Bearer ${newApiKey().key}` }, "GET", "/v1/models");
     expect(engine.requests.at(-1)?.headers["authorization"]).toBeUndefined();
+  });
+});
+
+describe("the proxy of a service with a configured API key", () => {
+  const KEY = "Kk7-not-of-our-form-but-long-enough-for-it";
+  const engine = openAiEngine();
+  const app = servedApp({
+    get environment() {
+      return { MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_API_KEY: KEY };
+    },
+  });
+
+  it("shows it to no engine, wherever it stands", async () => {
+    const headers = { authorization: `Bearer ${KEY}`, "x-of-a-gateway": `key ${KEY}`, "x-other": "stays" };
+    const path = `/v1/chat/completions?own=${KEY}&a=1`;
+    expect((await sendWith(app, headers, "POST", path, chat)).status).toBe(200);
+    expect((await sendWith(app, headers, "GET", `/v1/models?own=${KEY}&a=1`)).status).toBe(200);
+    expect(engine.requests.length).toBe(2);
+    for (const request of engine.requests) {
+      expect(JSON.stringify([request.url, request.headers, request.raw])).not.toContain(KEY);
+      expect(request.headers["x-other"]).toBe("stays");
+      expect(request.url).toContain("?a=1");
+    }
+  });
+
+  it("lets it in while the stored keys cannot be read", async () => {
+    const keys = withConfiguredKey(
+      {
+        find: () => {
+          throw new Error("the disk is gone");
+        },
+        any: () => false,
+      },
+      KEY,
+      DEFAULT_TENANT,
+    );
+    expect(keys.any()).toBe(true);
+    expect(admit(KEY, keys)).toEqual({ keyId: "configured", tenant: DEFAULT_TENANT });
+    expect(admit(`${KEY}x`, keys)).toBeNull();
+    expect(() => admit(newApiKey().key, keys)).toThrow("the disk is gone");
   });
 });
 

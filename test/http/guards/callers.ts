@@ -1,8 +1,8 @@
 import { request } from "node:http";
-import { newApiKey, newSecret } from "../../../src/service/fields/api-key.js";
+import { newApiKey, newSecret } from "../../../src/service/base/api-key.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
-import type { Exchange, ServedApp } from "../service/served-app.js";
+import type { Exchange, ServedApp } from "../server/served-app.js";
 
 /** An exchange with the headers that came back. */
 export interface FullExchange extends Exchange {

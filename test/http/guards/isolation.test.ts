@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ServedApp, servedApp } from "../service/served-app.js";
+import { type ServedApp, servedApp } from "../server/served-app.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const ours = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isLoopbackAddress, isLoopbackHost } from "../../../src/http/guards/loopback.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, rawGet, sendWith } from "./callers.js";
 
 const INDEX = "/users/ada/index";

@@ -5,7 +5,7 @@ import type { UserId } from "../../../src/core/index.js";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, sendWith } from "./callers.js";
 
 const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });

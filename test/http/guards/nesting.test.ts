@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { MAX_BODY_NESTING, refuseDeepNesting } from "../../../src/http/guards/nesting.js";
-import { InvalidRequestError } from "../../../src/service/fields/errors.js";
+import { InvalidRequestError } from "../../../src/service/base/errors.js";
 import { openAiEngine } from "../routes/openai-engine.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const nested = (depth: number, open = "[", close = open === "[" ? "]" : "}") =>
   `${open.repeat(depth)}1${close.repeat(depth)}`;

@@ -5,12 +5,12 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
 import { digestOf, type RetrievedMemory, type Scope } from "../../../src/core/index.js";
-import type { RequestLog } from "../../../src/http/service/request-log.js";
+import type { RequestLog } from "../../../src/http/server/request-log.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import type { MemorySource, NewMemory } from "../../../src/memory/memory-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { columnsHolding } from "../routes/stored-rows.js";
-import { servedApp, startApp } from "../service/served-app.js";
+import { servedApp, startApp } from "../server/served-app.js";
 import { type Caller, callerOf } from "./callers.js";
 
 /** Keeps memories by everything that a scope has, with ids that count up in each; the order of adding is the order of a search. */

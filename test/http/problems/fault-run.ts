@@ -9,7 +9,7 @@ import { seeded } from "../../../bench/seeded.js";
 import { indexResult } from "../../../src/http/contracts/contracts.js";
 import { childOutput } from "../../child-output.js";
 import { endingWithUs } from "../../ending-children.js";
-import type { Held } from "../service/watched-service.js";
+import type { Held } from "../server/watched-service.js";
 import {
   BIG_EVENTS,
   ENGINE_CONDUCTS,

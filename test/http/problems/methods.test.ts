@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { callerOf, sendWith } from "../guards/callers.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 
 const TOKEN = "told-to-mem0-alone";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rowCounts } from "../routes/stored-rows.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const HALF = "\ud83d";

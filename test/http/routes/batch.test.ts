@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { batchLine, batchResult } from "../../../src/http/contracts/batch-contract.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { rowCounts } from "./stored-rows.js";
 
 type Line = z.output<typeof batchLine>;

@@ -1,7 +1,7 @@
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { streamFixture } from "../../engines/upstream/fixture.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer, sendAnthropic, streamAnthropic } from "./anthropic-server.js";
 import { clientOf, errorOf, observedBy } from "./chat-client.js";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { eventOf, openAiEngine, openEvents, streamedAnswer } from "./openai-engine.js";
 
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 import OpenAI, { APIError } from "openai";
 import { expect, vi } from "vitest";
-import type { ServedApp } from "../service/served-app.js";
+import type { ServedApp } from "../server/served-app.js";
 import { storedRows } from "./stored-rows.js";
 
 /** OpenAI's client with nothing changed but its address, and the user's name in a header. */

@@ -1,6 +1,6 @@
 import type OpenAI from "openai";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";

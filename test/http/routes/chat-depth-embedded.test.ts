@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../../../src/engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../../../src/engines/embedded/embedded-openai.js";
 import { llamaMissing, tinyModel } from "../../engines/random-model/tiny-model.js";
-import { composedOf, servedApp } from "../service/served-app.js";
+import { composedOf, servedApp } from "../server/served-app.js";
 import { ask, clientOf } from "./chat-client.js";
 
 const missing = await llamaMissing();

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { composedOf, type ServedApp, servedApp } from "../service/served-app.js";
+import { callerOf } from "../guards/callers.js";
+import { composedOf, type ServedApp, servedApp } from "../server/served-app.js";
 import { ask, clientOf } from "./chat-client.js";
 import { likeliest, openAiEngine, type Received, sendJson, wholeAnswer } from "./openai-engine.js";
 
@@ -218,6 +219,25 @@ describe("adaptive depth, where the engine does not play along", () => {
     expect(headers.get("x-memstem-warnings")).toBe("depth_unavailable");
     await complete(app);
     expect(tries()).toBe(2);
+  });
+
+  it("what one tenant's requests made an engine refuse is asked for again for another's", async () => {
+    engine.behave(({ body, headers }, response, usage) => {
+      if (body.logprobs && headers["x-makes"] === "refuse")
+        sendJson(response, 400, { error: { message: "'logprobs' is not supported with this model" } });
+      else sendJson(response, 200, wholeAnswer("Two.", usage, {}, body.logprobs ? { logprobs: likeliest(SURE) } : {}));
+    });
+    const depthOf = async (caller: ReturnType<typeof callerOf>, headers: Readonly<Record<string, string>> = {}) => {
+      const body = { ...ask(QUESTION), memstem: { user_id: "ada", memories } };
+      const answer = await caller.send("POST", "/v1/chat/completions", body, headers);
+      return answer.headers.get("x-memstem-depth");
+    };
+    const [one, other] = [callerOf(app, "acme"), callerOf(app, "other")];
+    expect(await depthOf(one, { "x-makes": "refuse" })).toContain("outcome=unavailable");
+    expect(await depthOf(one)).toContain("outcome=unavailable");
+    expect(await depthOf(other)).toContain("outcome=sure");
+    // Another key of the same tenant is the same tenant.
+    expect(await depthOf(callerOf(app, "acme"))).toContain("outcome=unavailable");
   });
 
   it.each(["fails", "hangs", "breaks off", "answers no JSON", "thinks first"])(

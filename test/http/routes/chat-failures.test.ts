@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { indexResult } from "../../../src/http/contracts/contracts.js";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, errorOf } from "./chat-client.js";
 import { openAiEngine, openEvents, sendJson, streamedAnswer } from "./openai-engine.js";

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
-import { type ServedApp, servedApp } from "../service/served-app.js";
+import { type ServedApp, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
 

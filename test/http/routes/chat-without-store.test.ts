@@ -14,16 +14,16 @@ import {
   type UserId,
 } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import type { RequestLog } from "../../../src/http/service/request-log.js";
+import type { RequestLog } from "../../../src/http/server/request-log.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import { newApiKey } from "../../../src/service/fields/api-key.js";
-import { StoreUnavailableError } from "../../../src/service/fields/errors.js";
+import { newApiKey } from "../../../src/service/base/api-key.js";
+import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import { namingFaults } from "../../../src/store/api/store-faults.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
-import { type StartedApp, startApp } from "../service/served-app.js";
+import { type StartedApp, startApp } from "../server/served-app.js";
 import { openAiEngine } from "./openai-engine.js";
 
 const TEA = "Ada drinks green tea";

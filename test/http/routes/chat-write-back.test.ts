@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, observedBy } from "./chat-client.js";
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const paris = { id: "m-paris", memory: "Ada lives in Paris" };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordedMemories } from "../../../src/memory/recorded-memories.js";
 import { ABSENT_AS_NULL } from "../contracts/absent-as-null.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const paris = { id: "m-paris", memory: "Ada lives in Paris" };

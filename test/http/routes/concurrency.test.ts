@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { found, searchingSource } from "../../service/compose/service-fixture.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
 import { rowCounts } from "./stored-rows.js";
 

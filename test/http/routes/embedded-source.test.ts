@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { addResult } from "../../../src/http/contracts/contracts.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const OTHER = "Ada lost the key of her bicycle";

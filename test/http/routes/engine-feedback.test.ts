@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { feedbackResult, indexResult } from "../../../src/http/contracts/contracts.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const a = { id: "a", memory: "Ada drinks green tea" };
 const b = { id: "b", memory: "Ada lives in Paris" };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ENGINE_NAMES } from "../../../src/engines/adapters/engine-adapter.js";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const request = { user_id: "ada", conversation_id: "c", query: "Tea?", memories: [tea] };

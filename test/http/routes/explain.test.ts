@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { explainResult } from "../../../src/http/contracts/explain-contract.js";
-import { problemOf, servedApp } from "../service/served-app.js";
+import { problemOf, servedApp } from "../server/served-app.js";
 import { rowCounts } from "./stored-rows.js";
 
 const SECRET = "Ada hides the key under the third flower pot";

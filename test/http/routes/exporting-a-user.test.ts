@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { exportResult } from "../../../src/http/contracts/export-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import * as schema from "../../../src/store/database/schema.js";
-import { type ServedApp, servedApp } from "../service/served-app.js";
+import { type ServedApp, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { storedRows } from "./stored-rows.js";
 

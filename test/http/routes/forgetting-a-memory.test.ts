@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
-import { type Composed, servedApp } from "../service/served-app.js";
+import { type Composed, servedApp } from "../server/served-app.js";
 import { columnsHolding, filesHolding } from "./stored-rows.js";
 
 const SECRET = 'Ada hides the "key" under the third\nflower pot';

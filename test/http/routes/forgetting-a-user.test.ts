@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { columnsHolding, filesHolding, rowCounts } from "./stored-rows.js";
 
 const SECRET = "Ada hides the key under the third flower pot";

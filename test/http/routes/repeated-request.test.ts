@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { composedOf, servedApp } from "../service/served-app.js";
+import { composedOf, servedApp } from "../server/served-app.js";
 import { rowCounts } from "./stored-rows.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };

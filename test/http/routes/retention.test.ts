@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { servedApp } from "../service/served-app.js";
+import { servedApp } from "../server/served-app.js";
 
 const facts = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, memory: `Fact number ${n} about Ada is this one` }));
 

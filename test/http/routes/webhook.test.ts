@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { callerOf, sendWith } from "../guards/callers.js";
-import { type Composed, servedApp } from "../service/served-app.js";
+import { type Composed, servedApp } from "../server/served-app.js";
 import { columnsHolding, filesHolding } from "./stored-rows.js";
 
 const TOKEN = "a token that Mem0 is told";

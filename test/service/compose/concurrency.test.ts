@@ -2,9 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type MemoryId, planBatch, type RequestId, type UserId } from "../../../src/core/index.js";
+import { AbandonedRequestError, DeletedMeanwhileError, NotFoundError } from "../../../src/service/base/errors.js";
 import { composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import { AbandonedRequestError, DeletedMeanwhileError, NotFoundError } from "../../../src/service/fields/errors.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { found, openService, searchingSource } from "./service-fixture.js";
 

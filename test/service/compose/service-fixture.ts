@@ -14,7 +14,7 @@ import {
 } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import type { Planning } from "../../../src/service/batch/batch-planning.js";
+import type { BatchPlanner } from "../../../src/service/base/memstem-parts.js";
 import { type ComposeOptions, readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { Store } from "../../../src/store/api/store.js";
@@ -35,7 +35,7 @@ export interface ServiceOptions {
   /** Turns that expire in one transaction. */
   readonly maxExpiredAtOnce?: number;
   /** How batches are planned. */
-  readonly planning?: Planning;
+  readonly planning?: BatchPlanner;
   /** What prompts cost. */
   readonly engine?: EngineModel;
   /** Default: a token for every four characters. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type RequestId, residencyModel, type UserId } from "../../../src/core/index.js";
-import { NotFoundError } from "../../../src/service/fields/errors.js";
+import { NotFoundError } from "../../../src/service/base/errors.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 

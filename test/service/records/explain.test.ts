@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ENGINE_MODELS, type Explanation, type RequestId, residencyModel } from "../../../src/core/index.js";
+import { NotFoundError } from "../../../src/service/base/errors.js";
 import type { ComposeOptions } from "../../../src/service/compose/compose-request.js";
-import { NotFoundError } from "../../../src/service/fields/errors.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { ana, composeWith, memories, NOON, openService, type ServiceOptions } from "../compose/service-fixture.js";
 

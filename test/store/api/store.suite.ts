@@ -10,7 +10,7 @@ import {
   type UserId,
 } from "../../../src/core/index.js";
 import { type EngineReport, StaleScopeError, type Store } from "../../../src/store/api/store.js";
-import { composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
+import { allOf, composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
 
 const ana = scopeOf("ana");
 const TEA = {
@@ -79,9 +79,9 @@ export function describeStore(name: string, open: () => Store): void {
       const first = recordFor(store, ana, TEA);
       const rival = recordFor(store, ana, { ...TEA, requestId: "r2", memories: { m9: "Something else." } });
       store.commitCompose(ana, first.version, first.record);
-      const before = store.loadScope(ana);
+      const before = allOf(store, ana);
       expect(() => store.commitCompose(ana, rival.version, rival.record)).toThrow(StaleScopeError);
-      expect(store.loadScope(ana)).toEqual(before);
+      expect(allOf(store, ana)).toEqual(before);
       expect(store.findRequest(ana, id("r2"))).toBeNull();
       expect(() =>
         store.commitEviction(ana, { ...(before.version ?? neverHere()), commits: 0 }, rival.record.changes, []),
@@ -91,11 +91,11 @@ export function describeStore(name: string, open: () => Store): void {
     it("begins what may never come: nothing is stored of it", async () => {
       const version = composeInto(store, ana, TEA);
       await store.settled;
-      const before = store.loadScope(ana);
+      const before = allOf(store, ana);
       store.begin();
       store.begin();
       await store.settled;
-      expect(store.loadScope(ana)).toEqual(before);
+      expect(allOf(store, ana)).toEqual(before);
       store.begin();
       const { record } = recordFor(store, ana, { ...TEA, requestId: "r2" });
       expect(store.commitCompose(ana, version, record).commits).toBe(version.commits + 1);

@@ -24,6 +24,13 @@ export function scopeOf(userId: string, tenant = "default"): Scope {
 
 export const id = (name: string) => name as RequestId;
 
+/** All that is stored of a scope, what is read only when it is asked for included: to be compared with what it is later. */
+export function allOf(store: Store, scope: Scope) {
+  const { scope: stored, version } = store.loadScope(scope);
+  const { published, ...eager } = stored;
+  return { version, scope: { ...eager, clusters: published.clusters(), accesses: published.accesses() } };
+}
+
 /** What a compose is made of, short. */
 export interface Asked {
   readonly requestId: string;
@@ -66,14 +73,9 @@ export function recordFor(
   });
   const record: ComposeRecord = {
     changes: state.drain(),
-    turn: composition.turn,
-    given: composition.given,
-    restated: composition.restated,
-    head: composition.head,
-    sections: composition.sections,
+    composition,
     request: {
       id: asked.requestId as RequestId,
-      leaf: composition.leaf,
       body: digestOf("body"),
       answer: {
         memories: composition.memories,

@@ -64,6 +64,7 @@ describe("hot statements", () => {
     ["versions", schema.memoryVersions],
     ["nodes", schema.indexNodes],
     ["orderingRows", schema.orderingRows],
+    ["publishedRows", schema.orderingRows],
     ["turn", schema.turns],
     ["conversationTurns", schema.turns],
     ["request", schema.requests],

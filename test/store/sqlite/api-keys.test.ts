@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { admit, newApiKey } from "../../../src/service/fields/api-key.js";
+import { admit, newApiKey } from "../../../src/service/base/api-key.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 

@@ -13,7 +13,7 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { readScopesWithMemory } from "../../../src/store/records/memory-holders.js";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
 import { describeStore } from "../api/store.suite.js";
-import { composeInto, countTokens, id, recordFor, scopeOf } from "../api/stored-compose.js";
+import { allOf, composeInto, countTokens, id, recordFor, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-store-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -30,13 +30,13 @@ describe("SQLite database file", () => {
     const file = newFile();
     const first = new SqliteStore(openDatabase(file));
     composeInto(first, scopeOf("ana"), TEA);
-    const stored = first.loadScope(scopeOf("ana"));
+    const stored = allOf(first, scopeOf("ana"));
     first.close();
     const { sqlite } = openDatabase(file);
     expect(sqlite.pragma("journal_mode", { simple: true })).toBe("wal");
     sqlite.close();
     const second = new SqliteStore(openDatabase(file));
-    expect(second.loadScope(scopeOf("ana"))).toEqual(stored);
+    expect(allOf(second, scopeOf("ana"))).toEqual(stored);
     second.close();
   });
 
@@ -56,16 +56,18 @@ describe("SQLite database file", () => {
     const file = newFile();
     const store = new SqliteStore(openDatabase(file));
     composeInto(store, scopeOf("ana"), TEA);
-    const before = store.loadScope(scopeOf("ana"));
+    const before = allOf(store, scopeOf("ana"));
     const { version, record } = recordFor(store, scopeOf("ana"), {
       ...TEA,
       requestId: "r2",
       memories: { m2: "More." },
     });
     // The turn's id is taken: the insert fails after blocks, nodes and counters were written.
-    const broken = { ...record, turn: { ...record.turn, id: 1 as never } };
+    const { composition } = record;
+    const turn = { ...composition.turn, id: 1 as never };
+    const broken = { ...record, composition: { ...composition, turn } };
     expect(() => store.commitCompose(scopeOf("ana"), version, broken)).toThrow("UNIQUE");
-    expect(store.loadScope(scopeOf("ana"))).toEqual(before);
+    expect(allOf(store, scopeOf("ana"))).toEqual(before);
     store.close();
   });
 

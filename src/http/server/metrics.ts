@@ -1,0 +1,233 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { PlanDepth } from "../../core/index.js";
+import type { Feedback } from "../../service/base/answers.js";
+import type {
+  EngineCall,
+  MemorySearch,
+  MemstemObserver,
+  ObservedCompose,
+} from "../../service/base/memstem-observer.js";
+import type { NotComposedReason } from "../../service/chat/composing-in-time.js";
+import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { RefusalReason } from "../problems/refusal.js";
+import type { RequestLog } from "./request-log.js";
+
+/** Seconds; composes take milliseconds, batches and proxied answers seconds. */
+const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/**
+ * What a service counts, in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The share of the
+ * engine's cache that was foreseen is `observed / expected` of `memstem_reported_cached_tokens_total`.
+ */
+export class Metrics implements MemstemObserver {
+  readonly #registry = new Registry();
+  readonly #requests = this.#counter("memstem_http_requests_total", "Requests by route and status.", [
+    "method",
+    "route",
+    "status",
+  ]);
+  readonly #durations = new Histogram({
+    name: "memstem_http_request_duration_seconds",
+    help: "From a request's head to its answer's, with the time that it waited to be taken up.",
+    labelNames: ["route"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #waits = new Histogram({
+    name: "memstem_admission_wait_seconds",
+    help: "Of requests that came while others were being served: how long they waited to be taken up.",
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #blocks = new Histogram({
+    name: "memstem_event_loop_block_seconds",
+    help: "How long what was executed at once kept everything else from it, collecting garbage not counted; from 20 ms on.",
+    buckets: DURATIONS.filter((seconds) => seconds >= 0.025),
+    registers: [this.#registry],
+  });
+  readonly #longestBlock = new Gauge({
+    name: "memstem_event_loop_longest_block_seconds",
+    help: "The longest of them since the service started.",
+    registers: [this.#registry],
+  });
+  #longestBlockMs = 0;
+  readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
+    "layout",
+    "policy",
+  ]);
+  readonly #prompts = this.#counter(
+    "memstem_prompt_tokens_total",
+    "Tokens of composed prompts, by what was expected of the cache.",
+    ["expected"],
+  );
+  readonly #warnings = this.#counter("memstem_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
+  readonly #reported = this.#counter(
+    "memstem_reported_cached_tokens_total",
+    "Cached tokens of the requests that an engine reported, as expected and as observed.",
+    ["of"],
+  );
+  readonly #gap = this.#counter(
+    "memstem_reported_gap_tokens_total",
+    "Difference between expected and observed cached tokens, summed whichever way it went.",
+    [],
+  );
+
+  readonly #depthProbes = new Histogram({
+    name: "memstem_depth_probes",
+    help: "Tries for the depth of a chat's prompt, by what they came to.",
+    labelNames: ["outcome"],
+    buckets: [0, 1, 2, 3, 4, 6, 8],
+    registers: [this.#registry],
+  });
+  readonly #depthBlocks = this.#counter(
+    "memstem_depth_blocks_total",
+    "Memories retrieved for chats whose depth was chosen, by whether they were given.",
+    ["given"],
+  );
+  readonly #depthTokens = this.#counter(
+    "memstem_depth_probe_tokens_total",
+    "Prompt tokens of tries for a depth, as the engine reported them.",
+    ["cached"],
+  );
+  readonly #firstTokens = new Histogram({
+    name: "memstem_first_token_seconds",
+    help: "Time to the first token of an answer, as measured behind /v1 or reported by its caller.",
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #searches = new Histogram({
+    name: "memstem_search_duration_seconds",
+    help: "Searches of the memory source, by how they ended.",
+    labelNames: ["outcome"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+  readonly #engineCalls = new Histogram({
+    name: "memstem_engine_answer_seconds",
+    help: "Calls of the engine behind /v1 to the first byte of its answer, by how it began.",
+    labelNames: ["outcome"],
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
+
+  readonly #refused = this.#counter(
+    "memstem_refused_requests_total",
+    "Requests that were turned away before anything was done for them, by reason.",
+    ["reason"],
+  );
+
+  readonly #notComposed = this.#counter(
+    "memstem_not_composed_chats_total",
+    "Chats that went to the engine as they came, by reason.",
+    ["reason"],
+  );
+
+  /** @param pending requests in work now */
+  constructor(memstem: MemstemOfAll, pending: () => number) {
+    collectDefaultMetrics({ register: this.#registry });
+    const gauge = (name: string, help: string, read: () => number) =>
+      new Gauge({
+        name,
+        help,
+        registers: [this.#registry],
+        collect() {
+          this.set(read());
+        },
+      });
+    gauge("memstem_pending_requests", "Requests in work: MEMSTEM_MAX_PENDING is their limit.", pending);
+    gauge("memstem_working_scopes", "Users' working states in memory.", () => memstem.load.scopes);
+    gauge("memstem_working_bytes", "Bytes that they take, estimated.", () => memstem.load.bytes);
+    gauge("memstem_working_index_nodes", "Nodes of their context indexes.", () => memstem.load.nodes);
+    gauge("memstem_busy_users", "Users with a request under way.", () => memstem.load.busyUsers);
+    gauge("memstem_jobs", "Users' requests under way, or waiting for their turn.", () => memstem.load.jobs);
+    new Gauge({
+      name: "memstem_engine_law",
+      help: "The time law fitted to measured first-token times, in milliseconds; absent while the configured one holds.",
+      labelNames: ["part"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        const law = memstem.timeLaw;
+        if (law === null) return;
+        this.set({ part: "fixed" }, law.fixedMs);
+        this.set({ part: "per_token" }, law.perTokenMs);
+        this.set({ part: "per_pair" }, law.perPairMs);
+      },
+    });
+  }
+
+  served({ method, route, status, ms }: RequestLog): void {
+    this.#requests.inc({ method, route, status });
+    this.#durations.observe({ route }, ms / 1_000);
+  }
+
+  /** How long a request that could not be taken up at once waited, in milliseconds. */
+  waited(ms: number): void {
+    this.#waits.observe(ms / 1_000);
+  }
+
+  /** For how long the event loop was kept from everything else, in milliseconds. */
+  blocked(ms: number): void {
+    this.#blocks.observe(ms / 1_000);
+    this.#longestBlockMs = Math.max(this.#longestBlockMs, ms);
+    this.#longestBlock.set(this.#longestBlockMs / 1_000);
+  }
+
+  refused(reason: RefusalReason): void {
+    this.#refused.inc({ reason });
+  }
+
+  notComposed(reason: NotComposedReason): void {
+    this.#notComposed.inc({ reason });
+  }
+
+  composed({ plan, warnings }: ObservedCompose): void {
+    this.#composes.inc({ layout: plan.layout, policy: plan.policy });
+    this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
+    this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
+    for (const { code } of warnings) this.#warnings.inc({ code });
+    if (plan.depth !== undefined) this.#depth(plan.depth);
+  }
+
+  #depth({ retrieved, given, outcome, probes }: PlanDepth): void {
+    this.#depthProbes.observe({ outcome }, probes.length);
+    this.#depthBlocks.inc({ given: "yes" }, given);
+    this.#depthBlocks.inc({ given: "no" }, retrieved - given);
+    for (const { promptTokens, cachedTokens } of probes) {
+      if (promptTokens === null) continue;
+      if (cachedTokens === null) this.#depthTokens.inc({ cached: "unknown" }, promptTokens);
+      else {
+        this.#depthTokens.inc({ cached: "yes" }, cachedTokens);
+        this.#depthTokens.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
+      }
+    }
+  }
+
+  reported({ expectedCachedTokens, observedCachedTokens }: Feedback, ttftMs: number | null): void {
+    if (ttftMs !== null) this.#firstTokens.observe(ttftMs / 1_000);
+    if (observedCachedTokens === null) return;
+    this.#reported.inc({ of: "expected" }, expectedCachedTokens);
+    this.#reported.inc({ of: "observed" }, observedCachedTokens);
+    this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
+  }
+
+  searched({ outcome, ms }: MemorySearch): void {
+    this.#searches.observe({ outcome }, ms / 1_000);
+  }
+
+  engineCalled({ outcome, ms }: EngineCall): void {
+    this.#engineCalls.observe({ outcome }, ms / 1_000);
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+}

@@ -1,0 +1,246 @@
+import {
+  type ChatMessage,
+  type ComposeInput,
+  Conversation,
+  compose,
+  type Depth,
+  type Digest,
+  draftPrompt,
+  type EngineModel,
+  IN_FLIGHT_MS,
+  KEEPS_ALL,
+  NOTHING_INJECTED,
+  ORDERING_POLICIES,
+  plannedOrder,
+  promptHead,
+  type Scope,
+  type ScopePolicy,
+  type ScopeState,
+  type Warning,
+} from "../../core/index.js";
+import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import { DeletedMeanwhileError } from "../base/errors.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import type { Tenant } from "../base/tenant.js";
+import type { WorkingScope } from "../scopes/working-scopes.js";
+import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
+import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
+import type { ComposeRequest } from "./compose-request.js";
+import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import { isDigestOf, requestDigest } from "./request-digest.js";
+
+/** What a request is composed of beside itself. */
+export interface Retrieved {
+  readonly lookup: MemoryLookup;
+  /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
+  readonly order: readonly Digest[] | null;
+  /** How much of what was found it gives, and what to tell the caller of that; null: all of it. */
+  readonly depth: ChosenDepth | null;
+}
+
+/** An answer, and whether it was stored before and only repeated now. */
+export interface PlannedPrompt {
+  readonly answer: ComposeAnswer;
+  readonly isRepeated: boolean;
+  /** Commits what was planned, where it is not repeated; to be called once. */
+  commit(): void;
+}
+
+/** The beginning of a prompt, as it goes to its engine. */
+export interface ColdHead {
+  readonly messages: readonly ChatMessage[];
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Below so many tokens that would have to be computed a request of its own costs more than it saves. */
+const LEAST_COLD_TOKENS = 256;
+
+const REQUEST_ID_REUSED: Warning = {
+  code: "request_id_reused",
+  message: "this request id was answered before for another request; that answer is repeated",
+};
+
+const BUDGET_UNUSED: Warning = {
+  code: "memory_budget_unused",
+  message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
+};
+
+/** Plans prompts of one tenant, each in its working scope. */
+export class PromptPlanner {
+  /** @param engineModel what prompts cost the engine now */
+  constructor(
+    private readonly parts: MemstemParts,
+    private readonly tenant: Tenant,
+    private readonly engineModel: () => EngineModel,
+  ) {}
+
+  /**
+   * Composes one request in its scope, or repeats the answer that its id has already. Nothing else may change the scope before it is
+   * committed. Throws {@link DeletedMeanwhileError} where an answer was to be repeated and is gone.
+   *
+   * @param retrieved null: the request was answered before, and nothing is looked up to repeat that
+   */
+  plan(working: WorkingScope, scope: Scope, request: ComposeRequest, retrieved: Retrieved | null): PlannedPrompt {
+    const repeated = this.#repeated(working.state, scope, request);
+    if (repeated !== null) return { answer: repeated, isRepeated: true, commit: () => {} };
+    if (retrieved === null) throw new DeletedMeanwhileError();
+    const { store, now, newRequestId } = this.parts;
+    const at = now();
+    // What came at the same time may not have been written when the engine gets this one.
+    const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
+    const settledAt = underWay === null ? at : underWay - 1;
+    const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
+    const input = { ...this.#input(working.state, scope, request, retrieved, at), memories };
+    const composition = compose(working.state, input);
+    const requestId = request.requestId ?? newRequestId();
+    const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
+    const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
+    const answer = {
+      memories: composition.memories,
+      plan: composition.plan,
+      warnings: [
+        ...warnings,
+        ...composition.warnings,
+        ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
+        ...(retrieved.depth?.warnings ?? []),
+      ],
+      grounds: { settledAt, headTokens: composition.headTokens },
+    };
+    const changes = working.state.drain();
+    const { injection } = composition.turn;
+    return {
+      answer: composeAnswer({ ...composition, injection, requestId, scope }, answer, this.#formOf(request)),
+      isRepeated: false,
+      commit: () => {
+        working.version = store.commitCompose(scope, working.version, {
+          composition,
+          changes,
+          request: { id: requestId, body: requestDigest(request), answer },
+          at,
+        });
+      },
+    };
+  }
+
+  /** The prompt that a request would get at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
+  draft(
+    { state }: WorkingScope,
+    scope: Scope,
+    request: ComposeRequest,
+    retrieved: Retrieved,
+    depth: Depth | null,
+  ): DraftedPrompt {
+    const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
+    const input = this.#input(state, scope, request, retrieved, this.parts.now());
+    const { prompt, past, choice, replay, selection, section } = draftPrompt(state, {
+      ...input,
+      memories,
+      depth: depth ?? undefined,
+    });
+    const adapter = this.#engineOf(request);
+    const emitted = adapter.emit({
+      ...enginePrompt({
+        // A name of its own: the request's is the prompt's that is composed.
+        requestId: this.parts.newRequestId(),
+        scope,
+        messages: prompt.messages,
+        head: past.head.messages.length,
+        plan: {
+          layout: request.conversationId === null ? "single" : "conversation",
+          retention: choice.retention,
+          stableMessages: replay.stableMessages,
+        },
+        injection: section.injection,
+        cacheSecret: this.tenant.cacheSecret,
+      }),
+      marksElsewhere: request.marksElsewhere ?? 0,
+    });
+    const { ordering, fresh, due } = selection;
+    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs: adapter.noLogprobs ?? null };
+  }
+
+  /** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */
+  coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
+    const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
+    if (head === null || head.coldTokens < LEAST_COLD_TOKENS) return null;
+    const layout = request.conversationId === null ? "single" : "conversation";
+    const { messages, fields, headers } = this.#engineOf(request).emit(
+      enginePrompt({
+        requestId: this.parts.newRequestId(),
+        scope,
+        // Chat templates end a chat with a question. Up to its text the prompt that follows is the same.
+        messages: [...head.messages, { role: "user", content: "." }],
+        head: head.instructions,
+        plan: { layout, retention: "keep", stableMessages: 0 },
+        injection: NOTHING_INJECTED,
+        cacheSecret: this.tenant.cacheSecret,
+      }),
+    );
+    return { messages, fields, headers };
+  }
+
+  /** The stored answer of a request's id; null where it has none. */
+  #repeated(state: ScopeState, scope: Scope, request: ComposeRequest): ComposeAnswer | null {
+    const { requestId } = request;
+    const answered = requestId === null ? null : this.parts.store.findRequest(scope, requestId);
+    if (requestId === null || answered === null) return null;
+    const again = answerAgain({ requestId, scope }, answered, state.register.textOf, this.#formOf(request));
+    return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+  }
+
+  /** The request as the core takes it, less its memories. */
+  #input(
+    state: ScopeState,
+    scope: Scope,
+    request: ComposeRequest,
+    { order, depth }: Retrieved,
+    now: number,
+  ): Omit<ComposeInput, "memories"> {
+    return {
+      ...request,
+      ...this.#context(state, scope, request, now),
+      policy: this.#policyFor(request, order, state),
+      engine: this.engineModel(),
+      depth: depth ?? undefined,
+    };
+  }
+
+  /** What is known before memories are looked for. */
+  #context(state: ScopeState, scope: Scope, request: ComposeRequest, now: number) {
+    const { store, defaults, countTokens, residency = KEEPS_ALL } = this.parts;
+    const { conversationId: id } = request;
+    return {
+      conversation:
+        id === null
+          ? null
+          : { id, turns: state.conversation(id, () => new Conversation(store.loadConversation(scope, id))) },
+      messages: request.messages,
+      residency,
+      retention: request.retention ?? defaults.retention,
+      now,
+      // Where memories stand behind tool results: as the request says, or its engine's family must have it.
+      toolMemories: request.toolMemories ?? this.#engineOf(request).toolMemories ?? null,
+      countTokens,
+      isOurs: (section: Digest) => store.knowsSection(scope, section),
+    };
+  }
+
+  #policyFor({ policy }: ComposeRequest, order: readonly Digest[] | null, { register }: ScopeState): ScopePolicy {
+    if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
+    return plannedOrder(order, (label) => register.get(label)?.textDigest);
+  }
+
+  #engineOf({ engine }: ComposeRequest): EngineAdapter {
+    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  }
+
+  #formOf(request: ComposeRequest) {
+    return {
+      prompt: request.prompt,
+      engine: this.#engineOf(request),
+      marksElsewhere: request.marksElsewhere ?? 0,
+      cacheSecret: this.tenant.cacheSecret,
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
+
+/** Milliseconds. */
+const LONG = 150;
+const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe("what blocks the event loop", () => {
+  const blocks: number[] = [];
+  let watched: EventLoopBlocks;
+  afterEach(() => {
+    watched.stop();
+    blocks.length = 0;
+  });
+
+  it("is counted while the process computes, and is at most the time that it computed", async () => {
+    watched = new EventLoopBlocks((ms) => blocks.push(ms));
+    await later(60);
+    const before = process.cpuUsage();
+    for (let used = 0; used < LONG * 1_000; ) {
+      const { user, system } = process.cpuUsage(before);
+      used = user + system;
+    }
+    await later(120);
+    expect(Math.max(...blocks)).toBeGreaterThan(LONG / 2);
+  });
+
+  it("is not what the process waited for: no processor time, no block", async () => {
+    watched = new EventLoopBlocks((ms) => blocks.push(ms));
+    await later(60);
+    const still = new Int32Array(new SharedArrayBuffer(4));
+    Atomics.wait(still, 0, 0, 400);
+    await later(120);
+    expect(Math.max(0, ...blocks)).toBeLessThan(200);
+  });
+});

@@ -1,0 +1,59 @@
+import type { AddressInfo } from "node:net";
+import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
+import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
+import { createApp } from "../../../src/http/server/app.js";
+import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
+import { nodeServer } from "../../../src/http/server/node-server.js";
+import type { RequestLog } from "../../../src/http/server/request-log.js";
+import type { MemorySource } from "../../../src/memory/memory-source.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+
+/** The app on a socket, for tests that take it away themselves. */
+export interface StartedApp {
+  readonly memstem: Memstem;
+  readonly base: string;
+  close(): Promise<void>;
+}
+
+/** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
+export async function startApp(
+  settings: Settings,
+  source: MemorySource | null,
+  { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
+  { memstem, keys }: Pick<AssembledService, "memstem" | "keys"> = assembleWithKeys(settings, source),
+): Promise<StartedApp> {
+  const surface = createApp({
+    memstem,
+    keys,
+    corsOrigins: settings.corsOrigins ?? [],
+    keyLimits: keyLimitsOf(settings),
+    maxPending: settings.maxPending,
+    maxLagMs: settings.maxLagMs,
+    isStopping: () => false,
+    chat: openChatEngine(settings),
+    version: "1.2.3",
+    maxBodyBytes: settings.maxBodyBytes,
+    bodyPace: bodyPaceOf(settings),
+    answerTimeoutMs: settings.answerTimeoutMs,
+    webhookToken: settings.webhookToken,
+    maxBatchBytes: settings.maxBatchBytes,
+    onRequest: (entry) => log.push(entry),
+    onFault: (error) => faults.push(error),
+    clock: () => performance.now(),
+  });
+  return new Promise((resolve) => {
+    const server = nodeServer(surface, "127.0.0.1");
+    const eventLoop = new EventLoopBlocks(surface.onBlocked);
+    server.listen(0, "127.0.0.1", () =>
+      resolve({
+        memstem,
+        base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+        async close() {
+          await new Promise((closed) => server.close(closed));
+          eventLoop.stop();
+          await memstem.close();
+        },
+      }),
+    );
+  });
+}

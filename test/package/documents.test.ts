@@ -1,0 +1,261 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, posix, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const PROJECT = resolve(import.meta.dirname, "../..");
+
+/** What is in the project's folder and not in the repository. */
+const IGNORED = new Set([".git", ...readFileSync(join(PROJECT, ".gitignore"), "utf8").split(/\/?\n/)]);
+
+/** Files that commands write and documents name. */
+const WRITTEN = new Set(["report.md"]);
+
+/** Paths in tests that are made up, or names that look like paths. */
+const MADE_UP = new Set([
+  "test/cli/keys-command.test.ts",
+  "test/imports.test.ts",
+  "test/memory/memory-source.suite.ts",
+  "test/package/documents.test.ts",
+]);
+
+/** Known to be wrong, and being mended elsewhere. To be emptied. */
+const UNDER_WAY = [
+  /^(?:bench\/[\w-]+\.ts|test\/eval\/[\w/.-]+): .*shared/,
+  /^docs\/engines\.md: test\/engines\/fixtures$/,
+  /: npm run test:quick$/,
+];
+
+const PATHS = filesUnder("");
+const NAMES = new Set(PATHS.map((path) => posix.basename(path)));
+const READABLE = PATHS.filter((path) => /\.(?:ts|md)$/.test(path));
+const DOCUMENTS = READABLE.filter((path) => path.endsWith(".md"));
+const TEXTS = PATHS.filter((path) => /\.(?:ts|md|json|html)$|^\.ci\//.test(path) && path !== "package-lock.json");
+
+/** Paths from the project's folder, with `/`. */
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(PROJECT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = posix.join(folder, entry.name);
+    if (IGNORED.has(entry.name)) return [];
+    return entry.isDirectory() ? filesUnder(path) : [path];
+  });
+}
+
+const isThere = (path: string) => existsSync(join(PROJECT, path));
+const textOf = (path: string) => readFileSync(join(PROJECT, path), "utf8");
+
+const TOKENS =
+  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|(?<=[=(,:;!&|?{}[\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
+
+/** The comments of a module, as one line, so that a citation may go over two. */
+function commentsIn(module: string): string {
+  const comments = (module.match(TOKENS) ?? []).filter((token) => /^\/[/*]/.test(token));
+  return comments.join("\n").replace(/\s*\n\s*(?:\*(?!\/)|\/\/)?\s*/g, " ");
+}
+
+/** What a file says to its readers: a document's text, a module's comments. */
+function proseOf(path: string): string {
+  return path.endsWith(".md") ? textOf(path).replace(/\s+/g, " ") : commentsIn(textOf(path));
+}
+
+/** Files and folders that prose names from the project's folder: `src/core/text/ids.ts`, `test/hostile/`. */
+function pathsIn(prose: string): string[] {
+  const named = /(?<![\w./~@-])(?:src|test|bench|docs|migrations|examples|\.ci)\/[\w./-]*[\w/]/g;
+  return (prose.match(named) ?? []).map((path) => path.replace(/\/$/, ""));
+}
+
+/** Modules and documents that prose names without their folder: `ids.ts`. */
+function namesIn(prose: string): string[] {
+  return prose.match(/(?<![\w./@-])[\w-]+(?:\.[\w-]+)*\.(?:ts|md)\b/g) ?? [];
+}
+
+/** Headings that prose cites: `docs/ordering.md, "Batches"`. */
+function citationsIn(prose: string): { readonly document: string; readonly title: string }[] {
+  const cited = prose.matchAll(/(docs\/[\w/-]+\.md)`?,? "([^"]+)"/g);
+  return [...cited].map(([, document = "", title = ""]) => ({ document, title }));
+}
+
+/** Scripts of `package.json` that prose says to run. */
+function scriptsIn(prose: string): string[] {
+  return [...prose.matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, script = ""]) => script);
+}
+
+const withoutCode = (document: string) => document.replace(/^```[\s\S]*?^```$/gm, "");
+
+/** Links to files of the repository, as a document at a path has them, less those in code. */
+function linksIn(document: string, at: string): { readonly path: string; readonly anchor: string | undefined }[] {
+  const text = withoutCode(document).replace(/`[^`\n]*`/g, "");
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
+  return links
+    .filter((link) => !/^[a-z]+:/i.test(link))
+    .map((link) => {
+      const [path = "", anchor] = link.split("#");
+      return { path: path === "" ? at : posix.join(posix.dirname(at), path), anchor };
+    });
+}
+
+/** A document's headings as they are read. */
+function titlesIn(document: string): string[] {
+  const lines = [...withoutCode(document).matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title);
+  return lines.map((title) => title.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, ""));
+}
+
+/** A heading's name in links, as GitHub makes it. */
+function anchorOf(title: string): string {
+  const kept = title.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "");
+  return kept.replace(/\s/g, "-");
+}
+
+/** Relative paths upwards, from the folder of the file that has them. */
+function upwardIn(text: string, at: string): string[] {
+  const upward = text.match(/(?<![\w./])(?:\.\.\/)+[\w@./-]*/g) ?? [];
+  return upward.map((path) => posix.join(posix.dirname(at), path));
+}
+
+/** The file that a path in code means: what is built comes from a source, and modules import each other as they will be built. */
+function sourceOf(path: string): string {
+  return path.replace(/^dist\//, "src/").replace(/\.js$/, ".ts");
+}
+
+/** Everything wrong with some files, behind the name of each; that which is being mended aside. */
+function wrongIn(files: readonly string[], find: (path: string) => readonly string[]): string[] {
+  const found = files.flatMap((path) => [...new Set(find(path))].map((wrong) => `${path}: ${wrong}`));
+  return found.filter((wrong) => !UNDER_WAY.some((known) => known.test(wrong)));
+}
+
+describe("what documents and comments name", () => {
+  it("is there: files and folders by their path", () => {
+    expect(wrongIn(READABLE, (path) => pathsIn(proseOf(path)).filter((named) => !isThere(named)))).toEqual([]);
+  });
+
+  it("is there: files by their name alone", () => {
+    const missing = (name: string) => !NAMES.has(name) && !WRITTEN.has(name);
+    expect(wrongIn(READABLE, (path) => namesIn(proseOf(path)).filter(missing))).toEqual([]);
+  });
+
+  it("is there: files and headings by a link", () => {
+    const broken = (at: string) =>
+      linksIn(textOf(at), at).flatMap(({ path, anchor }) => {
+        if (!isThere(path)) return [path];
+        const isKnown = anchor === undefined || titlesIn(textOf(path)).map(anchorOf).includes(anchor);
+        return isKnown ? [] : [`${path}#${anchor}`];
+      });
+    expect(wrongIn(DOCUMENTS, broken)).toEqual([]);
+  });
+
+  it("is there: headings by their words", () => {
+    const missing = (at: string) =>
+      citationsIn(proseOf(at))
+        .filter(({ document, title }) => !isThere(document) || !titlesIn(textOf(document)).includes(title))
+        .map(({ document, title }) => `${document}, "${title}"`);
+    expect(wrongIn(READABLE, missing)).toEqual([]);
+  });
+
+  it("is there: scripts", () => {
+    const { scripts } = JSON.parse(textOf("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
+    const missing = (at: string) => scriptsIn(proseOf(at)).filter((script) => !(script in scripts));
+    expect(wrongIn(READABLE, (at) => missing(at).map((script) => `npm run ${script}`))).toEqual([]);
+  });
+});
+
+describe("nothing in the repository", () => {
+  it("leads out of it, or to a file that it has not", () => {
+    const leading = (at: string) =>
+      upwardIn(textOf(at), at).filter((path) => !isThere(sourceOf(path)) && !isThere(path));
+    const looked = TEXTS.filter((path) => !MADE_UP.has(path) && !path.startsWith("migrations/"));
+    expect(wrongIn(looked, leading)).toEqual([]);
+  });
+
+  it("names a module of the build that has no source", () => {
+    const built = (text: string) => text.match(/(?<![\w.-])dist\/[\w-]+\/[\w/-]+\.js\b/g) ?? [];
+    expect(wrongIn(TEXTS, (at) => built(textOf(at)).filter((path) => !isThere(sourceOf(path))))).toEqual([]);
+  });
+
+  it("names a place on somebody's machine", () => {
+    const places = /(?<![\w.:/-])\/(?:home|mnt|root|tmp|Users|work|workspace)\/[\w.]+/g;
+    expect(wrongIn(TEXTS, (at) => textOf(at).match(places) ?? [])).toEqual([]);
+  });
+});
+
+describe("the internals", () => {
+  const folder = "docs/internals";
+
+  it("describe every folder of every room, rooms apart", () => {
+    const described = [...textOf(`${folder}/architecture.md`).matchAll(/^\| `([\w-]+\/[\w-]+)\/` \|/gm)].map(
+      ([, at]) => at,
+    );
+    const folders = PATHS.map((path) => /^src\/([\w-]+\/[\w-]+)\//.exec(path)?.[1]).filter((at) => at !== undefined);
+    expect(described.toSorted()).toEqual([...new Set(folders)].sort());
+  });
+
+  it("list folders in the order that the test of imports holds them to", () => {
+    const rows = [...textOf(`${folder}/architecture.md`).matchAll(/^\| `([\w-]+)\/([\w-]+)\/` \|/gm)];
+    const held = /const FOLDERS[\s\S]*?^\};$/m.exec(textOf("test/imports.test.ts"))?.[0] ?? "";
+    const orders = [...held.matchAll(/^ {2}(\w+): \[([^\]]*)\],$/gm)];
+    expect(orders.length).toBeGreaterThan(0);
+    for (const [, room, order = ""] of orders) {
+      const listed = rows.filter(([, of]) => of === room).map(([, , name]) => name);
+      expect(listed, room).toEqual(order.match(/[\w-]+/g));
+    }
+  });
+
+  it("explain words that the code has: each name stands in the file that is named beside it", () => {
+    const rows = textOf(`${folder}/glossary.md`).split("\n");
+    const named = rows.flatMap((row) => {
+      const cell = row.split("|").at(-2) ?? "";
+      return [...cell.matchAll(/((?:`\w+`, )*`\w+`) in `(src\/[^`]+)`/g)].flatMap(([, names = "", path = ""]) =>
+        [...names.matchAll(/\w+/g)].map(([name]) => ({ name, path })),
+      );
+    });
+    expect(named.length).toBeGreaterThan(50);
+    const missing = named.filter(({ name, path }) => !isThere(path) || !new RegExp(`\\b${name}\\b`).test(textOf(path)));
+    expect(missing).toEqual([]);
+  });
+
+  it("have decisions that are short, dated, numbered and listed", () => {
+    const records = PATHS.filter((path) => /^docs\/internals\/decisions\/\d{4}-/.test(path)).sort();
+    const list = textOf(`${folder}/decisions/README.md`);
+    expect(records.length).toBeGreaterThan(0);
+    for (const [at, path] of records.entries()) {
+      const [title = "", , date = "", ...lines] = textOf(path).split("\n");
+      expect(posix.basename(path)).toMatch(new RegExp(`^${String(at + 1).padStart(4, "0")}-[a-z-]+\\.md$`));
+      expect(title).toMatch(new RegExp(`^# ${at + 1}\\. `));
+      expect(date).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+      expect(lines.length, path).toBeLessThanOrEqual(25);
+      expect(list).toContain(`| [${title.slice(2)}](${posix.basename(path)}) | ${date} |`);
+    }
+  });
+});
+
+describe("the rules of documents, on made-up text", () => {
+  it("find files by path and by name, and no URL, package or end of a sentence", () => {
+    expect(pathsIn("see `src/a/b.ts`, test/c/ and docs/d.md. https://x.org/docs/e.md ./src/f.ts")).toEqual([
+      "src/a/b.ts",
+      "test/c",
+      "docs/d.md",
+    ]);
+    expect(namesIn("`a-b.suite.ts` and c.md, but src/d.ts or @x/e.ts or f.tsx.")).toEqual(["a-b.suite.ts", "c.md"]);
+  });
+
+  it("read comments only, over two lines, and take no text or pattern for one", () => {
+    const module = '/** See docs/a.md,\n * "A heading". */\nconst a = "// src/b.ts"; // c.ts\nconst d = /\\/\\* e.ts/;';
+    const prose = commentsIn(module);
+    expect(citationsIn(prose)).toEqual([{ document: "docs/a.md", title: "A heading" }]);
+    expect(namesIn(prose)).toEqual(["c.ts"]);
+    expect(pathsIn(prose)).toEqual(["docs/a.md"]);
+  });
+
+  it("follow links from the document's folder, to headings as GitHub names them", () => {
+    const document = "[a](../a.md#b-c) [d](#e) [f](https://x.org) `[g](h.md)`\n```\n[i](j.md)\n```\n# `K`: l & M";
+    expect(linksIn(document, "docs/x/y.md")).toEqual([
+      { path: "docs/a.md", anchor: "b-c" },
+      { path: "docs/x/y.md", anchor: "e" },
+    ]);
+    expect(titlesIn(document).map(anchorOf)).toEqual(["k-l--m"]);
+  });
+
+  it("see where a path upwards leads, and what is built from what", () => {
+    expect(upwardIn('from "../b/c.js"; "../../../out"', "src/a/d.ts")).toEqual(["src/b/c.js", "../out"]);
+    expect(sourceOf("dist/cli/main.js")).toBe("src/cli/main.ts");
+    expect(scriptsIn("`npm run bench:x` and npm run --silent y")).toEqual(["bench:x", "y"]);
+  });
+});

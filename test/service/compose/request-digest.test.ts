@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import { requestDigest } from "../../../src/service/compose/request-digest.js";
+
+describe("a request's digest", () => {
+  it("is what it was in databases that there are: short, and with every field", () => {
+    const short = readComposeOptions({ userId: "ana", query: "Tea?" });
+    expect(requestDigest(short)).toBe("LC3sLEJyieQlEfeAme6QCx-hBDdsvUmVTMCs8ZDkImo");
+    const whole = {
+      ...readComposeOptions({
+        userId: "ana",
+        agentId: "a",
+        conversationId: "c",
+        requestId: "r",
+        messages: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }],
+        memories: [{ id: "m", memory: "Green." }],
+        system: "Be kind.",
+        topK: 7,
+        memoryBudgetTokens: 100,
+        memoryBudgetRatio: 1.5,
+        policy: "carry-over",
+        retention: "keep",
+        annotations: { order: false },
+        engine: "vllm",
+        toolMemories: "in_result",
+        prompt: true,
+      }),
+      marksElsewhere: 2,
+      maxPromptTokens: 900,
+    };
+    expect(requestDigest(whole)).toBe("efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo");
+  });
+
+  it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {
+    const asked = { userId: "ana", query: "Tea?" };
+    const digestOf = (options: object) => requestDigest(readComposeOptions({ ...asked, ...options }));
+    for (const same of [{ engine: "sglang" }, { prompt: true }, { requestId: "r" }, { toolMemories: "own_message" }]) {
+      expect(digestOf(same), JSON.stringify(same)).toBe(digestOf({}));
+    }
+    const others = [{ query: "Milk?" }, { topK: 3 }, { policy: "sorted" }, { retention: "keep" }, { agentId: "b" }];
+    expect(new Set([{}, ...others].map(digestOf)).size).toBe(others.length + 1);
+  });
+});

@@ -1,0 +1,220 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
+import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
+import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+import { startSweeps } from "../../../src/service/records/sweeps.js";
+import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
+
+const DAY = 86_400_000;
+const never = new AbortController().signal;
+
+let directory: string;
+let file: string;
+let now: number;
+let service: Memstem;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "memstem-expiring-"));
+  file = join(directory, "memstem.db");
+  now = NOON;
+  service = openService({ file, now: () => now });
+});
+afterEach(async () => {
+  await service.close();
+  await rm(directory, { recursive: true });
+});
+
+const ask = (user: string, texts: Readonly<Record<string, string>>, more: object = {}) =>
+  composeWith(service, { userId: user, query: "Well?", memories: memories(texts), ...more });
+const sweep = (days: number) => service.dropUnused(now - days * DAY, never);
+const blocksOf = (user: string) => service.describeIndex(user as UserId, null, 100).counts.blocks;
+const bytes = () => readFileSync(file, "latin1") + readFileSync(`${file}-wal`, "latin1");
+const rows = (table: string) => {
+  const database = new Database(file, { readonly: true });
+  try {
+    return database.prepare(`select count(*) from ${table}`).pluck().get();
+  } finally {
+    database.close();
+  }
+};
+
+describe("what nobody used for a time", () => {
+  it("goes: single prompts, whole conversations, their requests, instructions and texts; out of the files too", async () => {
+    const talk = { conversationId: "old talk", system: "Be as old as the hills" };
+    await ask("ana", { m1: "The old key is under the flower pot" }, { ...talk, requestId: "r-old" });
+    await ask("ana", { m2: "The old car is red" });
+    now += 10 * DAY;
+    await ask("ana", { m3: "The new key is in the drawer" }, { requestId: "r-new" });
+    expect(await sweep(5)).toBe(2);
+    for (const gone of ["flower pot", "car is red", "old talk", "old as the hills", "r-old"])
+      expect(bytes(), gone).not.toContain(gone);
+    expect(bytes()).toContain("in the drawer");
+    expect([rows("turns"), rows("requests"), rows("conversations"), rows("heads")]).toEqual([1, 1, 0, 1]);
+    expect(blocksOf("ana")).toBe(1);
+    expect(checkDatabase(file).findings).toEqual([]);
+    expect(await sweep(5)).toBe(0);
+  });
+
+  it("stays where something younger goes on from it or names it", async () => {
+    const question = { role: "user", content: "Well?" };
+    const first = await ask("ana", { m1: "The key is under the pot" }, { conversationId: "c" });
+    await ask("ana", { m2: "The car is red" });
+    now += 10 * DAY;
+    await ask("ana", { m2: "The car is red" });
+    const messages = [question, { role: "assistant", content: "So." }, question];
+    const { query: _query, ...talk } = { query: "", conversationId: "c", messages };
+    await composeWith(service, { userId: "ana", memories: memories({ m1: "The key is under the pot" }), ...talk });
+    expect(await sweep(5)).toBe(1);
+    const third = [...messages, { role: "assistant", content: "So so." }, question];
+    const answer = await composeWith(service, { userId: "ana", conversationId: "c", messages: third, memories: [] });
+    expect(answer.messages.slice(0, first.messages.length)).toEqual(first.messages);
+    expect(blocksOf("ana")).toBe(2);
+  });
+
+  it("is found among many turns of conversations that go on, whoever's it is", async () => {
+    for (let at = 0; at < 700; at++) await ask("ana", {}, { conversationId: "c", query: `Question ${at}` });
+    await ask("bob", { m1: "Bob's car is red" });
+    now += 10 * DAY;
+    await ask("ana", {}, { conversationId: "c", query: "Still there?" });
+    expect(await sweep(5)).toBe(1);
+    expect([rows("turns"), rows("users")]).toEqual([701, 1]);
+  });
+
+  it("may come back, with a label that nothing had; a memory that was forgotten may not", async () => {
+    await ask("ana", { m1: "The key is under the pot", m2: "The car is red", m3: "The dog is old" });
+    await service.forgetMemory("ana" as UserId, "m3" as MemoryId);
+    now += 10 * DAY;
+    await ask("ana", { m4: "The cat is young" });
+    await sweep(5);
+    const { blocks } = await ask("ana", { m1: "The key is under the pot", m3: "The dog is old" });
+    expect(blocks.map(({ memoryId, label }) => [memoryId, label])).toEqual([["m1", 5]]);
+  });
+
+  it("takes a user's scope with it where nothing is left, and leaves what was forgotten", async () => {
+    await ask("ana", { m1: "The key is under the pot" });
+    await service.forgetMemory("ana" as UserId, "m9" as MemoryId);
+    await ask("bob", { m1: "Bob's car is red" });
+    now += 10 * DAY;
+    await ask("bob", { m1: "Bob's car is red" });
+    await sweep(5);
+    expect([rows("users"), rows("forgotten_memories")]).toEqual([1, 1]);
+    expect((await ask("ana", { m9: "Ana has a dog" })).blocks).toEqual([]);
+    expect(checkDatabase(file).findings).toEqual([]);
+  });
+
+  it("keeps the text that a memory has now, while a prompt gives an older one", async () => {
+    await ask("ana", { m1: "Ana lives in Rome" }, { conversationId: "c", requestId: "r-1" });
+    await ask("ana", { m1: "Ana lives in Oslo" });
+    now += 10 * DAY;
+    const question = { role: "user", content: "Well?" };
+    const messages = [question, { role: "assistant", content: "So." }, question];
+    await composeWith(service, { userId: "ana", conversationId: "c", messages, memories: [] });
+    await sweep(5);
+    expect(checkDatabase(file).findings).toEqual([]);
+    expect(bytes()).toContain("Ana lives in Oslo");
+  });
+
+  it("is looked for again and again, until told to stop", async () => {
+    await ask("ana", { m1: "The key is under the pot" });
+    now += 10 * DAY;
+    const faults: unknown[] = [];
+    const stop = startSweeps(service, { keepDays: 5, now: () => now, onFault: (fault) => faults.push(fault) });
+    await expect.poll(() => rows("users"), { timeout: 10_000 }).toBe(0);
+    await stop();
+    expect(faults).toEqual([]);
+  });
+
+  it("leaves sound data, prompts that go on with the same bytes, answers that repeat, and labels of one text", async () => {
+    const step = fc.record({
+      user: fc.constantFrom("ana", "bob"),
+      talk: fc.constantFrom(null, "c", "d"),
+      picks: fc.uniqueArray(fc.nat({ max: 7 }), { maxLength: 4 }),
+      version: fc.nat({ max: 2 }),
+      policy: fc.constantFrom("prefix-exact", "context-pilot", "knowledge-tree", "access-frequency", "carry-over"),
+      retention: fc.constantFrom("keep", "volatile", "auto"),
+      hours: fc.nat({ max: 60 }),
+      after: fc.constantFrom("nothing", "nothing", "nothing", "sweep", "forget", "evict"),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 30 }), async (steps) => {
+        await service.close();
+        await rm(directory, { recursive: true });
+        directory = await mkdtemp(join(tmpdir(), "memstem-expiring-"));
+        file = join(directory, "memstem.db");
+        now = NOON;
+        service = openService({ file, now: () => now });
+        const talks = new Map<string, ChatMessage[]>();
+        const answers = new Map<
+          string,
+          { readonly again: () => Promise<ComposeAnswer>; readonly answer: ComposeAnswer }
+        >();
+        const texts = new Map<string, string>();
+        const usersThere = new Set<string>();
+        for (const [at, given] of steps.entries()) {
+          now += given.hours * 3_600_000;
+          const { user, talk } = given;
+          const history = (talk && talks.get(`${user} ${talk}`)) ?? [];
+          const messages = [...history, { role: "user", content: `Question ${at}` }];
+          const known = Object.fromEntries(
+            given.picks.map((pick) => [
+              `m${pick}`,
+              `Fact ${pick}${pick < 4 ? ` as of ${given.version}` : ""} of ${user}`,
+            ]),
+          );
+          const request = {
+            userId: user,
+            requestId: `r-${at}`,
+            conversationId: talk,
+            messages,
+            memories: memories(known),
+            policy: given.policy,
+            retention: given.retention,
+          } as Parameters<typeof composeWith>[1];
+          const answer = await composeWith(service, request);
+          usersThere.add(user);
+          answers.set(`${user} r-${at}`, { again: () => composeWith(service, request), answer });
+          if (talk) talks.set(`${user} ${talk}`, [...messages, { role: "assistant", content: `Answer ${at}` }]);
+          for (const message of answer.messages) {
+            const section = typeof message.content === "string" ? sectionAtStart(message.content) : null;
+            for (const { label, text } of (section === null ? null : parseSection(section))?.blocks ?? []) {
+              const name = `${user} ${label}`;
+              expect(texts.get(name) ?? text).toBe(text);
+              texts.set(name, text);
+            }
+          }
+          if (given.after === "evict") await service.evict([`r-${at}` as never]);
+          if (given.after === "forget") {
+            await service.forgetMemory(user as UserId, `m${at % 8}` as MemoryId);
+            for (const name of [...answers.keys()]) if (name.startsWith(`${user} `)) answers.delete(name);
+          }
+          if (given.after === "sweep") {
+            await sweep(2);
+            expect(checkDatabase(file).findings).toEqual([]);
+            const left = new Database(file, { readonly: true });
+            const there = left
+              .prepare("select user_id || ' ' || request_id from requests join users using (scope_id)")
+              .pluck()
+              .all() as string[];
+            const scopes = left.prepare("select user_id from users").pluck().all() as string[];
+            left.close();
+            for (const name of [...answers.keys()]) if (!there.includes(name)) answers.delete(name);
+            // A user of whom nothing is left begins anew.
+            for (const gone of [...usersThere].filter((name) => !scopes.includes(name))) {
+              usersThere.delete(gone);
+              for (const name of [...texts.keys()]) if (name.startsWith(`${gone} `)) texts.delete(name);
+            }
+            for (const { again, answer: before } of answers.values()) expect(await again()).toEqual(before);
+          }
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
