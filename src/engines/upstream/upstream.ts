@@ -48,7 +48,7 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
     case "broken":
       return `the upstream engine at ${upstream} broke off its answer: ${withoutFilePaths(failure.cause)}`;
     case "aborted":
-      return `the upstream engine at ${upstream} was called and the caller aborted`;
+      return `the call to the upstream engine at ${upstream} was aborted by the caller`;
   }
 }
 
