@@ -137,8 +137,7 @@ export function checkRequests(
   }
   for (const node of nodes) {
     const most = live.get(node.id) ?? 0;
-    if (node.live > most)
-      problems.push(`index node ${node.id} counts ${node.live} live requests of ${most}`);
+    if (node.live > most) problems.push(`index node ${node.id} counts ${node.live} live requests of ${most}`);
   }
   return { count: rows.length, problems };
 }
