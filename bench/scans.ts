@@ -17,7 +17,7 @@ import {
   stripSection,
   unstorableWithin,
 } from "../src/core/index.js";
-import { StopText } from "../src/engines/embedded/stop-text.js";
+import { StopText } from "../src/engines/embedded/answer-text.js";
 import { eventsOf } from "../src/engines/upstream/event-stream.js";
 import { readChat } from "../src/http/contracts/chat-contract.js";
 import { composeBodyWithNulls, readCompose } from "../src/http/contracts/contracts.js";

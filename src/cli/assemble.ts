@@ -1,9 +1,9 @@
 import { v7 as uuidV7 } from "uuid";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
-import { embedded } from "../engines/adapters/embedded-adapter.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
+import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openUpstream, type Upstream } from "../engines/upstream/upstream.js";

@@ -2,8 +2,13 @@ import { existsSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type EmbeddedEngineOptions, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
-import { MODEL_SHAPES, MODEL_SIZES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
-import { isLabelledRandom } from "../engines/random-model/random-weights-label.js";
+import {
+  isLabelledRandom,
+  MODEL_SHAPES,
+  MODEL_SIZES,
+  type ModelSize,
+  writeRandomModel,
+} from "../engines/random-model/random-model.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import type { EvalArm, RunRecord } from "../eval/base/run-record.js";

@@ -5,11 +5,11 @@ import type { CacheLimits, CacheOutcome, PrefixCache, SimulatedPrompt } from "./
 export const BLOCK_TOKENS = 16;
 
 /**
- * A prefix cache as vLLM keeps it: full blocks of 16 tokens, each known by its own tokens and the block before it. A prompt hits the
- * longest run of blocks from its beginning that are held, but never all of its tokens: the last one is computed for its logits, and as
- * hits end at block ends the whole block that it is in (`vllm/v1/core/kv_cache_manager.py`, `get_computed_blocks`). Least recently used
- * blocks go first, a request's last block before its first (`single_type_kv_cache_manager.py`, `free`). Simulated is one request at a
- * time; its unfinished last block and its answer take no room here. vLLM itself forgets nothing by time.
+ * vLLM's prefix cache: full blocks of 16 tokens, each identified by its tokens and the block before it. A prompt hits its longest cached
+ * prefix of blocks, but never its last token, which is computed for its logits, and so never the block with it
+ * (`vllm/v1/core/kv_cache_manager.py`, `get_computed_blocks`). Eviction is LRU; within one request, descendants before ancestors
+ * (`single_type_kv_cache_manager.py`, `free`). One request at a time is simulated; its partial last block and its answer take no room. vLLM
+ * itself has no TTL.
  */
 export class BlockHashCache implements PrefixCache {
   readonly name = "blocks";

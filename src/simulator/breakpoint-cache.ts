@@ -5,15 +5,15 @@ import { UseOrder } from "./use-order.js";
 /** What differs between providers whose caches match at breakpoints only. */
 export interface BreakpointRules {
   readonly name: string;
-  /** The shortest prefix that is cached, in tokens; a shorter one is let pass without a word, as the APIs do. */
+  /** Tokens of the shortest cached prefix; a shorter one is ignored without an error, as the APIs do. */
   readonly minimumTokens: number;
-  /** Breakpoints that a prompt may have. */
+  /** Most breakpoints of a prompt. */
   readonly maxBreakpoints: number;
-  /** Of a prompt's breakpoints so many, from the last one back, are written … */
+  /** How many of a prompt's breakpoints are written, the last ones … */
   readonly writes: number;
-  /** … and so many are looked up. */
+  /** … and how many are looked up. */
   readonly lookUps: number;
-  /** Ends of content blocks that a look-up tries from its breakpoint backwards, the breakpoint itself counted. */
+  /** Block ends that a look-up tries backwards from its breakpoint, which is the first. */
   readonly lookBackBlocks: number;
   readonly ttlMs: number;
 }
@@ -21,11 +21,11 @@ export interface BreakpointRules {
 export interface BreakpointCacheOptions {
   /** Depends on the model: Anthropic 512 to 4,096, OpenAI 1,024. */
   readonly minimumTokens?: number | undefined;
-  /** Milliseconds after its last use at which a prefix is forgotten. */
+  /** TTL of a prefix after its last use, in milliseconds. */
   readonly ttlMs?: number | undefined;
 }
 
-/** A prompt that no API takes; nothing was looked up or written. */
+/** A prompt that the API would reject; nothing was looked up or written. */
 export class BreakpointError extends Error {
   override readonly name = "BreakpointError";
   constructor(
@@ -63,12 +63,12 @@ export function openAiBreakpointCache({
 }
 
 /**
- * A prefix cache that holds what prompts marked, and nothing in between: a prompt hits the longest marked prefix that it begins with
- * and looks up. What a prompt reads or marks counts as used. Billed as written is what lies between the hit and the last breakpoint.
+ * A cache of prefixes that end at breakpoints, and of no others: a prompt hits the longest one that it begins with and looks up. Hits and
+ * writes count as uses. Tokens between the hit and the last breakpoint are billed as written.
  */
 export class BreakpointCache implements PrefixCache {
   readonly #tree = new TokenTree();
-  /** The nodes at whose end something was written. */
+  /** Nodes at whose ends a prefix was written. */
   readonly #written = new UseOrder<TokenNode>();
   readonly #ttlMs: number;
 
@@ -127,7 +127,7 @@ export class BreakpointCache implements PrefixCache {
     return node.end === end ? node : this.#tree.append(node, tokens, end);
   }
 
-  /** Takes out a node, and those above it, of which no written prefix is left. */
+  /** Removes a node and its ancestors, as far as no written prefix needs them. */
   #prune(from: TokenNode): void {
     let node = from;
     while (node.parent !== null && node.children.size === 0 && !this.#written.has(node)) {
@@ -137,7 +137,7 @@ export class BreakpointCache implements PrefixCache {
   }
 }
 
-/** The offsets at which a prompt may hit. */
+/** The offsets at which a hit may end. */
 function lookedUp(
   breakpoints: readonly number[],
   blockEnds: readonly number[],

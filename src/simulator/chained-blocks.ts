@@ -7,15 +7,15 @@ interface Block extends InUseOrder<Block> {
 }
 
 /**
- * Full blocks of prompts, each known by its own tokens and the block before it. The least recently used go first; of blocks used by
- * the same prompt its last one does, so no block ever stays without those before it.
+ * Full blocks of prompts, each identified by its tokens and the block before it. LRU eviction; within one prompt, descendants before
+ * ancestors, so that no block stays without those before it.
  */
 export class ChainedBlocks {
   readonly #blocks = new Map<string, Block>();
   readonly #order = new UseOrder<Block>();
   readonly #capacity: number;
   readonly #ttlMs: number;
-  /** 0 stands for the beginning of every prompt. Ids are not used twice. */
+  /** 0 is the root. Ids are not reused. */
   #lastId = 0;
 
   constructor(
@@ -31,8 +31,8 @@ export class ChainedBlocks {
   }
 
   /**
-   * Takes in a prompt's full blocks; returns how many of its tokens, from the beginning, were there already. Never evicts a block of
-   * this prompt: one that is larger than the capacity keeps its beginning.
+   * Inserts a prompt's full blocks; returns the tokens of its prefix that were cached. Never evicts a block of this prompt: of one larger
+   * than the capacity, a prefix is kept.
    */
   take(tokens: readonly number[], now: number): number {
     for (const block of this.#order.removeUntil(now - this.#ttlMs)) this.#blocks.delete(block.key);
@@ -67,12 +67,12 @@ export class ChainedBlocks {
     return `${path.at(-1)?.id ?? 0}:${tokens.slice(from, from + this.blockTokens).join(",")}`;
   }
 
-  /** Last block first, as if it had been used before those in front of it. */
+  /** Last block first, so that it is evicted first. */
   #use(path: readonly Block[], now: number): void {
     for (let at = path.length - 1; at >= 0; at--) this.#order.use(path[at] as Block, now);
   }
 
-  /** Room for one more block; false when only blocks in use are left. Of those `firstInUse` comes first in the order of use. */
+  /** Makes room for one block; false where only blocks in use are left, of which `firstInUse` is the least recently used. */
   #makeRoom(firstInUse: Block | undefined): boolean {
     if (this.#blocks.size < this.#capacity) return true;
     const { oldest } = this.#order;

@@ -4,13 +4,13 @@ import { append } from "../core/text/lists.js";
 /** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];
 
-/** Stand-ins for a chat template's own tokens, which no text can make. */
+/** Stand-ins for a chat template's special tokens, which no text encodes to. */
 const MESSAGE_START = -1;
 const MESSAGE_END = -2;
 
 /**
- * A chat as an engine sees it, ChatML-like: for each message a start token, the role, the text, an end token; then the beginning of the
- * answer. Texts that were seen before are not encoded again, so one function per run, not per process.
+ * A chat as token ids, ChatML-like: for each message a start token, the role, the text, an end token; then the generation prompt. Encoded
+ * texts are cached without a bound: use one function per run, not per process.
  */
 export function chatTokenizer(encode: Encode): (messages: readonly ChatMessage[]) => number[] {
   const known = new Map<string, readonly number[]>();

@@ -5,13 +5,13 @@ import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "./prefix-cache.
 const STEP_TOKENS = 128;
 const MINIMUM_TOKENS = 8 * STEP_TOKENS;
 
-/** The shortest that the guide promises ("5 to 10 minutes of inactivity"), in milliseconds. */
+/** The minimum by the guide ("5 to 10 minutes of inactivity"), in milliseconds. */
 const TTL_MS = 5 * 60_000;
 
 /**
  * OpenAI's cache for models before GPT-5.6: automatic, on the longest prefix shared with any earlier prompt, 1,024 tokens and then
- * steps of 128; writes are free. As if all requests reached the same machine, which `prompt_cache_key` works towards. The guide names
- * neither a capacity nor a last token that is always computed, so there is none here.
+ * steps of 128; writes are free. All requests are assumed to reach the same machine, which `prompt_cache_key` aims at. The guide documents
+ * neither a capacity nor a last token that is always computed, so neither is simulated.
  */
 export class OpenAiCache implements PrefixCache {
   readonly name = "openai";

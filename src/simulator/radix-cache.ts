@@ -9,16 +9,15 @@ import { type TokenNode, TokenTree } from "./token-tree.js";
 import { UseOrder } from "./use-order.js";
 
 /**
- * A prefix cache as SGLang keeps it (`sglang/srt/mem_cache/radix_cache.py`, page size 1): a radix tree of tokens, exact to the token.
- * A prompt hits what it shares with the tree, but never its last token, which is computed for its logits (`schedule_batch.py`, the
- * longest prefix is one less than the input). Room is made by whole leaves, least recently used first, none of them on the path of the
- * request that runs. As in SGLang, a leaf that a prompt leaves in its middle counts as used from end to end. Simulated is one request
- * at a time, without its answer. SGLang itself forgets nothing by time.
+ * SGLang's prefix cache (`sglang/srt/mem_cache/radix_cache.py`, page size 1): a radix tree of tokens, exact to the token. A prompt hits what
+ * it shares with the tree, but never its last token, which is computed for its logits (`schedule_batch.py`: the longest prefix is one less
+ * than the input). Eviction is LRU by whole leaves, except those on the running request's path. As in SGLang, a leaf that a prompt leaves
+ * midway counts as used whole. One request at a time is simulated, without its answer. SGLang itself has no TTL.
  */
 export class RadixCache implements PrefixCache {
   readonly name = "radix";
   readonly #tree = new TokenTree();
-  /** Everything in the tree; below each other, the deeper first: so the oldest is always a leaf. */
+  /** LRU order of all nodes; on a path, descendants before ancestors, so that the oldest is always a leaf. */
   readonly #order = new UseOrder<TokenNode>();
   readonly #capacityTokens: number;
   readonly #ttlMs: number;
@@ -36,7 +35,7 @@ export class RadixCache implements PrefixCache {
     for (const leaf of this.#order.removeUntil(now - this.#ttlMs)) this.#tree.remove(leaf);
     const found = this.#use(tokens, tokens.length - 1, now);
     const room = this.#makeRoom(tokens.length - found.end, found);
-    // A prompt larger than the capacity keeps its beginning.
+    // Of a prompt larger than the capacity, a prefix is kept.
     const end = Math.min(tokens.length, found.end + room);
     const held = this.#use(tokens, end, now);
     if (held.end < end) {
@@ -63,7 +62,7 @@ export class RadixCache implements PrefixCache {
     for (let node = deepest; node.parent !== null; node = node.parent) this.#order.use(node, now);
   }
 
-  /** Tries to make room for `tokens`; returns how much there is. Of the nodes in use `firstInUse` comes first in the order of use. */
+  /** Evicts to make room for `tokens`; returns how much there is. `firstInUse` is the least recently used of the nodes in use. */
   #makeRoom(tokens: number, firstInUse: TokenNode): number {
     for (let { oldest } = this.#order; oldest !== null && oldest !== firstInUse; { oldest } = this.#order) {
       if (this.#capacityTokens - this.heldTokens >= tokens) break;

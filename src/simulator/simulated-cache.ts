@@ -4,7 +4,7 @@ import { OpenAiCache } from "./openai-cache.js";
 import type { CacheLimits, PrefixCache } from "./prefix-cache.js";
 import { RadixCache } from "./radix-cache.js";
 
-/** The caches that can be simulated: vLLM's, SGLang's, OpenAI's before GPT-5.6 and since (explicit breakpoints), Anthropic's. */
+/** Simulated caches: vLLM's, SGLang's, OpenAI's before GPT-5.6 and since (explicit breakpoints), Anthropic's. */
 export const CACHE_NAMES = ["blocks", "radix", "openai", "openai-breakpoints", "anthropic"] as const;
 export type CacheName = (typeof CACHE_NAMES)[number];
 

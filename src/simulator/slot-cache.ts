@@ -7,9 +7,9 @@ interface Slot {
 }
 
 /**
- * The prompts that llama.cpp's slots hold, as the engine inside keeps them: a prompt goes to one slot, hits what it shares with that
- * slot's last prompt but never all of its own tokens, and overwrites the rest. Simulated is one request at a time, of one salt, and
- * without its answer. A beginning that two slots have is held twice, and counted twice.
+ * llama.cpp's slots, as in the embedded engine: a prompt goes to one slot, hits the prefix that it shares with that slot's last prompt, but
+ * never its own last token, and overwrites the rest. One request at a time is simulated, of one salt, without its answer. A prefix in two
+ * slots is held, and counted, twice.
  */
 export class SlotCache implements PrefixCache {
   readonly name = "slots";
@@ -29,7 +29,7 @@ export class SlotCache implements PrefixCache {
   serve({ tokens }: SimulatedPrompt): CacheOutcome {
     const reusable = tokens.slice(0, -1);
     const free = this.#slots.map(({ tokens: held, lastUsed }) => {
-      return { salt: undefined, tokens: held.length, shared: sharedBeginning(held, reusable), lastUsed };
+      return { salt: undefined, tokens: held.length, shared: sharedPrefix(held, reusable), lastUsed };
     });
     const choice = chooseSlot(free, undefined) ?? 0;
     Object.assign(this.#slots[choice] as Slot, { tokens: [...tokens], lastUsed: ++this.#uses });
@@ -41,7 +41,7 @@ export class SlotCache implements PrefixCache {
   }
 }
 
-function sharedBeginning(a: readonly number[], b: readonly number[]): number {
+function sharedPrefix(a: readonly number[], b: readonly number[]): number {
   let shared = 0;
   while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
   return shared;

@@ -1,6 +1,6 @@
 import type { InUseOrder } from "./use-order.js";
 
-/** A stretch of tokens that follows its parent's. What came before it is the same for everything below. */
+/** A run of tokens behind its parent's; all descendants share the prefix up to its end. */
 export class TokenNode implements InUseOrder<TokenNode> {
   /** By the first token of their run. */
   readonly children = new Map<number, TokenNode>();
@@ -12,20 +12,20 @@ export class TokenNode implements InUseOrder<TokenNode> {
     /** Null only for the root. */
     public parent: TokenNode | null,
     public run: Int32Array,
-    /** Offset of the run's end from the beginning of a prompt, in tokens. */
+    /** Offset of the run's end in a prompt, in tokens. */
     readonly end: number,
   ) {}
 }
 
-/** Where a prompt leaves the tree. */
+/** Where a prompt diverges from the tree. */
 export interface Descent {
-  /** The node that ends where prompt and tree stop being the same. */
+  /** The node that ends where they diverge. */
   readonly node: TokenNode;
-  /** The rest of a run that was split there. */
+  /** The rest of a run that was split there; null for none. */
   readonly rest: TokenNode | null;
 }
 
-/** Prompts as a radix tree: every prefix that prompts share is held once. Copies the tokens that it takes in. */
+/** A radix tree of prompts: each shared prefix is held once. Copies inserted tokens. */
 export class TokenTree {
   #root = new TokenNode(null, new Int32Array(), 0);
   #heldTokens = 0;
@@ -34,7 +34,7 @@ export class TokenTree {
     return this.#heldTokens;
   }
 
-  /** The nodes whose whole run the prompt has, from the beginning on. */
+  /** The nodes on the prompt's path whose whole run it contains, from the root. */
   *along(tokens: readonly number[]): Generator<TokenNode, void, undefined> {
     let node = this.#root;
     for (;;) {
@@ -45,7 +45,7 @@ export class TokenTree {
     }
   }
 
-  /** Follows the prompt's first `end` tokens as far as they are held; splits the run that they leave in its middle. */
+  /** Follows the prompt's first `end` tokens as far as they are held; splits a run where they diverge midway. */
   descend(tokens: readonly number[], end: number): Descent {
     let node = this.#root;
     for (;;) {
@@ -57,7 +57,7 @@ export class TokenTree {
     }
   }
 
-  /** Hangs the prompt's tokens up to `end` below the node at which it left the tree. */
+  /** Adds the prompt's tokens up to `end` below the node where it diverged. */
   append(node: TokenNode, tokens: readonly number[], end: number): TokenNode {
     const leaf = new TokenNode(node, Int32Array.from(tokens.slice(node.end, end)), end);
     node.children.set(tokens[node.end] as number, leaf);
@@ -65,7 +65,7 @@ export class TokenTree {
     return leaf;
   }
 
-  /** Takes out a node without children. */
+  /** Removes a leaf. */
   remove(leaf: TokenNode): void {
     leaf.parent?.children.delete(leaf.run[0] as number);
     this.#heldTokens -= leaf.run.length;
@@ -91,7 +91,7 @@ function childOf(node: TokenNode, tokens: readonly number[], end: number): Token
   return node.end < end ? node.children.get(tokens[node.end] as number) : undefined;
 }
 
-/** How many tokens of the node's run the prompt has, up to `end`. */
+/** How many tokens of the node's run the prompt contains, up to `end`. */
 function sameTokens({ run, end: runEnd }: TokenNode, tokens: readonly number[], end: number): number {
   const from = runEnd - run.length;
   const longest = Math.min(run.length, end - from);

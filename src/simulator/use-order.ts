@@ -1,4 +1,4 @@
-/** What a `UseOrder` writes on the things that stand in it; a thing stands in one order at a time. */
+/** Links that a `UseOrder` keeps on its items; an item is in one order at a time. */
 export interface InUseOrder<T> {
   /** When it was last used, in the caller's milliseconds. */
   usedAt: number;
@@ -6,12 +6,12 @@ export interface InUseOrder<T> {
   newer: T | null;
 }
 
-/** Things by their last use. Every step takes constant time, so that a cache of many thousand entries can evict one by one. */
+/** LRU order as a linked list: every step takes constant time, so that a cache of many thousand entries can evict one by one. */
 export class UseOrder<T extends InUseOrder<T>> {
   #oldest: T | null = null;
   #newest: T | null = null;
 
-  /** What was used longest ago. */
+  /** The least recently used item. */
   get oldest(): T | null {
     return this.#oldest;
   }
@@ -20,7 +20,7 @@ export class UseOrder<T extends InUseOrder<T>> {
     return item.older !== null || this.#oldest === item;
   }
 
-  /** Makes an item, new or not, the one used last. */
+  /** Makes an item, new or not, the most recently used. */
   use(item: T, now: number): void {
     this.remove(item);
     item.usedAt = now;
@@ -40,7 +40,7 @@ export class UseOrder<T extends InUseOrder<T>> {
     item.newer = null;
   }
 
-  /** Removes and gives what was last used at `time` or before, oldest first. */
+  /** Removes and yields items last used at `time` or before, oldest first. */
   *removeUntil(time: number): Generator<T, void, undefined> {
     for (let item = this.#oldest; item !== null && item.usedAt <= time; item = this.#oldest) {
       this.remove(item);

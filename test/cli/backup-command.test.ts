@@ -140,6 +140,6 @@ describe("memstem check", () => {
     sqlite.close();
     const found = await memstem.run(["check", memstem.dataDir]);
     expect(found).toMatchObject({ code: 1, stderr: "" });
-    expect(found.stdout).toContain('memstem.db: user "default" "ada": turn 1 sent a section that is not known as ours');
+    expect(found.stdout).toContain('memstem.db: user "default" "ada": turn 1 sent a section whose digest is missing');
   });
 });

@@ -1,11 +1,10 @@
 import type { ContentPart } from "../../core/index.js";
-import { readAnthropicUsage } from "./anthropic-usage.js";
 import { type BreakpointStyle, withBreakpoints } from "./cache-breakpoints.js";
-import type { EngineAdapter } from "./engine-adapter.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { ANTHROPIC_LIMITS } from "./provider-limits.js";
-import { requestIdHeader } from "./request-headers.js";
+import { readAnthropicUsage } from "./reported-usage.js";
 
-/** Text without anything in it cannot carry a mark, and thinking never does. */
+/** Empty text cannot carry a breakpoint, and thinking never can. */
 function canMark(part: ContentPart): boolean {
   if (part.type === "text") return typeof part["text"] === "string" && part["text"].trim() !== "";
   return part.type !== "thinking" && part.type !== "redacted_thinking" && part.type !== "refusal";
@@ -19,9 +18,9 @@ const style: BreakpointStyle = {
 };
 
 /**
- * Anthropic's models. What is cached ends at marks on content parts; messages are still OpenAI's, with Anthropic's marks on them, which
- * gateways take as they are and `toAnthropicMessages` moves to where `/v1/messages` has them. The time that a prefix is kept is the
- * default, 5 minutes: one for an hour costs twice the input to write.
+ * Anthropic's models: cached prefixes end at breakpoints on content parts. Messages stay in OpenAI's form, with Anthropic's breakpoints on
+ * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them. TTL is the default, 5 minutes:
+ * writing for an hour costs twice the input.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 export const anthropic: EngineAdapter = {

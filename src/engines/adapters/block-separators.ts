@@ -2,9 +2,9 @@ import { blockBounds, type ChatMessage } from "../../core/index.js";
 import type { EngineAdapter } from "./engine-adapter.js";
 
 /**
- * An engine behind which LMCache blends caches: it keeps what stands between two separators and uses it again wherever it stands, not
- * only at the front. So every block of memories gets the separator before it, and the last one behind it too, in the prompt's text. Take
- * a special token of the model's: what `blend_special_str` is by default (` # # `) joins with its neighbours into other tokens.
+ * For an engine whose LMCache blends KV caches: LMCache reuses the text between two separators wherever it stands, not only in a prefix. So
+ * every block of memories gets the separator before it, and the last one behind it too. Use a special token of the model: the default of
+ * `blend_special_str` (` # # `) is merged with its neighbours into other tokens.
  * Source: `blend_special_str` in LMCache's `lmcache/v1/config.py`, and its use in `lmcache/v1/token_database.py`.
  */
 export function withBlockSeparators(adapter: EngineAdapter, separator: string): EngineAdapter {

@@ -1,11 +1,10 @@
-import type { ChatMessage, ContentPart } from "../../core/index.js";
-import type { EnginePrompt } from "./engine-adapter.js";
+import { blockBounds, type ChatMessage, type ContentPart } from "../../core/index.js";
+import type { AdapterPrompt } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
-import { beginsWithMemories, contentParts } from "./section-parts.js";
 
-/** How a provider has its marks. */
+/** A provider's form of breakpoints (marks). */
 export interface BreakpointStyle {
-  /** The field of a content part that carries the mark. */
+  /** The field of a content part that holds the mark. */
   readonly field: string;
   readonly mark: Readonly<Record<string, unknown>>;
   readonly limits: BreakpointLimits;
@@ -14,17 +13,17 @@ export interface BreakpointStyle {
 }
 
 /** A place for a mark: the end of a content part. */
-interface Place {
+interface MarkPlace {
   readonly message: number;
   readonly part: number;
 }
 
 /**
- * The prompt's messages with marks at the ends that later prompts will reuse: first where an earlier prompt was cached to, so that it is
- * found, then the reusable ends as they come. The caller's own marks stay and count. Messages that begin with memories are split there
- * in any case, so that a message looks the same in every prompt that has it.
+ * The prompt's messages with marks where prefixes are to be cached: first the end of the earlier prompt's cached prefix, so that it is hit,
+ * then the reusable ends, most useful first. The caller's own marks stay, and count against the limit. Messages that begin with memories
+ * are always split behind them, so that a message is the same in every prompt that contains it.
  */
-export function withBreakpoints(prompt: EnginePrompt, style: BreakpointStyle): readonly ChatMessage[] {
+export function withBreakpoints(prompt: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { messages } = prompt;
   const { field, limits } = style;
   const parts = messages.map(contentParts);
@@ -50,7 +49,7 @@ export function withBreakpoints(prompt: EnginePrompt, style: BreakpointStyle): r
   });
 }
 
-/** Marks that stand in the messages, of whoever's. */
+/** Marks in the messages, the caller's and ours. */
 export function countMarks(messages: readonly ChatMessage[], field: string): number {
   return messages.reduce((sum, message) => sum + callersMarks(message, contentParts(message), field), 0);
 }
@@ -60,22 +59,26 @@ function callersMarks(message: ChatMessage, parts: readonly ContentPart[], field
   return (message[field] == null ? 0 : 1) + parts.filter((part) => part[field] != null).length;
 }
 
-/** Where marks are wanted, most useful first. */
-function placesOf(prompt: EnginePrompt, parts: readonly (readonly ContentPart[])[], style: BreakpointStyle): Place[] {
+/** Places for marks, most useful first. */
+function placesOf(
+  prompt: AdapterPrompt,
+  parts: readonly (readonly ContentPart[])[],
+  style: BreakpointStyle,
+): MarkPlace[] {
   const { messages, reusableMessages, reusableMemories, cachedMessage, prefixTokens, model } = prompt;
   const minimum = style.limits.minimumTokens(model);
   const isLongEnough = (message: number) =>
     minimum === null || prefixTokens?.[message] === undefined || prefixTokens[message] >= minimum;
 
   /** The last part at or before the end of a message that can carry a mark. */
-  const endOf = (from: number): Place[] => {
+  const endOf = (from: number): MarkPlace[] => {
     for (let message = Math.min(from, messages.length - 1); message >= 0; message--) {
       const part = lastMarkable(messages[message] as ChatMessage, parts[message] ?? [], style);
       if (part >= 0) return isLongEnough(message) ? [{ message, part }] : [];
     }
     return [];
   };
-  const memoriesOf = (message: number | undefined): Place[] => {
+  const memoriesOf = (message: number | undefined): MarkPlace[] => {
     const holder = message === undefined ? undefined : messages[message];
     if (message === undefined || holder === undefined || !beginsWithMemories(holder) || !isLongEnough(message))
       return [];
@@ -104,14 +107,14 @@ function lastMarkable(message: ChatMessage, parts: readonly ContentPart[], { can
   return -1;
 }
 
-/** Content blocks from one place to a later one; tool calls are blocks too. */
+/** Content blocks between two places; tool calls count as blocks. */
 function blocksBetween(
   messages: readonly ChatMessage[],
   parts: readonly (readonly ContentPart[])[],
-  from: Place,
-  to: Place,
+  from: MarkPlace,
+  to: MarkPlace,
 ): number {
-  const indexOf = (place: Place) => {
+  const indexOf = (place: MarkPlace) => {
     let blocks = place.part;
     for (let message = 0; message < place.message; message++) {
       const calls = messages[message]?.["tool_calls"];
@@ -120,4 +123,36 @@ function blocksBetween(
     return blocks;
   };
   return Math.abs(indexOf(to) - indexOf(from));
+}
+
+/** A message's content as parts. Splitting never changes the text: the parts' texts in a row are the message's. */
+function contentParts({ content }: ChatMessage): readonly ContentPart[] {
+  if (typeof content === "string") return content === "" ? [] : splitText({ type: "text", text: content });
+  if (content === null || content === undefined) return [];
+  const [first, ...others] = content;
+  return first === undefined ? [] : [...splitText(first), ...others];
+}
+
+/** Whether a message's first part is, or will be, injected memories and nothing else. */
+function beginsWithMemories({ content }: ChatMessage): boolean {
+  const [first, second] = typeof content === "string" ? [content] : (content ?? []).map((part) => part["text"]);
+  if (typeof first !== "string") return false;
+  if (blockBounds(first).length > 0) return true;
+  // Split before: the rest of the section is in the part behind it.
+  return typeof second === "string" && blockBounds(first + second).at(-1) === first.length;
+}
+
+/**
+ * Memories become a part of their own, because a mark stands at the end of a part, and what follows them (annotations, the question)
+ * differs every turn. Depends on the part's text alone, so a message is split in the same place in every prompt.
+ */
+function splitText(part: ContentPart): readonly ContentPart[] {
+  const text = part["text"];
+  if (part.type !== "text" || typeof text !== "string") return [part];
+  const end = blockBounds(text).at(-1);
+  if (end === undefined || end >= text.length) return [part];
+  return [
+    { type: "text", text: text.slice(0, end) },
+    { ...part, text: text.slice(end) },
+  ];
 }

@@ -1,3 +1,10 @@
+/*
+ * adapters/: one adapter per engine family; `engines.ts` lists them.
+ * In: a composed prompt with its cache keys and the ends that later prompts reuse (`AdapterPrompt`); an engine's answer.
+ * Out: messages with cache breakpoints, body fields and headers (`EngineEmission`); token counts (`EngineUsage`), null where unreported.
+ * Pure: nothing is sent here. `provider-limits.ts` holds what providers document, `reported-usage.ts` reads the usage formats.
+ */
+
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
@@ -14,55 +21,60 @@ export const ENGINE_NAMES = [
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** A composed prompt as an engine's adapter sees it. */
-export interface EnginePrompt {
+export interface AdapterPrompt {
   readonly requestId: RequestId;
-  /** Opaque and stable, a different one for each tenant: what keeps caches apart (vLLM's `cache_salt`). */
+  /** Opaque and stable, one per tenant: keeps caches apart (vLLM's `cache_salt`). */
   readonly tenantKey: string;
-  /** Opaque and stable, a different one for each scope: what keeps a user's prompts on one replica (`prompt_cache_key`). */
+  /** Opaque and stable, one per scope: routes a user's prompts to one replica (`prompt_cache_key`). */
   readonly scopeKey: string;
   readonly messages: readonly ChatMessage[];
-  /** Indexes of messages at whose end later prompts are expected to go on, most useful first. */
+  /** Indexes of messages whose ends are expected to end prefixes of later prompts, most useful first. */
   readonly reusableMessages: readonly number[];
-  /** Index of the message whose injected memories later prompts are expected to repeat, whatever then follows them in it. */
+  /** Index of the message whose injected memories later prompts are expected to repeat, whatever follows them there. */
   readonly reusableMemories?: number;
-  /** Index of the message at whose end an earlier prompt ended or went another way: what can be cached by now reaches that far. */
+  /** Index of the last message shared with an earlier prompt: a cached prefix can reach its end. */
   readonly cachedMessage?: number;
-  /** Marks of the engine's own that the caller set outside the messages, on tools say; they count against its limit. Default 0. */
+  /** Breakpoints that the caller set outside the messages, on tools say; they count against the limit. Default 0. */
   readonly marksElsewhere?: number;
-  /** The model that the prompt goes to, where it is known: limits differ between models. */
+  /** The model, where it is known: limits differ between models. */
   readonly model?: string;
-  /** Tokens from the front, tools included, to the end of each message, where they are known: too short a prefix gets no mark. */
+  /** Tokens of the prefix up to each message's end, tools included, where known: too short a prefix gets no breakpoint. */
   readonly prefixTokens?: readonly number[];
 }
 
-/** What to send to an engine beside the model and its settings. */
+/** What an adapter adds to a request, beside the model and its settings. */
 export interface EngineEmission {
-  /** The messages, with marks of the engine's own where it has any. */
+  /** The messages, with cache breakpoints where the engine has them. */
   readonly messages: readonly ChatMessage[];
-  /** Fields to put into the engine's request body. */
+  /** Fields of the engine's request body. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Token counts of one request as an engine reported them. Null: it did not say, which is not zero. */
+/** Token counts of one request as an engine reported them. Null: not reported, which is not zero. */
 export interface EngineUsage {
   readonly promptTokens: number | null;
   readonly cachedTokens: number | null;
-  /** Tokens that went into the cache and are billed for it. */
+  /** Tokens billed as written to the cache. */
   readonly writtenTokens: number | null;
   readonly completionTokens: number | null;
-  /** What the engine said, as it said it. */
+  /** The report, unmodified. */
   readonly raw: unknown;
 }
 
-/** One engine family: what it is sent, and how what it reports is read. Every adapter passes `test/engines/adapters/engine-adapter.suite.ts`. */
+/** One engine family. Every adapter passes `test/engines/adapters/engine-adapter.suite.ts`. */
 export interface EngineAdapter {
   readonly name: EngineName;
-  /** Why it gives no log probabilities of its answers' tokens, in a few words. Absent: nothing is known against it. */
+  /** Why it gives no log probabilities, in a few words. Absent: it may give them. */
   readonly noLogprobs?: string;
-  /** Where memories must stand behind a tool's result. Absent: the engine takes a user's message there, or will say that it does not. */
+  /** Where memories have to stand behind a tool result. Absent: the engine takes a user message there, or rejects it with an error. */
   readonly toolMemories?: ToolMemories;
-  emit(prompt: EnginePrompt): EngineEmission;
-  /** Reads the usage out of an answer, or out of the last chunk of a streamed one. Tolerant: what it does not know is null. */
+  emit(prompt: AdapterPrompt): EngineEmission;
+  /** Reads the usage of an answer, or of the last chunk of a streamed one. Tolerant: unknown fields are null. */
   readUsage(answer: unknown): EngineUsage;
+}
+
+/** The header that engines and gateways take a request's id from, vLLM among them. */
+export function requestIdHeader(requestId: RequestId): Readonly<Record<string, string>> {
+  return { "x-request-id": requestId };
 }

@@ -3,8 +3,7 @@ import type { EngineAdapter, EngineName } from "./engine-adapter.js";
 import { generic } from "./generic.js";
 import { llamaCpp } from "./llama-cpp.js";
 import { mistral } from "./mistral.js";
-import { openAi } from "./openai.js";
-import { openAiBreakpoints } from "./openai-breakpoints.js";
+import { openAi, openAiBreakpoints } from "./openai.js";
 import { sglang } from "./sglang.js";
 import { vllm } from "./vllm.js";
 

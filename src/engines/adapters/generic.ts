@@ -1,18 +1,16 @@
-import { readAnthropicUsage } from "./anthropic-usage.js";
-import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
+import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
-import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { readAnthropicUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
- * Whatever speaks OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They reuse a stable beginning by
- * themselves; unknown fields in the body are refused by some, so all it gets is a header.
+ * Any engine behind OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
+ * some reject unknown body fields, so only a header is added.
  */
 export const generic: EngineAdapter = {
   name: "generic",
   emit: ({ requestId, messages }) => ({ messages, fields: {}, headers: requestIdHeader(requestId) }),
   readUsage: (answer) => {
-    // Servers that speak Anthropic's API too: their `input_tokens` leave out what was cached, OpenAI's do not.
+    // Servers with Anthropic's usage: its `input_tokens` exclude cached tokens, OpenAI's include them.
     const isAnthropics = reported(answer, "usage", "cache_read_input_tokens") !== undefined;
     if (isAnthropics && reported(answer, "usage", "prompt_tokens") === undefined) return readAnthropicUsage(answer);
     let usage = readLlamaCppUsage(answer);
@@ -24,11 +22,11 @@ export const generic: EngineAdapter = {
   },
 };
 
-/** Reads one server's own way of saying it; null where the answer is none of its. */
+/** Reads one server's own usage format; null where the answer has another. */
 type DialectReader = (answer: unknown) => EngineUsage | null;
 
 /**
- * DeepSeek splits the prompt into hits and misses beside OpenAI's fields.
+ * DeepSeek reports cache hits and misses beside OpenAI's fields.
  * Source: https://api-docs.deepseek.com/guides/kv_cache
  */
 const deepSeek: DialectReader = (answer) => {
@@ -46,7 +44,7 @@ const deepSeek: DialectReader = (answer) => {
 };
 
 /**
- * Gemini's own API. `promptTokenCount` includes what was cached; what the model thought is generated too.
+ * Gemini's own API. `promptTokenCount` includes cached tokens; thoughts count as generated.
  * Source: https://ai.google.dev/api/generate-content#UsageMetadata
  */
 const gemini: DialectReader = (answer) => {
@@ -63,7 +61,7 @@ const gemini: DialectReader = (answer) => {
 };
 
 /**
- * Ollama's own API; older versions do not say what was cached.
+ * Ollama's own API; older versions do not report cached tokens.
  * Source: https://docs.ollama.com/api/usage
  */
 const ollama: DialectReader = (answer) => {
@@ -81,7 +79,7 @@ const ollama: DialectReader = (answer) => {
 
 const DIALECTS: readonly DialectReader[] = [deepSeek, gemini, ollama];
 
-/** The first record, with what only the second one knows. */
+/** The first record, its nulls filled from the second. */
 function withKnown(first: EngineUsage, second: EngineUsage): EngineUsage {
   return {
     promptTokens: first.promptTokens ?? second.promptTokens,

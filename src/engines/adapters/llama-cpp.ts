@@ -1,11 +1,9 @@
-import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { reported, reportedCount, sumOf, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
- * llama.cpp's server. `cache_prompt` is its default today and was not always; the slot is left to the server, which takes the one whose
- * prompt is most alike (`--slot-prompt-similarity`), for only it knows how many there are. It has nothing to keep tenants apart by.
+ * llama.cpp's server. `cache_prompt` is the default only in newer versions. The slot is left to the server, which knows how many there are
+ * and takes the one with the most similar prompt (`--slot-prompt-similarity`). It has no salt to keep tenants apart.
  * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
  */
 export const llamaCpp: EngineAdapter = {
@@ -19,8 +17,8 @@ export const llamaCpp: EngineAdapter = {
 };
 
 /**
- * `usage` where it says something, else `timings`: `cache_n` tokens of the prompt were reused, `prompt_n` computed, `predicted_n`
- * generated (server README, "Timings and context usage").
+ * Reads `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
+ * README, "Timings and context usage").
  */
 export function readLlamaCppUsage(answer: unknown): EngineUsage {
   const usage = readOpenAiUsage(answer);

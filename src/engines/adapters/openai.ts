@@ -1,11 +1,12 @@
-import type { RequestId } from "../../core/index.js";
-import type { EngineAdapter } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { requestIdHeader } from "./request-headers.js";
+import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
+import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
+import { OPENAI_LIMITS } from "./provider-limits.js";
+import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
- * OpenAI's models before GPT-5.6: prefixes of 1,024 tokens and more are cached by themselves. `prompt_cache_key` brings a scope's
- * prompts to the machine that holds their cache. How long they are kept (`prompt_cache_retention`) is a choice of the caller's.
+ * OpenAI's models before GPT-5.6: prefixes from 1,024 tokens are cached automatically. `prompt_cache_key` routes a scope's prompts to the
+ * machine that caches them. Retention (`prompt_cache_retention`) is left to the caller.
  * Source: https://platform.openai.com/docs/guides/prompt-caching
  */
 export const openAi: EngineAdapter = {
@@ -18,7 +19,45 @@ export const openAi: EngineAdapter = {
   readUsage: readOpenAiUsage,
 };
 
-/** OpenAI names its own requests in `x-request-id` and takes ours in another header (API overview, "Debugging requests"). */
-export function openAiHeaders(requestId: RequestId): Readonly<Record<string, string>> {
+const MARK = "prompt_cache_breakpoint";
+
+/** Content parts that may carry a breakpoint by the API reference; those of assistant messages may not. */
+const MARKABLE = new Set(["image_url", "input_audio", "file"]);
+
+const style: BreakpointStyle = {
+  field: MARK,
+  mark: { mode: "explicit" },
+  limits: OPENAI_LIMITS,
+  canMark: ({ role }: ChatMessage, part: ContentPart) =>
+    role !== "assistant" &&
+    role !== "function" &&
+    (MARKABLE.has(part.type) || (part.type === "text" && part["text"] !== "")),
+};
+
+/**
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints the automatic
+ * one at the newest message is turned off: it would be written and billed each time, and never read where the end changes.
+ * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the chat
+ * completions reference.
+ */
+export const openAiBreakpoints: EngineAdapter = {
+  name: "openai-breakpoints",
+  emit: (prompt) => {
+    const messages = withBreakpoints(prompt, style);
+    const isMarked = countMarks(messages, MARK) > 0;
+    return {
+      messages,
+      fields: {
+        prompt_cache_key: prompt.scopeKey,
+        ...(isMarked ? { prompt_cache_options: { mode: "explicit" } } : {}),
+      },
+      headers: openAiHeaders(prompt.requestId),
+    };
+  },
+  readUsage: readOpenAiUsage,
+};
+
+/** OpenAI uses `x-request-id` for its own ids and takes the client's in another header (API overview, "Debugging requests"). */
+function openAiHeaders(requestId: RequestId): Readonly<Record<string, string>> {
   return { ...requestIdHeader(requestId), "x-client-request-id": requestId };
 }

@@ -1,21 +1,21 @@
 /*
- * What providers allow of marks in a prompt. Read on 2026-11-21; when a page says otherwise, this file is what to change.
+ * Providers' limits on breakpoints (marks), read on 2026-11-21. Change them here when a page changes.
  *
  * Anthropic: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  * OpenAI:    https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference
  */
 
-/** How many marks a prompt may have, and where a provider looks for what was cached. */
+/** How many marks a prompt may have, and where the provider looks for cached prefixes. */
 export interface BreakpointLimits {
   /** Marks in one request, the caller's included. */
   readonly maxMarks: number;
-  /** Content blocks that are looked at from a mark backwards, the marked one included: 1 finds only what ends at the mark itself. */
+  /** Content blocks searched backwards from a mark, the marked one included: 1 finds only prefixes that end at the mark. */
   readonly lookBackBlocks: number;
-  /** The shortest prefix that is cached, in tokens; null where a model's is not known. */
+  /** Tokens of the shortest cached prefix; null where a model's is not known. */
   readonly minimumTokens: (model: string | undefined) => number | null;
 }
 
-/** The shortest prefix of Anthropic's models, in tokens. The first match counts. */
+/** Tokens of the shortest cached prefix of Anthropic's models. The first match counts. */
 const ANTHROPIC_MINIMUM: readonly (readonly [model: RegExp, tokens: number])[] = [
   [/(?:opus|fable|mythos)-5(?!-\d)/, 512],
   [/opus-4-8|sonnet-5(?!-\d)|sonnet-4|opus-4-[01]\b|opus-4-2025/, 1_024],
@@ -31,8 +31,8 @@ export const ANTHROPIC_LIMITS: BreakpointLimits = {
 };
 
 /**
- * GPT-5.6 and later: "each request can write up to four breakpoints". Up to 80 are looked up, each exactly; more than four are not
- * set here, for what a fifth mark would do to the first is not written down.
+ * GPT-5.6 and later: "each request can write up to four breakpoints". Up to 80 are looked up, each exactly. No more than four are set here,
+ * because what a fifth does to the first is not documented.
  */
 export const OPENAI_LIMITS: BreakpointLimits = {
   maxMarks: 4,

@@ -1,11 +1,9 @@
-import type { EngineAdapter, EngineUsage } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { reported, reportedCount, usageRecord } from "./reported-counts.js";
-import { requestIdHeader } from "./request-headers.js";
+import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage, reported, reportedCount, usageRecord } from "./reported-usage.js";
 
 /**
- * SGLang. `rid` names the request, `cache_salt` keeps tenants apart in the radix tree. How much was cached is reported with
- * `--enable-cache-report` in `usage`, and always in the `meta_info` of its own `/generate`.
+ * SGLang. `rid` is the request's id, `cache_salt` keeps tenants apart in the radix tree. Cached tokens are reported in `usage` with
+ * `--enable-cache-report`, and always in the `meta_info` of its own `/generate`.
  * Sources: `ChatCompletionRequest` and `UsageInfo` in `python/sglang/srt/entrypoints/openai/protocol.py`,
  * https://docs.sglang.ai/basic_usage/native_api.html
  */

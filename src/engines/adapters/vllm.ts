@@ -1,10 +1,9 @@
-import type { EngineAdapter } from "./engine-adapter.js";
-import { readOpenAiUsage } from "./openai-usage.js";
-import { requestIdHeader } from "./request-headers.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
+import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
- * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is
- * what eviction events and logs call the request. How much was cached is reported with `--enable-prompt-tokens-details` only.
+ * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is the
+ * request's id in eviction events and logs. Cached tokens are reported with `--enable-prompt-tokens-details` only.
  * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/ (cache isolation), `ChatCompletionRequest` in
  * `vllm/entrypoints/openai/chat_completion/protocol.py`.
  */
@@ -16,4 +15,16 @@ export const vllm: EngineAdapter = {
     headers: requestIdHeader(requestId),
   }),
   readUsage: readOpenAiUsage,
+};
+
+/**
+ * The embedded engine: vLLM's form and name, as it honours `cache_salt`; and `prompt_cache_key`, by which its queue is round-robin over a
+ * tenant's users.
+ */
+export const embedded: EngineAdapter = {
+  ...vllm,
+  emit: (prompt) => {
+    const emission = vllm.emit(prompt);
+    return { ...emission, fields: { ...emission.fields, prompt_cache_key: prompt.scopeKey } };
+  },
 };

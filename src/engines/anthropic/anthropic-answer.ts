@@ -1,17 +1,16 @@
-import { readAnthropicUsage } from "../adapters/anthropic-usage.js";
-import { sumOf } from "../adapters/reported-counts.js";
+import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */
-export type ChatAnswer = Readonly<Record<string, unknown>>;
+export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;
 
 /**
- * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form has no place for is kept: blocks that are
- * neither text nor a call (thinking, its signature, a server's tools) as the message's `anthropic_blocks`, which go back in the next
- * request, and the usage's own fields beside OpenAI's. An error becomes OpenAI's form of one. `created`: seconds since the epoch.
+ * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form lacks is kept: blocks other than text and calls
+ * (thinking, its signature, server tools) as the message's `anthropic_blocks`, which return with the next request, and Anthropic's usage
+ * fields beside OpenAI's. Errors become OpenAI's. `created`: seconds since the epoch.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  */
-export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswer {
+export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiChatAnswer {
   const { type, id, model, content, stop_reason, stop_sequence, usage, error } = record(answer);
   if (type === "error") return chatError(error);
   const blocks = Array.isArray(content)
@@ -35,8 +34,8 @@ export function fromAnthropicAnswer(answer: unknown, created: number): ChatAnswe
   };
 }
 
-/** An error as OpenAI's API says it. */
-export function chatError(error: unknown): ChatAnswer {
+/** An error in OpenAI's form. */
+export function chatError(error: unknown): OpenAiChatAnswer {
   const { type, message } = record(error);
   return {
     error: {
@@ -58,13 +57,13 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
   refusal: "content_filter",
 };
 
-/** Why an answer ended, in OpenAI's words; null: it has not. */
+/** OpenAI's `finish_reason`; null: not ended. */
 export function finishReason(stopReason: unknown): string | null {
   return typeof stopReason === "string" ? (FINISH_REASONS[stopReason] ?? "stop") : null;
 }
 
-/** Counts in OpenAI's form, where they are known, and all that Anthropic said beside them. */
-export function chatUsage(usage: unknown): ChatAnswer {
+/** OpenAI's counts, where known, beside all of Anthropic's fields. */
+export function chatUsage(usage: unknown): OpenAiChatAnswer {
   const { promptTokens, cachedTokens, writtenTokens, completionTokens } = readAnthropicUsage({ usage });
   const total = sumOf(promptTokens, completionTokens);
   const details = {
@@ -85,7 +84,7 @@ export function hasChatForm({ type }: AnthropicBlock): boolean {
   return type === "text" || type === "tool_use";
 }
 
-function chatMessage(blocks: readonly AnthropicBlock[]): ChatAnswer {
+function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
   const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
   const calls = blocks.filter(({ type }) => type === "tool_use");
   const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));

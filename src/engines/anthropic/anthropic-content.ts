@@ -13,12 +13,12 @@ export interface AnthropicMessage {
   readonly content: readonly AnthropicBlock[];
 }
 
-/** Where an answer's blocks that OpenAI's messages have no place for are kept, so that they can be sent back as they came. */
+/** Field of a message that keeps the blocks that OpenAI's form lacks, to be sent back unmodified. */
 export const ANTHROPIC_BLOCKS = "anthropic_blocks";
 
 /**
- * Converts OpenAI's chat messages that follow the instructions. Tool results go to the front of the user's turn and turns of one role
- * are one message, as the API asks for; instructions in the middle become the user's text, for only some models take them there.
+ * Converts OpenAI's messages behind the instructions. As the API requires, consecutive messages of one role become one, with tool results
+ * first. Instructions in the middle become user text, because only some models take them there.
  * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
  */
 export function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMessage[] {
@@ -34,19 +34,19 @@ export function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMe
   return converted;
 }
 
-/** The text blocks of instructions; with nothing to say in them there are none. */
+/** The text blocks of instructions; none where they are empty. */
 export function instructionBlocks(messages: readonly ChatMessage[]): AnthropicBlock[] {
   return messages.flatMap(partBlocks);
 }
 
 function userBlocks(message: ChatMessage): readonly AnthropicBlock[] {
   if (message.role === "tool") return [toolResult(message, message["tool_call_id"])];
-  // The API before tool calls had ids: the function's name is all there is.
+  // OpenAI's older function calls have no id, only a name.
   if (message.role === "function") return [toolResult(message, message["name"])];
   return partBlocks(message);
 }
 
-/** What is inside a result cannot carry a mark, the result can. */
+/** A mark inside a result moves to the result, which alone may carry one. */
 function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
   const blocks = partBlocks(message);
   const mark = blocks.findLast(({ cache_control }) => cache_control != null)?.["cache_control"];
@@ -81,19 +81,19 @@ function toolUse(call: unknown): AnthropicBlock {
   };
 }
 
-/** The API takes objects only; a model's broken JSON is kept under a name of its own rather than lost. */
+/** The API takes objects only; a model's invalid JSON is kept as `arguments`. */
 function parsedArguments(json: unknown): Readonly<Record<string, unknown>> {
   if (typeof json !== "string" || json.trim() === "") return {};
   try {
     const parsed: unknown = JSON.parse(json);
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return record(parsed);
   } catch {
-    // Told below.
+    // Kept as text below.
   }
   return { arguments: json };
 }
 
-/** A message's content as blocks, a mark on the message itself on the last; the API refuses text blocks without text. */
+/** A message's content as blocks; a mark on the message moves to the last. The API rejects empty text blocks. */
 function partBlocks({ content, cache_control: mark }: ChatMessage): readonly AnthropicBlock[] {
   if (content === null || content === undefined) return [];
   const parts: readonly ContentPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
@@ -103,7 +103,7 @@ function partBlocks({ content, cache_control: mark }: ChatMessage): readonly Ant
     : blocks.map((block, at) => (at < blocks.length - 1 ? block : { cache_control: mark, ...block }));
 }
 
-/** Parts of OpenAI's become Anthropic's; all others are taken for Anthropic's own, which gateways let through too. */
+/** Converts OpenAI's parts; others pass unmodified as Anthropic's own, as in gateways. */
 function partBlock(part: ContentPart): AnthropicBlock {
   const mark = part["cache_control"] == null ? {} : { cache_control: part["cache_control"] };
   switch (part.type) {
@@ -130,12 +130,12 @@ function sourceOf(url: string): Readonly<Record<string, unknown>> {
   return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
 }
 
-/** A text, empty where there is none: what is no text may have no way to become one. */
+/** The value where it is a string, else an empty one. */
 export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The fields of an object, or of nothing. */
+/** The value where it is an object, else an empty one. */
 export function record(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }

@@ -7,7 +7,7 @@ import {
   record,
 } from "./anthropic-content.js";
 
-/** The body of an OpenAI chat completion, read no further than it is converted. */
+/** The body of an OpenAI chat completion, as far as it is converted. */
 export interface ChatBody {
   readonly messages: readonly ChatMessage[];
   readonly [field: string]: unknown;
@@ -21,18 +21,18 @@ export interface AnthropicRequest {
   readonly [field: string]: unknown;
 }
 
-/** `/v1/messages` must be told how long an answer may get, where OpenAI has no limit; every model there is can say this much. */
+/** `/v1/messages` requires `max_tokens`, which OpenAI does not; every model supports this many. */
 export const DEFAULT_MAX_TOKENS = 4_096;
 
-/** Fields that are Anthropic's own, or the same in both. It refuses a body with others in it, so OpenAI's that have no place are left out. */
+/** Fields that are Anthropic's, or the same in both. Others are dropped, as Anthropic rejects unknown ones. */
 const SAME_IN_BOTH = [
   ...["model", "stream", "top_p", "top_k", "thinking", "cache_control", "container", "context_management"],
   ...["inference_geo", "output_config", "speed", "mcp_servers", "stop_sequences", "diagnostics"],
 ] as const;
 
 /**
- * Converts the body of an OpenAI chat completion into one of Anthropic's Messages API. The marks that `emit` or the caller set on content
- * parts come out where `/v1/messages` has them: on the system's blocks, the messages' and the tools'.
+ * Converts the body of an OpenAI chat completion into one of Anthropic's Messages API. Breakpoints on content parts, of `emit` or the
+ * caller, move to the blocks of `system`, messages and tools.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function toAnthropicMessages(body: ChatBody): AnthropicRequest {
@@ -51,7 +51,7 @@ export function toAnthropicMessages(body: ChatBody): AnthropicRequest {
   };
 }
 
-/** Marks of Anthropic's that a body has outside of its messages: on its tools, and the automatic one. For `marksElsewhere`. */
+/** Breakpoints outside of the messages: on tools, and the automatic one. For `marksElsewhere`. */
 export function anthropicMarksElsewhere(body: Readonly<Record<string, unknown>>): number {
   const onTools = list(body["tools"]).filter((tool) => markOf(tool) !== undefined).length;
   return onTools + (body["cache_control"] == null ? 0 : 1);
@@ -82,7 +82,7 @@ function tools(body: ChatBody): Readonly<Record<string, unknown>> {
   };
 }
 
-/** A function as Anthropic has it; what is no function is taken for a tool of Anthropic's own. */
+/** Converts a function; other tools pass unmodified as Anthropic's own. */
 function anthropicTool(tool: unknown): unknown {
   if (record(tool)["type"] !== "function") return tool;
   const { name, description, parameters, strict } = record(record(tool)["function"]);
@@ -105,7 +105,7 @@ function toolChoice(choice: unknown): { readonly type: string; readonly name?: u
 
 const EFFORTS = new Set<unknown>(["low", "medium", "high", "xhigh", "max"]);
 
-/** A schema to answer in, and how hard to think. */
+/** The answer's JSON schema, and the reasoning effort. */
 function output(body: ChatBody): Readonly<Record<string, unknown>> {
   const format = record(body["response_format"]);
   const { schema } = record(format["json_schema"]);

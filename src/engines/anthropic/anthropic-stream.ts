@@ -1,13 +1,13 @@
-import { type ChatAnswer, chatError, chatUsage, finishReason, hasChatForm } from "./anthropic-answer.js";
+import { chatError, chatUsage, finishReason, hasChatForm, type OpenAiChatAnswer } from "./anthropic-answer.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
 
-/** How far a streamed answer has come; nothing in it is ever changed. */
+/** The state of a streamed answer; immutable. */
 export interface AnthropicStream {
   readonly id: string;
   readonly model: string;
   /** Seconds since the epoch. */
   readonly created: number;
-  /** Everything reported so far; `message_delta` has what `message_start` did not, and newer counts. */
+  /** Usage reported so far: `message_delta` adds to `message_start` and updates it. */
   readonly usage: Readonly<Record<string, unknown>>;
   /** Tool calls begun. */
   readonly calls: number;
@@ -19,26 +19,26 @@ interface OpenBlock {
   readonly block: AnthropicBlock;
   /** Its place among the tool calls, from 0; null where it is none. */
   readonly call: number | null;
-  /** Whether anything of a call's arguments was sent. */
+  /** Whether any of a call's arguments were sent. */
   readonly started: boolean;
 }
 
-/** What an event comes to. */
+/** The result of one event. */
 export interface StreamStep {
   readonly stream: AnthropicStream;
   /** OpenAI's chunks to send on, in order. */
-  readonly chunks: readonly ChatAnswer[];
+  readonly chunks: readonly OpenAiChatAnswer[];
 }
 
-/** A stream of which nothing came yet. `created`: seconds since the epoch. */
+/** The state before the first event. `created`: seconds since the epoch. */
 export function newAnthropicStream(created: number): AnthropicStream {
   return { id: "", model: "", created, usage: {}, calls: 0, open: null };
 }
 
 /**
- * Converts one event of a streamed `/v1/messages` answer (its `data`, parsed) into OpenAI's chunks. Ends with a chunk that has the usage
- * and no choices, like OpenAI's with `include_usage`; `[DONE]` is the transport's. Events and deltas that it does not know are skipped,
- * as the API's versioning policy asks of clients.
+ * Converts one event of a streamed `/v1/messages` answer (its parsed `data`) into OpenAI's chunks. The last chunk has the usage and no
+ * choices, as with OpenAI's `include_usage`; `[DONE]` is left to the transport. Unknown events and deltas are skipped, as the API's
+ * versioning policy asks of clients.
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
 export function anthropicStreamStep(stream: AnthropicStream, event: unknown): StreamStep {
@@ -93,7 +93,7 @@ function blockWentOn(stream: AnthropicStream, delta: Readonly<Record<string, unk
     case "input_json_delta": {
       const json = delta["partial_json"];
       if (typeof json !== "string" || json === "") return { stream, chunks: [] };
-      // A server's own tool is none of the caller's calls; it is handed on whole.
+      // A server tool's call is not the caller's: it is passed on as a whole block.
       if (call === null) return { stream: extended(stream, block, "partial_json", json), chunks: [] };
       const going = { ...stream, open: { ...open, started: true } };
       return { stream: going, chunks: [callChunk(going, { index: call, function: { arguments: json } })] };
@@ -115,7 +115,7 @@ function blockEnded(stream: AnthropicStream): StreamStep {
   const ended = { ...stream, open: null };
   if (open === null) return { stream: ended, chunks: [] };
   const { block, call, started } = open;
-  // A call without arguments streams none; callers parse them all the same.
+  // A call without arguments streams none, but clients parse them.
   if (call !== null && !started)
     return {
       stream: ended,
@@ -141,18 +141,18 @@ function withInput({ partial_json: json, ...block }: AnthropicBlock): AnthropicB
   }
 }
 
-function textChunks(stream: AnthropicStream, field: string, said: unknown): readonly ChatAnswer[] {
+function textChunks(stream: AnthropicStream, field: string, said: unknown): readonly OpenAiChatAnswer[] {
   return typeof said === "string" && said !== "" ? [chunk(stream, { [field]: said })] : [];
 }
 
-function callChunk(stream: AnthropicStream, call: ChatAnswer): ChatAnswer {
+function callChunk(stream: AnthropicStream, call: OpenAiChatAnswer): OpenAiChatAnswer {
   return chunk(stream, { tool_calls: [call] });
 }
 
-function chunk(stream: AnthropicStream, delta: ChatAnswer, finish: string | null = null): ChatAnswer {
+function chunk(stream: AnthropicStream, delta: OpenAiChatAnswer, finish: string | null = null): OpenAiChatAnswer {
   return { ...envelope(stream), choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }] };
 }
 
-function envelope({ id, created, model }: AnthropicStream): ChatAnswer {
+function envelope({ id, created, model }: AnthropicStream): OpenAiChatAnswer {
   return { id, object: "chat.completion.chunk", created, model };
 }

@@ -1,3 +1,10 @@
+/*
+ * anthropic/: Anthropic's Messages API behind OpenAI's chat completions.
+ * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic.
+ * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
+ * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
+ */
+
 import { z } from "zod";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
@@ -7,23 +14,23 @@ import { record, text } from "./anthropic-content.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
 
-/** The version of the API that the conversions are written for. Source: https://platform.claude.com/docs/en/api/versioning */
+/** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";
-/** An answer that comes as a whole is held to be converted, an event too; none that a model can give is as long. */
+/** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** Anthropic lists 20 models at a time, this many at most; OpenAI's clients expect them all. */
+/** Anthropic's maximum page size (default 20); OpenAI's clients expect all models on one page. */
 const MOST_MODELS = "1000";
 
 export interface AnthropicUpstreamOptions {
-  /** Goes as `x-api-key` in place of the client's own key. */
+  /** Sent as `x-api-key` in place of the client's key. */
   readonly apiKey?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 /**
- * Anthropic's own API behind OpenAI's: chat completions go out as `/v1/messages`, and answers, streams, errors and the list of models
- * come back in OpenAI's form, with the status and the headers that they have. `upstream` must not set a key.
+ * Anthropic's API behind OpenAI's: chat completions are sent as `/v1/messages`; answers, streams, errors and the list of models are returned
+ * in OpenAI's form, with status and headers unmodified. `upstream` must not set a key.
  * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/api/models-list
  */
 export function anthropicUpstream(upstream: Upstream, { apiKey, now }: AnthropicUpstreamOptions): Upstream {
@@ -44,7 +51,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   };
 }
 
-/** Read no further than it must be to be converted. */
+/** Checked as far as the conversion needs it. */
 const chatBody = z.looseObject({
   messages: z
     .array(
@@ -65,7 +72,7 @@ function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; rea
   }
   const given: unknown = call.body === null ? null : JSON.parse(call.body);
   const read = chatBody.safeParse(given);
-  // What is no chat completion is the API's to refuse, in its own words.
+  // A body that is no chat completion is sent on, for the API to reject.
   const body = read.success ? toAnthropicMessages(given as ChatBody) : given;
   const asksUsage = read.success && read.data.stream_options?.include_usage === true;
   return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, asksUsage };
@@ -73,7 +80,7 @@ function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; rea
 
 const BEARER = /^Bearer\s+(.+)$/i;
 
-/** OpenAI's clients send their key as a bearer token. */
+/** Replaces the bearer token of OpenAI's clients with `x-api-key`. */
 function anthropicHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
   const given = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
   const headerNamed = (wanted: string) => given.find(([name]) => name === wanted)?.[1];
@@ -87,7 +94,7 @@ function anthropicHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefi
   ];
 }
 
-/** OpenAI's clients show the request's id by the name that OpenAI gives it. */
+/** Adds the request's id under OpenAI's name for it. */
 function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   const id = headers.find(([name]) => name === "request-id")?.[1];
   const isNamed = headers.some(([name]) => name === "x-request-id");
@@ -111,7 +118,7 @@ async function* wholeBody(
   try {
     json = JSON.parse(whole.toString("utf8"));
   } catch {
-    // What a gateway in front of it says in its own words.
+    // A gateway's own error text: unmodified.
     yield whole;
     return;
   }
@@ -138,7 +145,7 @@ async function* chatStream(
   if (!isOver) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
 }
 
-/** `GET /v1/models` as OpenAI has it; what it has no place for stays beside it. */
+/** `GET /v1/models` in OpenAI's form, with Anthropic's other fields beside it. */
 function fromAnthropicModels(answer: unknown, created: number): unknown {
   const { data, ...rest } = record(answer);
   if (!Array.isArray(data)) return fromAnthropicAnswer(answer, created);

@@ -1,4 +1,4 @@
-/** Why the engine inside could not do what was asked; `code` is for programs. */
+/** Why the embedded engine failed. */
 export type EmbeddedEngineErrorCode =
   | "package_missing"
   | "binary_missing"
@@ -8,7 +8,7 @@ export type EmbeddedEngineErrorCode =
   | "queue_full"
   | "engine_closed";
 
-/** The engine inside cannot be started, or cannot take a request. Its message quotes no prompt. */
+/** The embedded engine cannot start, or rejected a request. `code` is for programs; the message quotes no prompt. */
 export class EmbeddedEngineError extends Error {
   override readonly name: string = "EmbeddedEngineError";
   constructor(
@@ -20,7 +20,7 @@ export class EmbeddedEngineError extends Error {
   }
 }
 
-/** The prompt does not fit into a slot, with at least one token of an answer. */
+/** The prompt and one token of an answer do not fit into a slot. */
 export class ContextLengthError extends EmbeddedEngineError {
   override readonly name = "ContextLengthError";
   constructor(
@@ -34,17 +34,17 @@ export class ContextLengthError extends EmbeddedEngineError {
   }
 }
 
-/** Too many requests wait already. None is dropped for a newer one. */
+/** The queue is full. No waiting request is dropped for a newer one. */
 export class QueueFullError extends EmbeddedEngineError {
   override readonly name = "QueueFullError";
   constructor(
-    /** Requests that wait: the caller's own, or all of them. */
+    /** Waiting requests: the caller's own, or all. */
     readonly waiting: number,
     readonly whose: "caller" | "all",
   ) {
     super(
       "queue_full",
-      `${waiting} requests${whose === "caller" ? " of this caller" : ""} wait already; try again later.`,
+      `The queue is full: ${waiting} requests${whose === "caller" ? " of this caller" : ""} are waiting. Try again later.`,
     );
   }
 }

@@ -1,28 +1,34 @@
+/*
+ * embedded/: llama.cpp in this process, through the optional package `node-llama-cpp`.
+ * In: a GGUF file; chats with a cache salt and a caller (`GenerationRequest`).
+ * Out: text and measured usage, cached tokens and TTFT included: as events (here), as OpenAI's API (`embedded-openai.ts`), or as an
+ * `Upstream` without a socket (`embedded-upstream.ts`).
+ * A request passes: queue (round-robin over callers), slot (best shared prefix), prefill, drawn tokens, stop texts.
+ */
+
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
-import { AnswerText } from "./answer-text.js";
+import { AnswerText, StopText } from "./answer-text.js";
 import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
 import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
-import { notGguf } from "./gguf-head.js";
 import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
 import { drawTokens, TokenLog } from "./llama-logprobs.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
-import { type LoadedLlama, loadLlama, messageOf } from "./load-llama.js";
-import { StopText } from "./stop-text.js";
+import { type LoadedLlama, loadLlama, messageOf, notGguf } from "./load-llama.js";
 
-/** How the engine inside runs. */
+/** How the embedded engine runs. */
 export interface EmbeddedEngineOptions {
   /** A GGUF file. */
   readonly modelPath: string;
-  /** Requests that are answered at once, and prompts that are kept for later ones to go on from. */
+  /** Requests that run at once; each slot keeps its last prompt for later ones to share its prefix. */
   readonly slots?: number | undefined;
-  /** Tokens of one prompt with its answer; default: what the model was trained on, at most 8,192. Each slot has the memory for it. */
+  /** Tokens of a prompt and its answer. Default: the model's training context, at most 8,192. Memory is reserved per slot. */
   readonly contextTokens?: number | undefined;
-  /** Threads that compute; default: the machine's cores. */
+  /** Threads; default: the machine's cores. */
   readonly threads?: number | undefined;
-  /** Requests that may wait, of all callers and of one. */
+  /** Requests that may wait: of all callers, and of one. */
   readonly waiting?: number | undefined;
   readonly waitingPerCaller?: number | undefined;
   /** Milliseconds from any point in the past. */
@@ -36,7 +42,7 @@ export interface EmbeddedEngine extends ChatModel {
   readonly waiting: number;
   /** Counts texts and messages as the model reads them. Not to be called once it is closed. */
   readonly countTokens: TokenCounter;
-  /** Ends what is under way and gives the memory back; requests that come later are refused. */
+  /** Aborts running requests, then frees the memory; later requests are rejected. */
   close(): Promise<void>;
 }
 
@@ -46,8 +52,8 @@ const WAITING = 256;
 const WAITING_PER_CALLER = 64;
 
 /**
- * Loads a model. Throws {@link EmbeddedEngineError} where `node-llama-cpp` is not installed or does not run here, where the file is no
- * model that it reads, or where the context is larger than the model's or the memory.
+ * Loads a model. Throws {@link EmbeddedEngineError} where `node-llama-cpp` is not installed or does not run here, where it cannot read the
+ * file, or where the context exceeds the model's or the memory.
  */
 export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
   const why = await notGguf(options.modelPath);
@@ -69,20 +75,20 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
   });
   const { contextTokens = Math.min(model.trainContextSize, CONTEXT_TOKENS) } = options;
   if (contextTokens > model.trainContextSize) {
-    const most = `this model's context holds at most ${model.trainContextSize}`;
-    throw new EmbeddedEngineError("context_too_large", `${contextTokens} tokens of context are asked for, ${most}`);
+    const most = `this model supports at most ${model.trainContextSize}`;
+    throw new EmbeddedEngineError("context_too_large", `a context of ${contextTokens} tokens is requested, ${most}`);
   }
   const context = await model
     .createContext({
       sequences: slots,
       contextSize: contextTokens,
-      // With it, warm and cold answers may differ: what was cached must not change what is said.
+      // With it, warm and cold answers may differ: a cache hit must not change the answer.
       flashAttention: false,
       threads: { ideal: threads, min: threads },
     })
     .catch((error: unknown) => {
       const size = `${slots} slots of ${contextTokens} tokens`;
-      throw new EmbeddedEngineError("context_too_large", `there is no memory for ${size}: ${messageOf(error)}`, {
+      throw new EmbeddedEngineError("context_too_large", `not enough memory for ${size}: ${messageOf(error)}`, {
         cause: error,
       });
     });
@@ -92,7 +98,7 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
     model,
     name: basename(modelPath),
     contextTokens,
-    queue: new FairQueue({ turns: slots, waiting, waitingPerCaller }),
+    queue: new FairQueue({ running: slots, waiting, waitingPerCaller }),
     slots: new LlamaSlots(Array.from({ length: slots }, () => context.getSequence())),
     batchTokens: context.batchSize,
     tokensOf,
@@ -112,7 +118,7 @@ interface EngineParts {
   readonly contextTokens: number;
   readonly queue: FairQueue;
   readonly slots: LlamaSlots;
-  /** Tokens that llama.cpp computes in one go. */
+  /** llama.cpp's batch size, in tokens. */
   readonly batchTokens: number;
   readonly tokensOf: (messages: readonly ChatMessage[]) => ChatTokens;
   readonly countTokens: TokenCounter;
@@ -122,7 +128,7 @@ interface EngineParts {
 
 class LlamaEngine implements EmbeddedEngine {
   readonly #parts: EngineParts;
-  /** What aborts each piece of work, and when it has ended. */
+  /** Running requests: how to abort each, and when it has ended. */
   readonly #underWay = new Map<AbortController, Promise<void>>();
   #closed: Promise<void> | undefined;
 
@@ -139,7 +145,7 @@ class LlamaEngine implements EmbeddedEngine {
   }
 
   get slots(): number {
-    return this.#parts.queue.limits.turns;
+    return this.#parts.queue.limits.running;
   }
 
   get countTokens(): TokenCounter {
@@ -157,12 +163,12 @@ class LlamaEngine implements EmbeddedEngine {
     request.signal?.throwIfAborted();
     const startedAt = clock();
     const chat = this.#parts.tokensOf(request.messages);
-    // Before it waits: no slot will ever take it.
+    // Before it waits: no slot is large enough.
     if (chat.tokens.length >= contextTokens) throw new ContextLengthError(chat.tokens.length, contextTokens);
     const work = this.#begin(request.signal);
     let end: GenerationEvent;
     try {
-      const endTurn = await queue.turn(caller, work.signal);
+      const leave = await queue.enter(caller, work.signal);
       const queueMs = clock() - startedAt;
       try {
         const slot = await slots.take(chat.tokens, cacheSalt);
@@ -170,7 +176,7 @@ class LlamaEngine implements EmbeddedEngine {
         try {
           end = yield* this.#answer(slot, chat, request, work.signal, { startedAt, queueMs });
         } catch (error) {
-          // An abort stops between two batches: what was computed until then is as good as ever.
+          // An abort stops between two batches: the cache is valid up to there.
           trusted = work.signal.aborted;
           throw error;
         } finally {
@@ -178,12 +184,12 @@ class LlamaEngine implements EmbeddedEngine {
           else await slot.discard();
         }
       } finally {
-        endTurn();
+        leave();
       }
     } finally {
       work.end();
     }
-    // Only now: who has the end may never ask for more, and the slot would be lost.
+    // Only now: a reader may stop at the end event, and the slot would not be released.
     yield end;
   }
 
@@ -191,7 +197,7 @@ class LlamaEngine implements EmbeddedEngine {
     if (this.#closed !== undefined) throw new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
   }
 
-  /** Work that closing the engine aborts and waits for. (Not `AbortSignal.any`: with a signal as old as the process it leaks in Node 20.) */
+  /** A request that closing the engine aborts and waits for. (`AbortSignal.any` leaks in Node 20 with a signal as old as the process.) */
   #begin(signal: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
     const controller = new AbortController();
     const abort = () => controller.abort(signal?.reason);
@@ -256,7 +262,7 @@ class LlamaEngine implements EmbeddedEngine {
     return { kind: "end", finishReason: ending === "length" ? "length" : "stop", usage };
   }
 
-  /** Computes all of a prompt but its last batch, which it returns. One batch at a time, because between batches it can be aborted. */
+  /** Computes all of a prompt but its last batch, which it returns. Batch by batch, so that it can be aborted in between. */
   async #prefill(sequence: LlamaContextSequence, tokens: readonly Token[], signal: AbortSignal): Promise<Token[]> {
     let at = 0;
     for (; tokens.length - at > this.#parts.batchTokens; at += this.#parts.batchTokens) {

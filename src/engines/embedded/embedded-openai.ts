@@ -6,13 +6,13 @@ import type { AnswerToken, ChatModel, GenerationEvent, GenerationRequest } from 
 import { type AnswerHead, chatChunk, chatCompletion, usageChunk } from "./openai-chat-answer.js";
 import { readOpenAiChat } from "./openai-chat-request.js";
 
-/** Answers requests as an upstream over HTTP would, without a socket. Never throws, but where the request's own signal is aborted. */
+/** Answers requests as an HTTP upstream would, without a socket. Throws only where the request's own signal is aborted. */
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 /**
  * An engine as an OpenAI-compatible upstream: `POST /v1/chat/completions`, streamed and not, and `GET /v1/models`. Usage is measured:
  * `prompt_tokens_details.cached_tokens` is what the KV cache held. Errors have OpenAI's form and codes (`context_length_exceeded`).
- * What limits a body's size is whoever takes it off the wire. `onFault` gets what nobody's request is to blame for.
+ * The HTTP server limits a body's size. `onFault` gets errors that no request caused.
  */
 export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => void = () => {}): FetchHandler {
   const created = seconds();
@@ -69,14 +69,14 @@ async function streamedAnswer(
   includeUsage: boolean,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  // Whoever stops reading ends the generation: a cancelled body does not abort the request's signal by itself.
+  // A reader that stops ends the generation: cancelling the body does not abort the request's signal.
   const reading = new AbortController();
-  // Node keeps a request's signal up to date only while somebody holds the request itself.
+  // Node updates a request's signal only while the request itself is referenced.
   const abort = () => reading.abort(request.signal.reason);
   if (request.signal.aborted) abort();
   request.signal.addEventListener("abort", abort, { once: true });
   const events = engine.generate({ ...generation, signal: reading.signal });
-  // What goes wrong before the first token still has a status of its own.
+  // An error before the first token still gets a status of its own.
   let next = await events.next().catch((error: unknown) => {
     request.signal.removeEventListener("abort", abort);
     throw error;
@@ -141,7 +141,7 @@ function failureBody(error: unknown, onFault: (error: unknown) => void): Failure
   if (error instanceof QueueFullError) return as(429, "rate_limit_error", error.message, error.code);
   if (error instanceof EmbeddedEngineError) return as(503, "server_error", withoutFilePaths(error.message), error.code);
   onFault(error);
-  // What an unexpected error says may quote the prompt.
+  // An unexpected error's message may quote the prompt.
   return as(500, "server_error", "The engine failed.", null);
 }
 

@@ -3,10 +3,10 @@ import { passedOn } from "../upstream/upstream-headers.js";
 import type { FetchHandler } from "./embedded-openai.js";
 
 const NAME = "memstem:engine";
-/** Calls are answered by their path alone; nothing listens there. */
+/** Only the path is used; nothing listens there. */
 const ADDRESS = "http://engine.invalid/v1/";
 
-/** The engine inside as the upstream of the proxy, without a socket: calls go to the handler, and its answers come back as they are made. */
+/** The embedded engine as the proxy's upstream, without a socket: calls go to the handler, answers are streamed back. */
 export function embeddedUpstream(answer: FetchHandler): Upstream {
   return {
     name: NAME,

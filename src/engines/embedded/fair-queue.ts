@@ -1,28 +1,28 @@
 import { QueueFullError } from "./embedded-engine-error.js";
 
-/** How many may work at once, and how many may wait. */
+/** Requests that run at once, and requests that may wait. */
 export interface FairQueueLimits {
-  readonly turns: number;
+  readonly running: number;
   readonly waiting: number;
   readonly waitingPerCaller: number;
 }
 
-interface Waiting {
+interface WaitingRequest {
   start(): void;
 }
 
 /**
- * Turns for a fixed number of workers. Callers take turns: each caller's requests are served in their order, and a caller with a hundred
- * of them waits for one of each other caller's before its next.
+ * Round-robin over callers for a fixed number of workers: each caller's requests start in their order, and between two of one caller's
+ * every other waiting caller starts one.
  */
 export class FairQueue {
-  /** Callers that wait, the next one first. */
-  readonly #waiting = new Map<string, Waiting[]>();
+  /** Waiting requests by caller, the next caller first. */
+  readonly #waiting = new Map<string, WaitingRequest[]>();
   #count = 0;
   #free: number;
 
   constructor(readonly limits: FairQueueLimits) {
-    this.#free = limits.turns;
+    this.#free = limits.running;
   }
 
   /** Requests that wait. */
@@ -31,10 +31,10 @@ export class FairQueue {
   }
 
   /**
-   * Resolves when it is the caller's turn, to a function that ends it; calling that again does nothing. Rejects with
-   * {@link QueueFullError} where too many wait, and with the signal's reason when it is aborted while it waits.
+   * Resolves when the request may run, to a function that says that it has ended; a second call of that does nothing. Rejects with
+   * {@link QueueFullError} where too many wait, and with the signal's reason where it is aborted while it waits.
    */
-  async turn(caller: string, signal?: AbortSignal): Promise<() => void> {
+  async enter(caller: string, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     if (this.#free > 0) {
       this.#free--;
@@ -44,7 +44,7 @@ export class FairQueue {
     if (own.length >= this.limits.waitingPerCaller) throw new QueueFullError(own.length, "caller");
     if (this.#count >= this.limits.waiting) throw new QueueFullError(this.#count, "all");
     return await new Promise((resolve, reject) => {
-      const waiting: Waiting = {
+      const waiting: WaitingRequest = {
         start: () => {
           signal?.removeEventListener("abort", abort);
           resolve(this.#ending());
@@ -78,14 +78,14 @@ export class FairQueue {
     }
     const [caller, own] = first;
     const [waiting, ...others] = own;
-    // To the back of the round, if it has more.
+    // To the back, where it has more.
     this.#waiting.delete(caller);
     if (others.length > 0) this.#waiting.set(caller, others);
     this.#count--;
     waiting?.start();
   }
 
-  #remove(caller: string, waiting: Waiting): void {
+  #remove(caller: string, waiting: WaitingRequest): void {
     const own = this.#waiting.get(caller)?.filter((other) => other !== waiting) ?? [];
     if (own.length > 0) this.#waiting.set(caller, own);
     else this.#waiting.delete(caller);

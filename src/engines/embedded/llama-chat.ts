@@ -2,19 +2,19 @@ import type { ChatHistoryItem, ChatWrapper, LlamaModel, LlamaText, Token } from 
 import { type ChatMessage, isInstruction, messageText, type TokenCounter } from "../../core/index.js";
 import type { LlamaModule } from "./load-llama.js";
 
-/** A chat as a model reads it. */
+/** A chat, tokenized. */
 export interface ChatTokens {
-  /** The chat in the model's own template, up to where its answer begins. */
+  /** The chat in the model's template, with the generation prompt. */
   readonly tokens: readonly Token[];
-  /** Tokens that end the answer, beside those that the model's file names. */
+  /** Tokens that end the answer, beside the model's end-of-generation tokens. */
   readonly stopTokens: ReadonlySet<Token>;
   /** Texts that end the answer. */
   readonly stopTexts: readonly string[];
 }
 
 /**
- * Writes chats in the template that the model's file brings. Text of messages never becomes a token of the template, whatever it says.
- * Only text is read of a message; a role that no template has (`tool`) counts as `user`.
+ * Applies the chat template of the model's file. Message text never becomes a special token. Only text is read; a role that no template
+ * knows (`tool`) counts as `user`.
  */
 export function chatTokenizer({ resolveChatWrapper }: LlamaModule, model: LlamaModel) {
   const wrapper: ChatWrapper = resolveChatWrapper(model, { warningLogs: false });
@@ -25,22 +25,22 @@ export function chatTokenizer({ resolveChatWrapper }: LlamaModule, model: LlamaM
   };
 }
 
-/** Counts what this model's tokenizer makes of a text, and what its template adds to one. */
+/** Counts tokens with the model's tokenizer, and measures what its template adds per message. */
 export function modelTokenCounter(
   model: LlamaModel,
   tokensOf: (messages: readonly ChatMessage[]) => ChatTokens,
 ): TokenCounter {
   const tokens = (text: string) => model.tokenize(text, false).length;
-  // More text follows on white space, and of that a tokenizer makes other tokens where it ends the text.
+  // Trailing white space is tokenized differently at the end of a text, and here more text follows.
   const count = (text: string) => (/\s$/.test(text) ? tokens(`${text}a`) - tokens("a") : tokens(text));
   const chat = (roles: readonly string[], content: string) => tokensOf(roles.map((role) => ({ role, content }))).tokens;
   const alone = chat(["user"], "a");
-  /** Of messages that stand beside a user's, less their texts: so what a template adds once is left out. */
+  /** Tokens that messages of these roles add, less their texts. Measured before a user message, to leave out what a template adds once. */
   const around = (...roles: readonly string[]) =>
     Math.max(0, chat([...roles, "user"], "a").length - alone.length - roles.length * count("a"));
   const user = around("user");
   const system = around("system");
-  // Some templates take turns only.
+  // Some templates require alternating roles.
   const assistant = Math.max(0, around("user", "assistant") - user);
   const other = chat(["user"], "b");
   const beforeText = alone.findIndex((token, at) => token !== other[at]);

@@ -1,15 +1,15 @@
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { AnswerToken, GenerationRequest, LikelyToken } from "./generation.js";
 
-/** A token that was drawn, with what it was drawn from where that was asked for: likeliest first. */
+/** A sampled token; where requested, with the distribution, likeliest first. */
 interface DrawnToken {
   readonly token: Token;
   readonly probabilities?: ReadonlyMap<Token, number>;
 }
 
 /**
- * Has a sequence go on from these tokens. With log probabilities tokens are drawn from the whole vocabulary, because llama.cpp tells the
- * probabilities behind what limits the draw; the likeliest, at temperature 0, is taken from all as well.
+ * Samples a sequence's continuation. With log probabilities tokens are drawn from the whole vocabulary, because llama.cpp reports
+ * probabilities after top-k and top-p; at temperature 0 too.
  */
 export async function* drawTokens(
   sequence: LlamaContextSequence,
@@ -26,11 +26,11 @@ export async function* drawTokens(
   for await (const token of sequence.evaluate(tokens, limited)) yield { token };
 }
 
-/** Keeps what is told of an answer's tokens until it is handed on with their text. */
+/** Collects tokens' log probabilities until they are emitted with their text. */
 export class TokenLog {
   #tokens: AnswerToken[] = [];
 
-  /** @param top how many of the likeliest tokens are told of each; undefined: nothing is */
+  /** @param top alternatives per token; undefined: log probabilities are not reported */
   constructor(
     private readonly model: Pick<LlamaModel, "detokenize">,
     private readonly top: number | undefined,
@@ -50,7 +50,7 @@ export class TokenLog {
     this.#tokens.push({ ...this.#likely(token, probabilities.get(token) ?? 0), top });
   }
 
-  /** Those since the last time; nothing where nothing is told. */
+  /** Tokens since the last call; empty where log probabilities are not reported. */
   take(): { readonly tokens?: readonly AnswerToken[] } {
     if (this.top === undefined) return {};
     const tokens = this.#tokens;
@@ -59,7 +59,7 @@ export class TokenLog {
   }
 
   #likely(token: Token, probability: number): LikelyToken {
-    // With the marks of the template by name: whoever reads this has to tell them from text.
+    // Special tokens by name, to tell them from text.
     return { text: this.model.detokenize([token], true), logprob: Math.log(probability) };
   }
 }

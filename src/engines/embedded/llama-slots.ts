@@ -1,14 +1,14 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import { chooseSlot } from "../../core/index.js";
 
-/** A slot that a request has. */
+/** A slot taken by a request. */
 export interface TakenSlot {
   readonly sequence: LlamaContextSequence;
-  /** Tokens of the prompt that need not be computed: they are in the slot's KV cache. Always less than the prompt has. */
+  /** Prompt tokens in the slot's KV cache; always fewer than the prompt has. */
   readonly cachedTokens: number;
-  /** Gives the slot back, with what it holds. */
+  /** Returns the slot with its cache. */
   release(): void;
-  /** Gives the slot back empty: what it holds cannot be trusted. */
+  /** Returns the slot empty, where its cache may be wrong. */
   discard(): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ interface Slot {
   free: boolean;
 }
 
-/** The slots of one engine: each holds the tokens of the last prompt and answer that it was used for. */
+/** The slots of one engine: each caches the tokens of its last prompt and answer. */
 export class LlamaSlots {
   readonly #slots: readonly Slot[];
   #uses = 0;
@@ -28,9 +28,9 @@ export class LlamaSlots {
     this.#slots = sequences.map((sequence) => ({ sequence, salt: undefined, lastUsed: 0, free: true }));
   }
 
-  /** Takes the slot that suits a prompt best, and cuts it to what they share. Throws where none is free: the caller counts turns. */
+  /** Takes the best slot for a prompt, and truncates its cache to the shared prefix. Throws where none is free: the queue counts them. */
   async take(prompt: readonly Token[], salt: string | undefined): Promise<TakenSlot> {
-    // The last token is always computed: what comes after it is the answer.
+    // The last token is always computed, for its logits.
     const reusable = prompt.slice(0, -1);
     const free = this.#slots.filter((slot) => slot.free);
     const choice = chooseSlot(
@@ -59,7 +59,7 @@ export class LlamaSlots {
       },
     };
     try {
-      // A slot that changes hands is emptied, so that a common beginning of two salts is computed twice.
+      // A slot that changes its salt is cleared: salts share no prefix.
       if (slot.salt !== salt) await sequence.clearHistory();
       slot.salt = salt;
       await sequence.adaptStateToTokens(reusable, false);

@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import type { Llama } from "node-llama-cpp";
 import { EmbeddedEngineError } from "./embedded-engine-error.js";
@@ -8,17 +9,17 @@ const COMPLAINT_MS = 50;
 /** `node-llama-cpp`, as it is imported. */
 export type LlamaModule = typeof import("node-llama-cpp");
 
-/** llama.cpp, loaded into this process. Its log is one for the process: complaints reach whoever loaded it last. */
+/** llama.cpp, loaded into this process. The process has one log: complaints go to the last one that loaded it. */
 export interface LoadedLlama {
   readonly module: LlamaModule;
   readonly llama: Llama;
-  /** What llama.cpp said last of what went wrong, which is more than its errors say; empty where it said nothing. */
+  /** llama.cpp's last error lines, which say more than its exceptions; empty for none. */
   complaint(): Promise<string>;
 }
 
 /**
- * Loads llama.cpp's prebuilt CPU form; nothing is compiled or fetched. Throws {@link EmbeddedEngineError} where `node-llama-cpp`, which
- * nobody needs who brings an engine of their own, is not installed or has no binary for this machine.
+ * Loads llama.cpp's prebuilt CPU binary; nothing is compiled or fetched. Throws {@link EmbeddedEngineError} where `node-llama-cpp`, an
+ * optional package, is not installed or has no binary for this machine.
  */
 export async function loadLlama(): Promise<LoadedLlama> {
   const module = await importLlama();
@@ -37,7 +38,7 @@ export async function loadLlama(): Promise<LoadedLlama> {
       module,
       llama,
       complaint: async () => {
-        // They are handed over from another thread, later than the error.
+        // Log lines come from another thread, later than the error.
         await setTimeout(COMPLAINT_MS);
         return complaints.join("; ");
       },
@@ -63,7 +64,34 @@ async function importLlama(): Promise<LlamaModule> {
   }
 }
 
-/** What an error of the library says. */
+/** The message of a library's error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+const HEAD_BYTES = 24;
+/** Tensors and metadata entries: more than any model has. */
+const MOST_ENTRIES = 10_000_000n;
+
+/**
+ * Why a file cannot be a GGUF model, or null where it can. Reads its first bytes only. Needed because `node-llama-cpp` trusts the counts in
+ * the header and, for a wrong one, reads past the file's end for minutes.
+ */
+export async function notGguf(path: string): Promise<string | null> {
+  const head = Buffer.alloc(HEAD_BYTES);
+  try {
+    const file = await open(path, "r");
+    try {
+      if ((await file.read(head, 0, HEAD_BYTES, 0)).bytesRead < HEAD_BYTES) return "it is not a GGUF file";
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  if (head.toString("latin1", 0, 4) !== "GGUF") return "it is not a GGUF file";
+  const version = head.readUInt32LE(4);
+  if (version < 2 || version > 3) return `GGUF version ${version} is not supported (2 and 3 are)`;
+  const entries = [head.readBigUInt64LE(8), head.readBigUInt64LE(16)];
+  return entries.some((number) => number > MOST_ENTRIES) ? "its header is not valid" : null;
 }

@@ -2,7 +2,7 @@ import type { AnswerToken, GenerationEvent, GenerationUsage, LikelyToken } from 
 
 type End = Extract<GenerationEvent, { readonly kind: "end" }>;
 
-/** What all parts of one answer share. */
+/** Fields common to all chunks of an answer. */
 export interface AnswerHead {
   readonly id: string;
   readonly model: string;
@@ -10,7 +10,7 @@ export interface AnswerHead {
   readonly created: number;
 }
 
-/** An answer in one piece, as OpenAI's chat API gives it. */
+/** An OpenAI chat completion. */
 export function chatCompletion(
   head: AnswerHead,
   content: string,
@@ -42,7 +42,7 @@ export function chatChunk(
   };
 }
 
-/** The last chunk of a streamed answer, where its usage was asked for. */
+/** The last chunk of a streamed answer, where usage was requested. */
 export function usageChunk(head: AnswerHead, usage: GenerationUsage) {
   return {
     ...head,
@@ -61,7 +61,7 @@ function logprobsOf(tokens: readonly AnswerToken[] | undefined) {
   };
 }
 
-/** What never comes has no logarithm that JSON could write; OpenAI's is −9999. */
+/** OpenAI's value for a probability of 0, whose logarithm JSON cannot represent. */
 const NEVER = -9_999;
 
 function likelyToken({ text, logprob }: LikelyToken) {
@@ -78,7 +78,7 @@ function openAiUsage({ promptTokens, cachedTokens, completionTokens }: Generatio
   };
 }
 
-/** Named as llama.cpp's server names them; times in milliseconds. `ttft_ms` counts from the request on, waiting included. */
+/** llama.cpp's names; milliseconds. `ttft_ms` counts from the request, queue included. */
 function timingsOf({ promptTokens, cachedTokens, completionTokens, queueMs, ttftMs, totalMs }: GenerationUsage) {
   return {
     cache_n: cachedTokens,

@@ -9,8 +9,8 @@ const message = z.looseObject({
 const absent = (what: string) => z.array(z.unknown()).max(0, what).nullish();
 
 /**
- * The body of OpenAI's `POST /v1/chat/completions`, as far as this engine honours it. Fields that change nothing here are let through;
- * those whose absence would change the answer's form (`tools`, several choices) are refused rather than ignored.
+ * The body of OpenAI's `POST /v1/chat/completions`, as far as this engine supports it. Fields without effect here are ignored; unsupported
+ * ones that would change the answer's form (`tools`, several choices) are rejected.
  */
 const chatBody = z.looseObject({
   model: z.string().nullish(),
@@ -34,21 +34,21 @@ const chatBody = z.looseObject({
   prompt_cache_key: z.string().nullish(),
 });
 
-/** What a chat request comes to. */
+/** A parsed chat request. */
 export interface OpenAiChatRequest {
   readonly generation: GenerationRequest;
   readonly stream: boolean;
-  /** Whether a stream ends with a chunk that has the usage. */
+  /** Whether a stream ends with a usage chunk. */
   readonly includeUsage: boolean;
 }
 
-/** One thing that is wrong with a body. */
+/** The first error in a body. */
 export interface OpenAiIssue {
   readonly param: string;
   readonly message: string;
 }
 
-/** Reads a body, or says what is wrong with it first. */
+/** Parses a body, or returns its first error. */
 export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
   const parsed = chatBody.safeParse(body);
   if (!parsed.success) {
@@ -59,7 +59,7 @@ export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
   const generation: GenerationRequest = {
     messages,
     maxTokens: fields.max_completion_tokens ?? fields.max_tokens ?? undefined,
-    // As OpenAI has it; 0 for answers that can be repeated.
+    // OpenAI's default.
     temperature: fields.temperature ?? 1,
     topP: fields.top_p ?? undefined,
     seed: fields.seed ?? undefined,
@@ -73,7 +73,7 @@ export function readOpenAiChat(body: unknown): OpenAiChatRequest | OpenAiIssue {
   return { generation, stream: stream ?? false, includeUsage: stream_options?.include_usage ?? false };
 }
 
-/** llama.cpp tells the probabilities that it draws from; only at these settings they are the model's. */
+/** llama.cpp reports the sampling probabilities; only at these settings they equal the model's. */
 function logprobsIssue(
   { topLogprobs, temperature, topP }: GenerationRequest,
   askedFor: number | null,

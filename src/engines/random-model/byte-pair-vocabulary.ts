@@ -1,15 +1,15 @@
-/** A byte-pair vocabulary as GGUF files have it: tokens in GPT-2's spelling of bytes, and the merges that make them, first ones first. */
+/** A byte-pair vocabulary as in GGUF files: tokens in GPT-2's byte alphabet, and their merges by rank. */
 export interface BytePairVocabulary {
   readonly tokens: readonly string[];
   readonly merges: readonly string[];
 }
 
 /**
- * GPT-2's vocabulary (`r50k_base`), or its first so many tokens. Each token is made of earlier ones, so any beginning that holds the 256
- * bytes is a whole vocabulary; a small one only cuts text into more tokens.
+ * GPT-2's vocabulary (`r50k_base`), or its first `size` tokens. Tokens are merged from earlier ones, so any prefix with the 256 bytes is a
+ * valid vocabulary; a small one only splits text into more tokens.
  */
 export async function gpt2Vocabulary(size = Number.POSITIVE_INFINITY): Promise<BytePairVocabulary> {
-  // Half a megabyte of source, which only this needs.
+  // Imported here, as it is half a megabyte of source.
   const { default: ranks } = await import("gpt-tokenizer/bpeRanks/r50k_base");
   const tokens = ranks.slice(0, size).map((token) => bytesOf(token));
   const rankOf = new Map(tokens.map((token, rank) => [token, rank]));
@@ -28,7 +28,7 @@ function bytesOf(token: string | readonly number[]): string {
   return Buffer.from(typeof token === "string" ? Buffer.from(token) : token).toString("latin1");
 }
 
-/** The two tokens that a token is merged from: what is left of its bytes when every earlier merge has been made. */
+/** The two tokens that a token is merged from: its bytes after every earlier merge. */
 function partsOf(token: string, rank: number, rankOf: ReadonlyMap<string, number>): readonly [string, string] {
   const parts = [...token];
   while (parts.length > 2) {
@@ -47,7 +47,7 @@ function partsOf(token: string, rank: number, rankOf: ReadonlyMap<string, number
   return [left, right];
 }
 
-/** Bytes that print stand for themselves, the others for the characters from U+0100 on, in order: so GPT-2 spells tokens as text. */
+/** GPT-2's byte alphabet: printable bytes are themselves, the others are characters from U+0100 on, in order. */
 const SPELLING = (() => {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 
-/** A value of a GGUF file's metadata, with the type that it is written as. */
+/** A typed value of a GGUF file's metadata. */
 export type GgufValue =
   | { readonly type: "uint32"; readonly value: number }
   | { readonly type: "float32"; readonly value: number }
@@ -9,7 +9,7 @@ export type GgufValue =
   | { readonly type: "int32s"; readonly value: readonly number[] }
   | { readonly type: "strings"; readonly value: readonly string[] };
 
-/** How a tensor's numbers are stored: as they are, or in blocks of 32 signed bytes with one half-precision scale. */
+/** How a tensor is stored: as 32-bit floats, or in blocks of 32 signed bytes with one half-precision scale. */
 export type GgufTensorType = "float32" | "q8_0";
 
 /** One tensor of a model. */
@@ -18,7 +18,7 @@ export interface GgufTensor {
   readonly type: GgufTensorType;
   /** Elements along each dimension, the contiguous one first; for `q8_0` that is a multiple of 32. */
   readonly shape: readonly number[];
-  /** Its bytes in pieces, so that no whole tensor need be in memory; a piece is written before the next is asked for. */
+  /** Its bytes in pieces, so that no whole tensor is in memory; each is written before the next is requested. */
   bytes(): Iterable<Uint8Array>;
 }
 
@@ -39,7 +39,7 @@ export function tensorBytes({ type, shape }: Pick<GgufTensor, "type" | "shape">)
 
 /**
  * Writes a GGUF file (version 3, little-endian) and returns its size in bytes. Holds the metadata and one piece of a tensor in memory.
- * Rejects where the file exists already; a file that could not be finished is removed.
+ * Rejects where the file exists; an incomplete file is removed.
  */
 export async function writeGguf(
   path: string,
@@ -74,7 +74,8 @@ async function writeTo(
   for (const tensor of tensors) {
     const start = written;
     for (const piece of tensor.bytes()) await write(piece);
-    if (written - start !== tensorBytes(tensor)) throw new RangeError(`${tensor.name} has not the bytes of its shape`);
+    if (written - start !== tensorBytes(tensor))
+      throw new RangeError(`${tensor.name} does not have the bytes of its shape`);
     await align();
   }
   return written;

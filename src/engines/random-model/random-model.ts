@@ -1,6 +1,13 @@
+/*
+ * random-model/: models with random weights, to measure an engine's time and cache without a download.
+ * In: a shape (layers, dimensions, vocabulary), a seed and a path.
+ * Out: a GGUF file that llama.cpp loads, labelled as random; whether a file is so labelled.
+ * `gguf-writer.ts` writes the file format, `byte-pair-vocabulary.ts` makes GPT-2's vocabulary.
+ */
+
+import { open } from "node:fs/promises";
 import { type BytePairVocabulary, gpt2Vocabulary } from "./byte-pair-vocabulary.js";
 import { type GgufTensor, type GgufValue, tensorBytes, writeGguf } from "./gguf-writer.js";
-import { randomBlocks } from "./random-weights.js";
 
 /** The dimensions of a llama-like model; heads have 64 dimensions. */
 export interface ModelShape {
@@ -15,7 +22,7 @@ export interface ModelShape {
 
 const GPT2_TOKENS = 50_256;
 
-/** Models by their parameters: one that answers in a second on two cores, and one with the dimensions of SmolLM2-135M. */
+/** Models by number of parameters: one that answers within a second on two cores, and one with the dimensions of SmolLM2-135M. */
 export const MODEL_SHAPES = {
   "23m": { layers: 10, hidden: 256, feedForward: 1_024, heads: 4, keyValueHeads: 2, vocabulary: GPT2_TOKENS },
   "135m": { layers: 30, hidden: 576, feedForward: 1_536, heads: 9, keyValueHeads: 3, vocabulary: GPT2_TOKENS },
@@ -23,26 +30,28 @@ export const MODEL_SHAPES = {
 export type ModelSize = keyof typeof MODEL_SHAPES;
 export const MODEL_SIZES = Object.keys(MODEL_SHAPES) as readonly ModelSize[];
 
-/** What was written. */
+/** The written file. */
 export interface RandomModel {
   readonly bytes: number;
   readonly parameters: number;
 }
 
 const HEAD = 64;
-/** Larger than any prompt worth measuring on a CPU: random weights were trained on no length. */
+/** Larger than any prompt worth measuring on a CPU; random weights have no training length. */
 const CONTEXT = 32_768;
 const CHAT_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 const CHAT_TEMPLATE =
   "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}" +
   "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+/** The metadata that says that the weights are random. */
+const LABEL = "memstem.random_weights";
 const NOTICE =
   "Random weights in a real architecture, written by memstem to measure an engine's time and cache. Whatever text it makes is noise.";
 
 /**
- * Writes a model with random weights in q8_0 as a GGUF file. An engine's times and cached tokens do not depend on what weights say, so
- * measurements need no download; the metadata (`general.name`, `general.description`, `memstem.random_weights`) says that its text is
- * noise. The same shape and seed give the same bytes. Rejects where the file exists already or cannot be written.
+ * Writes a model with random weights in q8_0 as a GGUF file. An engine's times and cached tokens do not depend on the weights' values, so
+ * measurements need no download. The metadata (`general.name`, `general.description`, `memstem.random_weights`) says that its text is noise.
+ * The same shape and seed give the same bytes. Rejects where the file exists or cannot be written.
  */
 export async function writeRandomModel(
   path: string,
@@ -70,7 +79,7 @@ function metadataOf(
     "general.description": text(NOTICE),
     "general.file_type": uint32(7), // mostly q8_0
     "general.quantization_version": uint32(2),
-    "memstem.random_weights": { type: "bool", value: true },
+    [LABEL]: { type: "bool", value: true },
     "memstem.seed": uint32(seed),
     "llama.block_count": uint32(shape.layers),
     "llama.context_length": uint32(CONTEXT),
@@ -101,7 +110,7 @@ function tensorsOf({ layers, hidden, feedForward, ...shape }: ModelShape, tokens
   const queries = shape.heads * HEAD;
   const keys = shape.keyValueHeads * HEAD;
   let made = 0;
-  // Weights as large as a trained model's begin, so that activations neither vanish nor grow with depth.
+  // Scaled as at the start of training, so that activations neither vanish nor grow with depth.
   const matrix = (name: string, from: number, to: number, deviation = 1 / Math.sqrt(from)): GgufTensor => {
     const own = seed + 1_000_003 * ++made;
     const given = { name, type: "q8_0", shape: [from, to] } as const;
@@ -113,7 +122,7 @@ function tensorsOf({ layers, hidden, feedForward, ...shape }: ModelShape, tokens
     shape: [hidden],
     bytes: () => [new Uint8Array(new Float32Array(hidden).fill(1).buffer)],
   });
-  // No output matrix: as in SmolLM2 the embeddings serve both ends.
+  // No output matrix: tied to the embeddings, as in SmolLM2.
   return [
     matrix("token_embd.weight", hidden, tokens, 0.02),
     norm("output_norm.weight"),
@@ -129,4 +138,60 @@ function tensorsOf({ layers, hidden, feedForward, ...shape }: ModelShape, tokens
       matrix(`blk.${n}.ffn_down.weight`, feedForward, hidden),
     ]).flat(),
   ];
+}
+
+/** Contains the label, which is written before the vocabulary. */
+const HEAD_BYTES = 64 * 1024;
+/** GGUF's type number of a boolean. */
+const BOOL = 7;
+
+/** Whether a GGUF file is labelled as random, so that its text is noise. Rejects where it cannot be read. */
+export async function isLabelledRandom(path: string): Promise<boolean> {
+  const file = await open(path, "r");
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    const { bytesRead } = await file.read(head, 0, HEAD_BYTES, 0);
+    const at = head.subarray(0, bytesRead).indexOf(LABEL, 0, "latin1");
+    const value = at + LABEL.length;
+    // A key is followed by its value's type, four bytes, and the value.
+    return at >= 0 && value + 5 <= bytesRead && head.readUInt32LE(value) === BOOL && head[value + 4] === 1;
+  } finally {
+    await file.close();
+  }
+}
+
+/** A q8_0 block: a half-precision scale, then 32 signed bytes. */
+const BLOCK = 34;
+/** Two blocks are a whole number of 32-bit words. */
+const PIECE = 2 * BLOCK * 8_192;
+/** The deviation of evenly drawn signed bytes. */
+const BYTE_DEVIATION = 73.9;
+const HALF_EXPONENT_BIAS = 15;
+const HALF_FRACTION_BITS = 10;
+
+/**
+ * Random q8_0 blocks of about the given standard deviation, the same for the same seed. Every piece reuses one buffer. The scale is a power
+ * of two, so the deviation may be off by a factor of up to √2.
+ */
+export function* randomBlocks(bytes: number, deviation: number, seed: number): Generator<Uint8Array> {
+  if (bytes % BLOCK !== 0) throw new RangeError(`${bytes} bytes are not a whole number of q8_0 blocks`);
+  const exponent = Math.round(Math.log2(deviation / BYTE_DEVIATION));
+  const scale = (exponent + HALF_EXPONENT_BIAS) << HALF_FRACTION_BITS;
+  const words = new Uint32Array(PIECE / 4);
+  const piece = new Uint8Array(words.buffer);
+  let state = seed | 0 || 1;
+  for (let left = bytes; left > 0; left -= PIECE) {
+    for (let at = 0; at < words.length; at++) {
+      // xorshift32: its time is negligible beside writing.
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      words[at] = state;
+    }
+    for (let at = 0; at < piece.length; at += BLOCK) {
+      piece[at] = scale & 0xff;
+      piece[at + 1] = scale >>> 8;
+    }
+    yield left < PIECE ? piece.subarray(0, left) : piece;
+  }
 }

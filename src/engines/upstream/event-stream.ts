@@ -1,14 +1,14 @@
-/** One server-sent event as it came. */
+/** One server-sent event, unmodified. */
 export interface StreamEvent {
-  /** Its bytes, the blank line behind it included: all events' bytes together are the stream's. */
+  /** Its bytes with the blank line behind it: all events' bytes together are the stream's. */
   readonly bytes: Uint8Array;
-  /** What its data is as JSON; undefined where it has none that is. */
+  /** Its data, parsed as JSON; undefined where there is none, or it is not JSON. */
   readonly data: unknown;
-  /** Whether it is OpenAI's last one: nothing comes behind it. */
+  /** Whether it is OpenAI's last event, `[DONE]`. */
   readonly isLast: boolean;
 }
 
-/** Bytes of one event that are held to be read; of a longer one the bytes go on unread. */
+/** Bytes buffered of one event; a longer one is passed on unparsed. */
 const MAX_EVENT_BYTES = 1024 * 1024;
 
 const LF = 0x0a;
@@ -16,15 +16,15 @@ const CR = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
 
 /**
- * Splits a stream of server-sent events into them, each as soon as it is whole. Adds nothing and leaves nothing out. A line ends with CR LF,
- * LF or CR, an event with an empty line. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+ * Splits a stream of server-sent events, each emitted as soon as it is complete; no byte is added or dropped. A line ends with CR LF, LF or
+ * CR, an event with an empty line. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 export async function* eventsOf(
   stream: AsyncIterable<Uint8Array>,
   maxBytes = MAX_EVENT_BYTES,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const ends = new EventEnds();
-  /** Pieces of the event that is not whole yet. */
+  /** Pieces of the incomplete event. */
   let held: Uint8Array[] = [];
   let length = 0;
   let isFirst = true;
@@ -54,18 +54,18 @@ export async function* eventsOf(
   if (held.length > 0) yield take();
 }
 
-/** Finds where events end, byte by byte, so that it does not matter how a stream was cut. */
+/** Finds the ends of events byte by byte, however the stream is chunked. */
 class EventEnds {
-  /** Whether nothing of the line is there yet. */
+  /** Whether the current line is empty so far. */
   #isEmpty = true;
-  /** What ended the line before; a CR that a LF follows counts as one. */
+  /** The previous line's end; CR LF counts as LF. */
   #lastEnd: "LF" | "CR" | null = null;
-  /** A CR ended a line: a LF that follows belongs to it. */
+  /** The last byte was a CR: a LF that follows belongs to it. */
   #isAfterCr = false;
-  /** It ended an event, too, and whether a LF follows is not known. */
+  /** That CR ended an event, and a LF may follow. */
   #isWaiting = false;
 
-  /** Whether an event ends behind this byte; or before it: then it is to be given again. */
+  /** Whether an event ends behind this byte, or before it; then the byte has to be passed again. */
   take(byte: number): "behind" | "before" | null {
     const isAfterCr = this.#isAfterCr;
     const isWaiting = this.#isWaiting;
@@ -84,7 +84,7 @@ class EventEnds {
       return isBlank ? "behind" : null;
     }
     this.#isAfterCr = true;
-    // Where lines end with CR alone no LF is waited for: the event would be as late as the next one.
+    // Where lines end with CR alone, no LF is waited for: that would delay the event until the next one.
     const endsAtOnce = isBlank && this.#lastEnd === "CR";
     this.#isWaiting = isBlank && !endsAtOnce;
     this.#lastEnd = "CR";
@@ -92,7 +92,7 @@ class EventEnds {
   }
 }
 
-/** Dot matches every character: U+2028 and U+2029, which JSON leaves as they are, end no line here. */
+/** With `s`, as U+2028 and U+2029 end no line in an event stream. */
 const DATA = /^data: ?(.*)$/s;
 
 function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
@@ -103,7 +103,7 @@ function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
   try {
     return { bytes, data: data === "" || isLast ? undefined : (JSON.parse(data) as unknown), isLast };
   } catch {
-    // What an engine says in its own words.
+    // Not JSON: passed on unparsed.
     return { bytes, data: undefined, isLast };
   }
 }

@@ -6,15 +6,15 @@ const answer = z.object({
   choices: z.tuple([z.object({ logprobs: z.object({ content: z.array(position) }) })]).rest(z.unknown()),
 });
 
-/** What an answer says of its first token. */
+/** An answer's first token. */
 export interface FirstToken {
-  /** The likeliest token in its place, whichever was drawn: the same for the same prompt. What was drawn where none is listed. */
+  /** The likeliest first token, which depends on the prompt only; the sampled one where no alternatives are listed. */
   readonly likeliest: string;
-  /** Natural logarithms of the probabilities of the likeliest tokens in its place. */
+  /** Log probabilities (natural) of the listed alternatives. */
   readonly logProbabilities: readonly number[];
 }
 
-/** Reads an answer that was asked for `logprobs`. Null: it gives none. `none`: it has no first token. */
+/** Reads an answer to a request with `logprobs`. Null: it has none. `none`: it has no first token. */
 export function readFirstToken(given: unknown): FirstToken | "none" | null {
   const read = answer.safeParse(given);
   if (!read.success) return null;
@@ -28,14 +28,14 @@ export function readFirstToken(given: unknown): FirstToken | "none" | null {
 }
 
 /**
- * Whether a token is a mark of the model's own and no beginning of an answer: where a thought or a channel begins, in the templates of
- * those that think first. It is always certain, and says nothing.
+ * Whether a token is a special token and not the beginning of an answer: reasoning models begin a thought or a channel with one. Its
+ * probability is always near 1, and carries no information.
  */
 export function isMark(token: string): boolean {
   return /^\s*(?:<[|｜]?[\w|｜▁-]+[|｜]?>|\[\/?[A-Z_]+\])\s*$/.test(token) || token === "";
 }
 
-/** The client's fields that say how much is answered, in what form, and how it is drawn; a try has its own. */
+/** Fields of the client's request that a first-token request does not copy: length, form and storage of the answer. */
 const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
   "max_completion_tokens",
   "max_tokens",
@@ -49,19 +49,19 @@ const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The client's request, for its answer's first token and the likeliest tokens in its place. What the engine makes the prompt from stays
- * (tools, a template's arguments), so that the prompt is the client's.
+ * The client's request, changed to generate one token with its likeliest alternatives. Fields that enter the prompt are kept (tools,
+ * template arguments), so that the prompt is the client's.
  *
  * @param top tokens to list
  */
 export function firstTokenBody(own: Readonly<Record<string, unknown>>, top: number): Readonly<Record<string, unknown>> {
   const kept = Object.fromEntries(Object.entries(own).filter(([name]) => !OWN_TO_ANSWER.has(name)));
   const most = own["max_completion_tokens"] == null ? "max_tokens" : "max_completion_tokens";
-  // Some engines give the probabilities that they draw from; these settings leave them as the model has them.
+  // Some engines report sampling probabilities; these settings leave them unscaled.
   return { ...kept, [most]: 1, temperature: 1, top_p: 1, logprobs: true, top_logprobs: top };
 }
 
-/** Fields by which engines hold an answer to a grammar. */
+/** Fields that constrain an answer to a grammar. */
 const GRAMMARS = [
   "ebnf",
   "grammar",
@@ -73,7 +73,7 @@ const GRAMMARS = [
   "structured_outputs",
 ];
 
-/** Whether a request fixes how its answer begins, so that its first token says nothing of how sure the engine is. */
+/** Whether a request constrains its answer's beginning, so that the first token's probability says nothing of the model's confidence. */
 export function fixesStart(body: Readonly<Record<string, unknown>>): boolean {
   const format = body["response_format"];
   const isText = typeof format !== "object" || format === null || (format as { type?: unknown }).type === "text";

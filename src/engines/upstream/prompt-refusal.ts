@@ -1,22 +1,22 @@
-/** Why an engine refused a prompt, where another form of it may do. */
+/** Why an engine rejected a prompt, where a changed prompt may be accepted. */
 export type PromptRefusal =
   /** It is longer than the engine's context. */
   | {
       readonly kind: "context_length";
-      /** Tokens that the prompt may have, what is kept for the answer taken off; null where the engine did not say. */
+      /** Most tokens of a prompt, those reserved for the answer subtracted; null where not reported. */
       readonly limitTokens: number | null;
-      /** Tokens that it has, as the engine counts them; null where it did not say. */
+      /** Its tokens by the engine's count; null where not reported. */
       readonly promptTokens: number | null;
     }
-  /** Its messages' roles are in an order that the engine, or the model's chat template, does not take. */
+  /** The engine, or the model's chat template, rejects the order of its messages' roles. */
   | { readonly kind: "role_order" };
 
-/** Statuses by which engines say that a prompt is not one they can take. */
+/** Statuses with which engines reject prompts. */
 const REFUSED = new Set([400, 413, 422]);
-/** Of templates that raise, llama.cpp and others say so with this one. */
+/** The status of llama.cpp and others where a chat template raises. */
 const TEMPLATE_FAILED = 500;
 
-/** Values of `code` and `type` that say it without a text. */
+/** Values of `code` and `type` that suffice without a known message. */
 const CONTEXT_LENGTH_CODES = new Set([
   ...["context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"],
   ...["model_max_prompt_tokens_exceeded", "tokens_limit_reached", "request_too_large"],
@@ -24,9 +24,8 @@ const CONTEXT_LENGTH_CODES = new Set([
 const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
 
 /**
- * How engines say that a prompt is too long. Each is the beginning of the message, as the engine writes it, so that a text of the client's
- * which is repeated somewhere in an error is not taken for one. `limit` and `prompt` are tokens, `asked` those of prompt and answer
- * together, `answer` those kept for the answer.
+ * Engines' messages for a prompt that is too long. Anchored at the message's beginning, so that client text quoted in an error does not
+ * match. Groups are tokens: `limit`, `prompt`, `answer` (reserved for it), `asked` (prompt and answer together).
  */
 const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
@@ -56,7 +55,7 @@ const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   /^(?:The model returned the following errors: )?Input is too long for requested model/i,
   // xAI.
   /^This model's maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
-  // The engine inside.
+  // The embedded engine.
   /^The prompt has (?<prompt>\d+) tokens, and this engine's context holds (?<limit>\d+)/,
   // GitHub's models, Groq, Ollama.
   /^Request body too large for .{1,80} model\. Max size: (?<limit>\d+) tokens/i,
@@ -64,7 +63,7 @@ const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   /^(?:the )?input length exceeds (?:the )?(?:maximum )?context length/i,
 ];
 
-/** Numbers that follow in the same message. */
+/** Numbers later in the same message. */
 const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
   /you requested (?:about )?(?<asked>\d+) tokens \((?<prompt>\d+) (?:in the messages|in your prompt|of text input).{0,80}?(?<answer>\d+) (?:in|for) the completion/i,
   /you requested (?:about )?(?<asked>\d+) tokens/i,
@@ -74,7 +73,7 @@ const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
 ];
 
 /**
- * How engines and templates say that roles are out of order.
+ * Messages of engines and chat templates for an order of roles that they reject.
  * Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face.
  */
 const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
@@ -83,21 +82,20 @@ const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
   /^Expected last role (?:to be )?(?:one of: )?\[?User or Tool/i,
 ];
 
-/** What gateways and servers put before an engine's own message. */
+/** Prefixes that gateways and servers add to an engine's message. */
 const PREFIXES = [
   /^litellm\.(?<kind>\w+): (?:litellm\.\w+: )*(?:\w+: )*(?:\w+Exception - )?/,
   /^(?:\w+\.)*(?:TemplateError|BadRequestError|InvalidRequestException|jinja2\.exceptions\.TemplateError): /,
   /^(?:Error in applying chat template[^:]{0,60}|Failed to apply (?:chat )?template|Jinja Exception|Value is not callable): /i,
 ];
 
-/** Whether an answer with this status is worth being read for a refusal. */
+/** Whether an answer with this status may be a rejected prompt. */
 export function mayRefusePrompt(status: number): boolean {
   return REFUSED.has(status) || status === TEMPLATE_FAILED;
 }
 
 /**
- * Whether an engine's answer says that the prompt itself is refused, and why. Null where it does not, or not in a form that is known:
- * an error with a message that begins as the engine writes it, or with its code.
+ * Why an engine rejected the prompt itself; null where it did not, or where neither the message nor the code is known.
  *
  * @param text the answer's body
  */
@@ -105,7 +103,7 @@ export function readPromptRefusal(status: number, text: string): PromptRefusal |
   if (!mayRefusePrompt(status)) return null;
   for (const error of errorsIn(parsed(text), 0)) {
     const refusal = refusalIn(error);
-    // A server that breaks down is not refusing a prompt, but for a template that raises.
+    // A status of 500 rejects a prompt only where a chat template raises.
     if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
   }
   return null;
@@ -152,7 +150,7 @@ function withoutPrefixes(message: string): { readonly text: string; readonly kin
   return { text, kind };
 }
 
-/** The errors that an answer's body is, by the forms that are in use; a gateway has the engine's own inside its own. */
+/** The errors in an answer's body, in all known forms; a gateway's may contain the engine's. */
 function* errorsIn(body: unknown, depth: number): Generator<EngineError> {
   if (depth > 3 || typeof body !== "object" || body === null) return;
   if (Array.isArray(body)) {
@@ -162,14 +160,14 @@ function* errorsIn(body: unknown, depth: number): Generator<EngineError> {
   const fields = body as Readonly<Record<string, unknown>>;
   const { error, message, detail } = fields;
   if (typeof message === "string") yield { message, names: [fields["code"], fields["type"]], fields };
-  // Text Generation Inference has the message itself there.
+  // Text Generation Inference: the message itself.
   if (typeof error === "string") yield { message: error, names: [fields["error_type"]], fields };
   else yield* errorsIn(error, depth + 1);
   if (typeof detail === "string") {
     yield { message: detail, names: [], fields };
     yield* errorsIn(parsed(detail), depth + 1);
   } else yield* errorsIn(detail, depth + 1);
-  // OpenRouter's, and Gemini's, which repeats its own error as the message.
+  // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { metadata } = fields;
   if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")
     yield* errorsIn(parsed(metadata.raw), depth + 1);
@@ -184,7 +182,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A number of tokens, as a message or a field has it; null where it is none that an engine could have. */
+/** A token count from a message or a field; null where it is not a plausible one. */
 function count(value: unknown): number | null {
   const number = typeof value === "string" ? Number(value) : value;
   return typeof number === "number" && Number.isSafeInteger(number) && number > 0 && number < 1e9 ? number : null;

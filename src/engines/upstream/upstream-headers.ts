@@ -6,7 +6,7 @@ export function headerPairs(raw: readonly string[]): HeaderPair[] {
   return Array.from({ length: raw.length / 2 }, (_, at) => [(raw[2 * at] ?? "").toLowerCase(), raw[2 * at + 1] ?? ""]);
 }
 
-/** Headers of one connection (RFC 9110, 7.6.1, and those that say how long the body is): each side has its own. */
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and those of the body's length. */
 const OF_THE_CONNECTION = new Set([
   "connection",
   "content-length",
@@ -21,10 +21,10 @@ const OF_THE_CONNECTION = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** Headers for memstem and from it; the engine needs none of them, and what an engine sends under these names is not ours. */
+/** memstem's own headers: not sent to the engine, and dropped from its answers. */
 const OWN_PREFIX = "x-memstem-";
 
-/** The headers that go on to the other side, unchanged. */
+/** The end-to-end headers, unmodified. */
 export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   const pairs = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
   const named = pairs
@@ -34,15 +34,15 @@ export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   return pairs.filter(([name]) => !dropped.has(name) && !name.startsWith(OWN_PREFIX));
 }
 
-/** Headers by which a client names one request: a provider would answer another one of that name as it answered the first. */
+/** Headers that identify one request: a provider would answer a second one with the same id from the first. */
 const NAMING_A_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
 
-/** The headers of a client's request for another one that is made on its behalf. */
+/** A client's headers for another request made on its behalf. */
 export function forAnotherRequest(headers: readonly HeaderPair[]): HeaderPair[] {
   return headers.filter(([name]) => !NAMING_A_REQUEST.has(name.toLowerCase()));
 }
 
-/** A client's headers, and of those that memstem has for the engine the ones that the client did not set itself. */
+/** A client's headers, and those of memstem's that the client did not set itself. */
 export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<string, string>>): HeaderPair[] {
   const named = new Set(own.map(([name]) => name.toLowerCase()));
   return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];

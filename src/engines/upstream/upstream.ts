@@ -1,22 +1,32 @@
+/*
+ * upstream/: the connection to an engine, and what its answers say, whatever the engine's family.
+ * In: a call of OpenAI's API (path, headers, JSON body) with an abort signal; for the readers, an answer's bytes.
+ * Out: the answer, unmodified and byte by byte (`Upstream`), or an `UpstreamError`; its server-sent events; its first token's log
+ * probabilities; why an engine refused a prompt (`PromptRefusal`).
+ * Knows no engine family and no memories: what is sent is made in `adapters/`.
+ */
+
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
-import { AnswerBody } from "./answer-body.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
-/** Why an engine gave no answer, or only the beginning of one. */
+/** Why an engine gave no answer, or an incomplete one. */
 export type UpstreamFailure =
   | { readonly kind: "unreachable"; readonly cause: string }
   | { readonly kind: "timeout"; readonly afterMs: number }
-  /** It began to answer, and then sent nothing for so long. */
+  /** It began to answer, then sent nothing for so long. */
   | { readonly kind: "stalled"; readonly afterMs: number }
-  /** The connection ended before the answer did, or what came is no answer. */
+  /** The connection ended before the answer did, or the answer is not HTTP. */
   | { readonly kind: "broken"; readonly cause: string }
   /** The caller's own signal aborted. */
   | { readonly kind: "aborted" };
 
-/** A call to an engine failed before or while it answered. The message names the engine and is safe to show (no prompt, no key, no path of a file). */
+/**
+ * A call to an engine failed before or during the answer. The message names the engine and is safe to show: no prompt, no key, no path of a
+ * file.
+ */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   constructor(
@@ -34,32 +44,32 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
     case "timeout":
       return `the upstream engine at ${upstream} did not begin to answer within ${failure.afterMs} ms`;
     case "stalled":
-      return `the upstream engine at ${upstream} sent nothing for ${failure.afterMs} ms in the middle of its answer`;
+      return `the upstream engine at ${upstream} stalled: it sent nothing for ${failure.afterMs} ms in the middle of its answer`;
     case "broken":
       return `the upstream engine at ${upstream} broke off its answer: ${withoutFilePaths(failure.cause)}`;
     case "aborted":
-      return `the upstream engine at ${upstream} was not waited for any longer`;
+      return `the call to the upstream engine at ${upstream} was aborted by the caller`;
   }
 }
 
 /** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
   readonly method: "GET" | "POST";
-  /** Behind the API's base URL: `chat/completions`. */
+  /** Relative to the API's base URL: `chat/completions`. */
   readonly path: string;
   /** The client's query string, `?` included, or empty. */
   readonly query: string;
-  /** The client's; what is the connection's own or memstem's does not go on. */
+  /** The client's; hop-by-hop headers and memstem's are dropped. */
   readonly headers: Iterable<HeaderPair>;
   /** JSON, or null for none. */
   readonly body: string | null;
 }
 
-/** What an engine answered, whatever its status; the body as it comes, byte for byte. */
+/** An engine's answer of any status; the body is unmodified and streamed. */
 export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: readonly HeaderPair[];
-  /** To be read once. Ending it early closes the connection. Throws {@link UpstreamError}. */
+  /** Can be read once. Ending it early closes the connection. Throws {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
@@ -68,8 +78,8 @@ export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
   /**
-   * Sends a call; resolves with the first byte of the answer. Rejects with {@link UpstreamError} and nothing else; a status of 400 and
-   * above is an answer. `signal` closes the connection, also while the body is read.
+   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}; a status of 400 and above is an
+   * answer. `signal` closes the connection, also while the body is read.
    */
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
@@ -77,17 +87,17 @@ export interface Upstream {
 export interface UpstreamOptions {
   /** Base URL, as OpenAI's clients take it: `http://127.0.0.1:8000/v1`. */
   readonly url: string;
-  /** Goes as a bearer token in place of the client's own `authorization`. */
+  /** Sent as a bearer token in place of the client's `authorization`. */
   readonly apiKey?: string | undefined;
-  /** Milliseconds that the first byte of an answer may take. */
+  /** Time-out of the first byte, in milliseconds. */
   readonly timeoutMs: number;
-  /** Milliseconds that each further one may take, while it is waited for. Default: as long as the first. */
+  /** Time-out of each further read, in milliseconds. Default: `timeoutMs`. */
   readonly idleMs?: number | undefined;
 }
 
 const RESET_CONTENT = 205;
 
-/** Opens nothing yet: a connection is made with the first call, and kept for later ones. */
+/** Opens no connection: the first call does, and it is kept alive. */
 export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: UpstreamOptions): Upstream {
   const base = new URL(url);
   const name = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
@@ -97,7 +107,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };
-  /** Of calls without a query, by path, of which there are two. */
+  /** Targets of calls without a query, by path; there are two. */
   const known = new Map<string, RequestOptions>();
   const knownTargetOf = (call: UpstreamCall) => {
     if (call.query !== "") return targetOf(call);
@@ -121,7 +131,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     try {
       response = await responseTo(attempt, call.body);
       const rest: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]();
-      // This status has no content (RFC 9110 §15.3.6), whatever is sent.
+      // This status has no content (RFC 9110 §15.3.6), even if bytes follow.
       if (response.statusCode === RESET_CONTENT) attempt.destroy();
       const first: IteratorResult<Uint8Array> =
         response.statusCode === RESET_CONTENT ? { done: true, value: undefined } : await rest.next();
@@ -137,7 +147,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
       release();
       const cause = causeOf(error);
       const stale = failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET";
-      // A kept connection that the engine closed just then; a completion changes nothing there, so it may be asked for again.
+      // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried.
       if (stale) return send(call, signal);
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
@@ -153,10 +163,10 @@ function openRequest(
   { method, headers, body }: UpstreamCall,
   apiKey: string | undefined,
 ): ClientRequest {
-  // Without a prototype: a client may call a header `constructor`, or `__proto__`.
+  // Without a prototype: a header may be called `constructor` or `__proto__`.
   const sent: Record<string, string | string[]> = Object.create(null);
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
-  // Bytes go through as they come and are read on the way, so they come plain.
+  // The body is passed on unmodified and also parsed, so it must not be compressed.
   sent["accept-encoding"] = "identity";
   if (apiKey !== undefined) sent["authorization"] = `Bearer ${apiKey}`;
   if (body === null) delete sent["content-type"];
@@ -167,37 +177,101 @@ function openRequest(
   return (target.protocol === "https:" ? httpsRequest : httpRequest)({ ...target, method, headers: sent });
 }
 
-/** What came is no HTTP answer to the request. */
+/** The engine's bytes are no HTTP answer to the request. */
 class NoAnswerError extends Error {
   constructor(readonly code: string) {
     super(code);
   }
 }
 
-/** Settles however the connection ends: an answer, another protocol, an error, or nothing at all. */
+/** Settles however the connection ends: an answer, another protocol, an error, or a close. */
 function responseTo(request: ClientRequest, body: string | null): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
-      // A final answer's status is none of these; Node takes a 101 that names no protocol for one.
+      // Node takes a 101 that names no protocol for a final answer.
       if ((response.statusCode ?? 0) >= 200) return resolve(response);
       request.destroy();
       return reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
     });
-    // Nobody asked for another protocol. Node hands the connection over, so it is ours to close.
+    // An unrequested upgrade: Node hands the socket over, so it has to be closed here.
     request.once("upgrade", (_response, socket) => {
       socket.destroy();
       reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
     });
-    // Stays: a later error is the body's too, and is told there.
+    // Not `once`: a later error is the body's, and must not be unhandled.
     request.on("error", reject);
-    // Behind all of these.
+    // After all others.
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
     request.end(body ?? undefined);
   });
 }
 
-/** A system error's code, which holds nothing of what was sent. */
+/** A system error's code, which quotes nothing that was sent. */
 function causeOf(error: unknown): string {
   if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
   return error instanceof Error ? error.name : "unknown";
+}
+
+/** What an answer's body needs of its call. */
+interface AnswerBodyParts {
+  /** Time-out of a read, in milliseconds. Time between reads does not count: a slow reader is not the engine's fault. */
+  readonly idleMs: number;
+  /** Called at the time-out. */
+  readonly onStalled: () => void;
+  /** The error to throw in place of the connection's. */
+  readonly errorFor: (error: unknown) => Error;
+  /** Called once, at the end of the body, however it ended. */
+  readonly release: () => void;
+  /** Closes the connection. */
+  readonly destroy: () => void;
+}
+
+/** An answer's bytes, streamed. Not a generator, because ending it before the first read has to close the connection too. */
+class AnswerBody implements AsyncIterableIterator<Uint8Array> {
+  #first: IteratorResult<Uint8Array> | null;
+  #isOver = false;
+
+  constructor(
+    first: IteratorResult<Uint8Array>,
+    private readonly rest: AsyncIterator<Uint8Array>,
+    private readonly parts: AnswerBodyParts,
+  ) {
+    this.#first = first;
+    if (first.done === true) this.#end();
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    if (this.#isOver) return { done: true, value: undefined };
+    const first = this.#first;
+    this.#first = null;
+    if (first !== null) return first;
+    const timer = setTimeout(this.parts.onStalled, this.parts.idleMs);
+    try {
+      const read = await this.rest.next();
+      if (read.done === true) this.#end();
+      return read;
+    } catch (error) {
+      this.#end();
+      throw this.parts.errorFor(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    if (!this.#isOver) {
+      this.#end();
+      this.parts.destroy();
+    }
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.parts.release();
+  }
 }

@@ -3,7 +3,7 @@ import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
 import type { NewMemory } from "../../memory/memory-source.js";
-import type { Observation } from "../../store/api/store.js";
+import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
@@ -39,7 +39,7 @@ export interface ChatComposer {
   compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
   /** Fields for a request whose messages are not composed. */
   fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
-  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<unknown>;
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<unknown>;
   evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
   keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;

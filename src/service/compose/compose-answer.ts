@@ -16,7 +16,7 @@ import {
   turnMessages,
   type Warning,
 } from "../../core/index.js";
-import type { EngineAdapter, EnginePrompt } from "../../engines/adapters/engine-adapter.js";
+import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 
 /** What to send along to the engine. */
@@ -145,7 +145,7 @@ export interface PromptForEngine {
 }
 
 /** Says where later prompts will go on, from what the plan says that they keep of this turn. */
-export function enginePrompt(served: PromptForEngine): EnginePrompt {
+export function enginePrompt(served: PromptForEngine): AdapterPrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
@@ -164,11 +164,11 @@ export function enginePrompt(served: PromptForEngine): EnginePrompt {
  * What an adapter is told of messages that were not composed: whose they are, so that tenants' caches stay apart. Nothing of them is
  * foreseen.
  */
-export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): EnginePrompt {
+export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
   return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
 }
 
-function cacheKeys(scope: Scope, cacheSecret: string): Pick<EnginePrompt, "tenantKey" | "scopeKey"> {
+function cacheKeys(scope: Scope, cacheSecret: string): Pick<AdapterPrompt, "tenantKey" | "scopeKey"> {
   return {
     tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
     scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { RetrievedMemory } from "../../core/index.js";
 import type { NewMemory } from "../../memory/memory-source.js";
-import type { Observation } from "../../store/api/store.js";
+import type { EngineReport } from "../../store/api/store.js";
 import * as field from "./fields.js";
 
 /*
@@ -36,7 +36,7 @@ export const forgetUserOptions = z.strictObject({ userId: field.userId });
 export type ForgetUserOptions = z.input<typeof forgetUserOptions>;
 
 /** An engine's report, without absent fields. */
-export function observationOf(reported: Partial<Record<keyof Observation, number | null | undefined>>): Observation {
+export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
   const { promptTokens, cachedTokens, ttftMs } = reported;
   return {
     ...(promptTokens == null ? {} : { promptTokens }),

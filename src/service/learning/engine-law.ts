@@ -1,5 +1,5 @@
 import { type EngineModel, fitTimeLaw, KEPT_SAMPLES, type TimeLaw } from "../../core/index.js";
-import type { Observation, Store } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/api/store.js";
 
 /** New samples between two fits of the law. */
 const TIMES_BETWEEN_FITS = 8;
@@ -45,7 +45,7 @@ export class EngineLaw {
   }
 
   /** Adds a report as a sample, where it has a time to first token and both token counts. */
-  take({ promptTokens, cachedTokens, ttftMs }: Observation): void {
+  take({ promptTokens, cachedTokens, ttftMs }: EngineReport): void {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
     const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs };

@@ -13,7 +13,7 @@ import {
   type TurnId,
   takeReport,
 } from "../../core/index.js";
-import type { Observation, Store } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/api/store.js";
 import type { Feedback } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
@@ -28,7 +28,7 @@ export function reportIn(
   working: WorkingScope,
   store: Store,
   scope: Scope,
-  { id, observation }: { readonly id: RequestId; readonly observation: Observation },
+  { id, observation }: { readonly id: RequestId; readonly observation: EngineReport },
   residency: ResidencyModel,
   now: number,
 ): Feedback {

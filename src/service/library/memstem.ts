@@ -14,7 +14,7 @@ import {
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { NewMemory } from "../../memory/memory-source.js";
-import type { Observation } from "../../store/api/store.js";
+import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
@@ -285,7 +285,7 @@ export class Memstem {
    * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
    * Rejects with {@link NotFoundError}.
    */
-  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: Observation): Promise<Feedback> {
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<Feedback> {
     const scope = this.#jobs.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.#jobs.runStored(userId, async () => {

@@ -14,16 +14,16 @@ const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
   ["SQLITE_NOTADB", "damaged"],
 ];
 
-/** What kept SQLite from its work; null for an error that is a mistake of ours, or none of SQLite's. */
+/** The fault behind one of SQLite's errors; null for any other error, a bug of ours included. */
 export function faultOf(error: unknown): StoreFault | null {
   if (!(error instanceof Database.SqliteError)) return null;
   const { code } = error;
   return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
 }
 
-/** The same store, or the same keys, whose calls throw {@link StoreUnavailableError} for what SQLite says of disks and locks. */
+/** Wraps a store, or the API keys: SQLite's errors of disks and locks are thrown as {@link StoreUnavailableError}. */
 export function namingFaults<T extends object>(store: T): T {
-  /** Its methods, each as it was first asked for: they do not change. */
+  /** Wrapped methods by name. */
   const methods = new Map<string | symbol, unknown>();
   return new Proxy(store, {
     get(target, name) {

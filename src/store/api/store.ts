@@ -1,15 +1,20 @@
+/*
+ * api/: the contract of a store, and no SQL; `service/` imports this file only.
+ * In: scopes, what a commit stores (`ComposeRecord`, `ForgetRecord`, `ExpiryRecord`) and the version that it builds on.
+ * Out: loaded scopes, answers and reports; `StaleScopeError` where another process was first, `StoreUnavailableError` for disks and locks.
+ * `user-data.ts` holds what is exported, forgotten, deleted and expires; `store-faults.ts` names SQLite's errors.
+ */
+
 import type {
   ChatMessage,
   Composition,
   ConversationId,
   Digest,
   FirstTokenTime,
-  Label,
   MemoryId,
   NodeId,
   PlacedMemory,
   Plan,
-  QuoteSearch,
   ReportGrounds,
   RequestId,
   Scope,
@@ -21,30 +26,42 @@ import type {
   UserId,
   Warning,
 } from "../../core/index.js";
+import type {
+  DeletionCounts,
+  ExpiredTurns,
+  ExpiryRecord,
+  ExportedUser,
+  ForgetRecord,
+  FoundQuotes,
+  PendingSourceDeletions,
+  ScannedTurns,
+} from "./user-data.js";
 
-/** Which state of a scope a process has loaded: grows with every commit, and a deleted scope's never comes back. */
+export type * from "./user-data.js";
+
+/** The state of a scope that a process has loaded. `commits` grows with every commit; a deleted scope's `scopeId` is never given again. */
 export interface StoredVersion {
   readonly scopeId: number;
   readonly commits: number;
 }
 
-/** A scope as it is stored, with the version that the next commit has to name. */
+/** A stored scope, with the version that the next commit has to pass. */
 export interface LoadedScope {
   readonly scope: StoredScope;
-  /** Null: nothing is stored yet. */
+  /** Null: nothing stored yet. */
   readonly version: StoredVersion | null;
 }
 
-/** The part of an answer that cannot be built again from the turns. */
+/** The part of an answer that cannot be rebuilt from its turns. */
 export interface StoredAnswer {
   readonly memories: readonly PlacedMemory[];
   readonly plan: Plan;
   readonly warnings: readonly Warning[];
-  /** What the engine's report of it will be judged by; null in answers of before it was kept. */
+  /** What the engine's report will be compared with; null in rows from before it was stored. */
   readonly grounds: ReportGrounds | null;
 }
 
-/** One compose, to be stored whole or not at all. */
+/** One compose, stored in one transaction. */
 export interface ComposeRecord {
   /** What was composed, as far as it is stored; its messages are built again from its turns. */
   readonly composition: Pick<Composition, "turn" | "given" | "restated" | "head" | "sections" | "leaf">;
@@ -63,14 +80,14 @@ export interface AnsweredRequest {
   readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
 }
 
-/** What the engine reported of a request. Token counts; absent means unknown, not zero. */
-export interface Observation {
+/** What the engine reported of a request: tokens and milliseconds. Absent: unknown, not zero. */
+export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
 }
 
-/** A request as far as an engine's report of it needs it. */
+/** What handling an engine's report reads of a request. */
 export interface ServedRequest {
   readonly leaf: NodeId;
   readonly turn: TurnId;
@@ -79,132 +96,27 @@ export interface ServedRequest {
   readonly plan: Plan;
   readonly grounds: ReportGrounds | null;
   readonly evicted: boolean;
-  /** Everything that the engine reported so far; null for nothing. */
-  readonly observed: Observation | null;
+  /** Everything the engine reported so far; null: nothing. */
+  readonly observed: EngineReport | null;
 }
 
 /**
- * A prompt among those composed before it, for explaining it. Bounded: the 200 newest of the scope before it, the 100 newest of its own
- * conversation before it, and what it goes on from; of other conversations' prompts only as many as 5,000 turns make up.
+ * A prompt and the earlier ones that its explanation compares it with: the scope's 200 newest before it, its conversation's 100 newest
+ * before it, and its parent. Prompts of other conversations are left out past 5,000 turns in total.
  */
 export interface PromptHistory {
   readonly prompt: StoredPrompt;
   /** Newest first. */
   readonly earlier: readonly StoredPrompt[];
-  /** Whether those are all the scope's earlier prompts. */
+  /** Whether `earlier` holds all of the scope's earlier prompts. */
   readonly isComplete: boolean;
 }
 
-/** Where a memory is quoted, found before it is forgotten. */
-export interface FoundQuotes {
-  /** What the memory says, or said, with any agent. */
-  readonly texts: readonly string[];
-  readonly scopes: ReadonlyMap<number, ScopeQuotes>;
-}
-
-/** The same in one scope, by its number. */
-export interface ScopeQuotes {
-  readonly search: QuoteSearch;
-  /** Messages that were looked at, by id, with their digests: an id may be given again. */
-  readonly looked: Map<number, string>;
-  readonly quoting: Set<number>;
-}
-
-/** A memory to be forgotten; `changes` has dropped its blocks already. */
-export interface ForgetRecord {
-  readonly changes: ScopeChanges;
-  readonly memoryId: MemoryId;
-  /** Labels whose text is gone. */
-  readonly gone: ReadonlySet<Label>;
-  /** What quotes the texts that are gone; erased too. */
-  readonly quotes: FoundQuotes;
-  /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
-  readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
-  /** Whether the memory source has to delete it too; then that is pending until {@link Store.deletedFromSource}. */
-  readonly isInSource: boolean;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-}
-
-/**
- * How often a user, and a memory of theirs, was deleted so far, by any process. Now and then another user's deletion is counted here too:
- * equal counts mean that nothing was deleted, different ones that something may have been.
- */
-export interface DeletionCounts {
-  readonly users: number;
-  readonly memories: number;
-}
-
-/** What was deleted here and the memory source has yet to delete. */
-export interface PendingSourceDeletions {
-  /** All memories that the user had when it was deleted. */
-  readonly everything: boolean;
-  readonly memoryIds: readonly MemoryId[];
-}
-
-/** A row as it is exported: column names, values with JSON taken apart. */
-export type ExportedRow = Readonly<Record<string, unknown>>;
-
-/** Everything kept in one scope. */
-export interface ExportedScope {
-  /** Null: no agent. */
-  readonly agentId: string | null;
-  /** The scope's own counters and when it was created. */
-  readonly scope: ExportedRow;
-  /** Every table that belongs to scopes, by name. */
-  readonly tables: Readonly<Record<string, readonly ExportedRow[]>>;
-}
-
-/** Everything kept of a user, with every agent. */
-export interface ExportedUser {
-  readonly scopes: readonly ExportedScope[];
-  /** Ids of memories that are never to be sent again. */
-  readonly forgottenMemories: readonly string[];
-}
-
-/** Scopes found on the way through all of a table. */
+/** One page of a walk through a table. */
 export interface ScopesFound {
   readonly scopes: readonly Scope[];
-  /** What the next call goes on after; null at the end. */
+  /** The next call's `after`; null at the end. */
   readonly next: number | null;
-}
-
-/** Numbers what the application said in one scope. */
-export type MessageId = number & { readonly __message: never };
-
-/** A turn as far as it names what has to stay for it. */
-export interface NamingTurn
-  extends Pick<Turn, "id" | "conversationId" | "injection" | "retention" | "requested" | "head"> {
-  /** What it was given, and its instructions. */
-  readonly messages: readonly MessageId[];
-}
-
-/** Some of a scope's turns, in the order in which they were composed. */
-export interface ScannedTurns {
-  /** Those that nobody used since a time: of conversations whose last turn is older, and single prompts that are. */
-  readonly expired: readonly NamingTurn[];
-  readonly remaining: readonly NamingTurn[];
-  /** What the next call goes on after; null at the end. */
-  readonly next: TurnId | null;
-}
-
-/** Turns that nobody used since a time. */
-export interface ExpiredTurns {
-  readonly expired: readonly NamingTurn[];
-  /** Requests of theirs that were not evicted. */
-  readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
-}
-
-/** What goes with turns that expired; `changes` has dropped their blocks already. */
-export interface ExpiryRecord {
-  readonly changes: ScopeChanges;
-  readonly turns: ExpiredTurns;
-  /** Digests of instructions that no other turn begins with. */
-  readonly heads: readonly Digest[];
-  /** Digests of sections that no other turn sent. */
-  readonly sections: readonly Digest[];
-  /** Messages that no other turn was given. */
-  readonly messages: readonly MessageId[];
 }
 
 /** Sizes of one scope. */
@@ -214,12 +126,12 @@ export interface ScopeCounts {
   readonly requests: number;
 }
 
-/** The scope was changed by another process since it was loaded. Load it again and repeat. */
+/** Another process changed the scope since it was loaded. Load it again and retry. */
 export class StaleScopeError extends Error {
   override readonly name = "StaleScopeError";
 }
 
-/** Why a store cannot do its work: another process holds it, there is no room, it cannot be written, the disk fails, it is damaged. */
+/** Why a store is unavailable: locked by another process, disk full, not writable, I/O errors, or damaged. */
 export type StoreFault = "busy" | "full" | "read-only" | "failing" | "damaged";
 
 const FAULTS: Readonly<Record<StoreFault, string>> = {
@@ -230,7 +142,7 @@ const FAULTS: Readonly<Record<StoreFault, string>> = {
   damaged: "the database is damaged: `memstem check` says where",
 };
 
-/** What was asked for could not be done, for a reason outside of it, and nothing of it was. Never quotes what was asked for. */
+/** The disk or a lock made a call fail; nothing was changed. The message quotes nothing of the call. */
 export class StoreUnavailableError extends Error {
   override readonly name = "StoreUnavailableError";
   constructor(
@@ -242,21 +154,21 @@ export class StoreUnavailableError extends Error {
 }
 
 /**
- * Where scopes live. Every implementation passes `test/store/api/store.suite.ts`. Calls are synchronous: a commit that threw has changed
- * nothing, and one that returned is what every later call sees. It is stored for good when it returns; those of composes and reports when
- * {@link Store.settled} says so. The commits throw {@link StaleScopeError} where `version` is not the stored one, and
- * return the new version. A store that is opened for a service throws {@link StoreUnavailableError} where its disk does not play along.
+ * Where scopes are stored. Every implementation passes `test/store/api/store.suite.ts`. Calls are synchronous: a commit that throws has
+ * changed nothing; one that returns is visible to every later call and durable, except composes and reports, which are durable when
+ * {@link Store.settled} resolves. Commits return the new version and throw {@link StaleScopeError} where `version` is not the stored one.
+ * A store opened for a service throws {@link StoreUnavailableError} for faults of disks and locks.
  */
 export interface Store {
   /**
-   * Resolves when every commit so far is stored for good: not before is anything answered of it. Rejects where it could not be: then
-   * composes and reports since the last time that it resolved may be gone, and scopes have to be loaded again.
+   * Resolves when every commit so far is durable; nothing is answered before. Rejects where the transaction failed: composes and reports
+   * since it last resolved may be lost, and scopes have to be loaded again.
    */
   readonly settled: Promise<void>;
 
-  /** Throws where nothing can be committed now: another process is writing, or the file cannot be written at all. Stores nothing. */
+  /** Throws where no commit is possible now: another process is writing, or the file is not writable. Stores nothing. */
   begin(): void;
-  /** The version of a scope now; null for one that is not stored. For noticing what other processes did, before anything is sent. */
+  /** The stored version of a scope, null for none: to notice other processes' commits before anything is sent. */
   versionOf(scope: Scope): StoredVersion | null;
   /** See {@link DeletionCounts}. */
   deletionsOf(tenant: string, userId: UserId): DeletionCounts;
@@ -270,27 +182,27 @@ export interface Store {
     changes: ScopeChanges,
     requestIds: readonly RequestId[],
   ): StoredVersion;
-  /** A turn goes with its request, as if it had never been composed, unless another goes on from it. */
+  /** Removes a turn and its request, unless another turn continues it. */
   commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion;
   /** How many first-token times an engine has reported so far. */
   countFirstTokenTimes(engine: string): number;
-  /** Its first-token times up to the `count`th, the last `most` of them, oldest first. */
+  /** The last `most` first-token times up to the `count`th, oldest first. */
   firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[];
-  /** Keeps one more; of those before the last `most` none needs to stay. */
+  /** Stores one more; those before the last `most` may be dropped. */
   keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void;
-  /** Keeps what changed in a scope beside any request. */
+  /** Stores changes of a scope that belong to no request. */
   commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion;
-  /** Keeps what the engine reported of a request, in place of what it reported before, and what that corrected. */
+  /** Stores an engine's report, replacing the request's earlier one, and the changes that it caused. */
   commitReport(
     scope: Scope,
     version: StoredVersion | null,
     changes: ScopeChanges,
-    report: { readonly id: RequestId; readonly observed: Observation },
+    report: { readonly id: RequestId; readonly observed: EngineReport },
   ): StoredVersion;
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
   /**
-   * What a memory says, or said, with any agent of a user, or in `texts`, and where their applications quoted it, in any encoding. Reads in
-   * pieces: `pause` is awaited between two.
+   * Finds the texts of all versions of a memory, with any agent of a user, and the messages that quote them or `texts`, in any encoding.
+   * Reads in pieces: `pause` is awaited in between.
    */
   findQuotes(
     tenant: string,
@@ -300,45 +212,45 @@ export interface Store {
     pause: () => Promise<void>,
   ): Promise<FoundQuotes>;
   /**
-   * Erases all of a memory's quotes, with every agent, in one transaction. To be done first where there are several agents: once one of them
-   * has forgotten the memory, nobody could find the others' quotes after a kill.
+   * Erases all of a memory's quotes, with every agent, in one transaction. With several agents this comes first: once one of them has
+   * forgotten the memory, the others' quotes could not be found again after a kill.
    */
   eraseQuotes(quotes: FoundQuotes): void;
-  /** Scopes of a tenant that have, or had, a memory; looks through some of them and says where to go on. `after` 0 begins. */
+  /** Scopes of a tenant that have, or had, a memory, page by page. `after` 0 begins. */
   scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
-  /** Scopes with turns from before a time (milliseconds since the epoch), of all tenants; `after` 0 begins at the oldest. */
+  /** Scopes of all tenants with turns from before a time (milliseconds since the epoch), page by page. `after` 0 begins at the oldest. */
   scopesWithOldTurns(before: number, after: number): ScopesFound;
-  /** A scope's turns after one, at most so many, told apart by whether anybody used them since a time. `after` 0 begins. */
+  /** At most `most` of a scope's turns after one, split by whether they were used since `before`. `after` 0 begins. */
   scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns;
-  /** Those of some turns that nobody used since a time. */
+  /** Which of some turns were not used since `before`. */
   findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns;
-  /** Turns go, and conversations of which nothing is left. What goes on from a turn has to go with it, or before. */
+  /** Removes turns, and conversations left empty. Whatever continues a turn has to be removed with it, or before. */
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;
-  /** A scope goes with everything in it; what was forgotten of its user stays forgotten. */
+  /** Removes a scope with everything in it; forgotten memories of its user stay forgotten. */
   commitEnd(scope: Scope, version: StoredVersion): void;
-  /** Writes the log back into the file and empties it, so that what was dropped is not read there. */
+  /** Checkpoints and truncates the write-ahead log, so that deleted text is not left there. */
   emptyLog(): void;
-  /** A request answered before; null where there is none, or where what it quoted was erased since. */
+  /** A request answered before; null where there is none, or where messages of it were erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
-  /** Requests of a tenant that have one of these ids and were not evicted, whoever the user is. */
+  /** Requests of a tenant's users with one of these ids that were not evicted. */
   findLiveRequests(
     tenant: string,
     ids: readonly RequestId[],
   ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
-  /** How many requests that were not evicted ended at this node and were composed after a turn; counts no further than `most`. */
+  /** How many live requests composed after a turn end at this node; counted up to `most`. */
   countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number;
-  /** A request and what was reported of it; null where there is none. */
+  /** A request with its report; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
-  /** Of the requests composed before a turn the last one whose engine said how much was cached; of the 32 before it, null for none. */
+  /** The last of the 32 requests before a turn whose engine reported cached tokens; null for none. */
   findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null;
   /**
-   * Since when requests of this scope have been under way that were composed after `since`, in milliseconds since the epoch: neither
-   * reported nor evicted. Null for none. Where there are more than 32 it may be `since`.
+   * When the oldest open request (neither reported nor evicted) composed after `since` was composed, in milliseconds since the epoch; null
+   * for none. With more than 32 requests since then it may be `since`.
    */
   underWaySince(scope: Scope, since: number): number | null;
-  /** A request's prompt and those composed before it that it may be compared with; null where there is no such request. */
+  /** A request's prompt and the earlier ones to compare it with; null where there is no such request. */
   findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null;
-  /** Whether a section with this digest was ever sent to this scope. */
+  /** Whether a section with this digest was ever sent in this scope. */
   knowsSection(scope: Scope, section: Digest): boolean;
   counts(scope: Scope): ScopeCounts;
   /** Requests of a scope that were not evicted, newest first. */
@@ -346,7 +258,7 @@ export interface Store {
   /** Every scope kept for a user: one per agent, and the one without. */
   scopesOf(tenant: string, userId: UserId): Scope[];
   /**
-   * Everything kept for a user, with every agent, is gone when this returns. Returns how many scopes there were.
+   * Deletes everything of a user, with every agent. Returns how many scopes there were.
    *
    * @param isInSource whether the memory source has to delete the user too; pending until {@link Store.deletedFromSource}
    */
@@ -357,14 +269,14 @@ export interface Store {
   deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void;
   /** Users of whom the memory source has yet to delete something. */
   usersPendingInSource(): Pick<Scope, "tenant" | "userId">[];
-  /** Everything kept for a user; read in pieces, with `pause` awaited between two. */
+  /** Everything stored for a user; read in pieces, with `pause` awaited in between. */
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
   /**
-   * Resolves when all text that was deleted so far is out of the files, also where nothing reads it; or when that is put off: then it is
-   * done later, by another process if need be.
+   * Resolves when all text deleted so far is out of the files, their free space included; or when that is deferred, to be done later, by
+   * another process if need be.
    */
   erased(): Promise<void>;
-  /** Whether the database answers; throws where it does not. */
+  /** Throws where the database does not answer. */
   ping(): void;
   close(): void;
 }

@@ -1,29 +1,36 @@
+/*
+ * check/: whether a database file is whole, for `memstem check`, backups and tests.
+ * In: a file, opened to read; a service may write to it meanwhile.
+ * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
+ * Three levels: SQLite's structure (`check-structure.ts`), rows of one scope (`check-scope.ts`), every scope loaded (this file).
+ */
+
 import { eq } from "drizzle-orm";
 import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
-import { type OpenDatabase, openToRead, type SchemaProgress } from "../database/open-database.js";
-import { users } from "../database/schema.js";
+import type { SchemaProgress } from "../database/migrations.js";
+import { type OpenDatabase, openToRead } from "../database/open-database.js";
+import { scopes as scopeRows } from "../database/schema.js";
 import { readScope } from "../records/rows.js";
-import { SqliteStore } from "../sqlite/sqlite-store.js";
+import { SqliteReads } from "../sqlite/sqlite-reads.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
 
-/** What a check found. Names users, never text. */
+/** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
   readonly schema: SchemaProgress;
-  /** Scopes that were looked into: none where the schema is older than ours, until a service has brought it up to date. */
+  /** Scopes that were checked; 0 where the schema is older than this version's: a service has to migrate it first. */
   readonly scopes: number;
   readonly requests: number;
-  /** What is wrong, a line each; empty: nothing. */
+  /** A line each; empty: none. */
   readonly findings: readonly string[];
 }
 
-/** The bounds are the service's to keep. */
+/** Bounds are enforced by the service, not by a check. */
 const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 
 /**
- * Checks a database file: SQLite's own structure, the references between rows, and that every scope loads and holds to what the service
- * relies on. Only reads, each scope at one moment, so that a service may go on meanwhile. Throws `DatabaseOpenError` where the file cannot
- * be opened as one of ours.
+ * Checks a database file: SQLite's structure, references between rows, and the invariants of every scope. Read-only, one transaction per
+ * scope, so a service may run meanwhile. Throws `DatabaseOpenError` where the file is not a memstem database.
  */
 export function checkDatabase(file: string): DatabaseCheck {
   const database = openToRead(file);
@@ -33,15 +40,19 @@ export function checkDatabase(file: string): DatabaseCheck {
   try {
     const findings = structureProblems(sqlite);
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
-    collect(findings, "users", () => {
-      const store = new SqliteStore(database);
-      for (const { scopeId } of orm.select({ scopeId: users.scopeId }).from(users).orderBy(users.scopeId).all()) {
+    collect(findings, "scopes", () => {
+      const store = new SqliteReads(database);
+      for (const { scopeId } of orm
+        .select({ scopeId: scopeRows.scopeId })
+        .from(scopeRows)
+        .orderBy(scopeRows.scopeId)
+        .all()) {
         if (findings.length >= MOST_FINDINGS) break;
-        const user = orm.select().from(users).where(eq(users.scopeId, scopeId)).get();
-        // Forgotten since the list was made.
-        if (user === undefined) continue;
-        const scope = readScope(user);
-        // A transaction that met a damaged page ends with its error.
+        const row = orm.select().from(scopeRows).where(eq(scopeRows.scopeId, scopeId)).get();
+        // Deleted since the list was made.
+        if (row === undefined) continue;
+        const scope = readScope(row);
+        // A damaged page ends the transaction with its error.
         collect(findings, nameOf(scope), () => {
           const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();
           scopes++;
@@ -59,7 +70,7 @@ export function checkDatabase(file: string): DatabaseCheck {
 
 function checkScope(
   database: OpenDatabase,
-  store: SqliteStore,
+  store: SqliteReads,
   scope: Scope,
   scopeId: number,
 ): { readonly requests: number; readonly problems: readonly string[] } {

@@ -15,39 +15,40 @@ import type { Store } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, heads, messages, requests, sections, turns } from "../database/schema.js";
+import { SELECT_TURNS, type TurnRow } from "../database/statements.js";
 import { readTurn } from "../records/rows.js";
 import { idsOf, StoredMessages } from "../records/stored-messages.js";
 
-/** What rows of a scope that load by themselves say of each other: nothing is named that is not there, nothing twice. */
+/** Checks blocks, versions and index nodes against each other: every reference resolves, nothing is there twice. */
 export function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
-  if (bankedTokens < 0) yield "its prompts sent more memory than their budget";
+  if (bankedTokens < 0) yield "its memory bank is below zero";
   const labels = new Set(register.blocks.map(({ label }) => label));
   const digests = new Set<string>();
   for (const { label, textDigest, supersededBy } of register.blocks) {
-    if (label >= counters.nextLabel) yield `block [${label}] has a label that was never given`;
-    if (digests.has(textDigest)) yield `block [${label}] has another block's text`;
+    if (label >= counters.nextLabel) yield `block [${label}] has a label past the scope's counter`;
+    if (digests.has(textDigest)) yield `block [${label}] has the same text as another block`;
     digests.add(textDigest);
     if (supersededBy !== null && !labels.has(supersededBy))
-      yield `block [${label}] is superseded by none that is there`;
+      yield `block [${label}] is superseded by a block that is missing`;
   }
   const current = new Map<string, number>();
   const held = new Set<number>();
   for (const { memoryId, label, current: isCurrent } of register.versions) {
-    if (!labels.has(label)) yield `a memory's version names block [${label}], which is not there`;
+    if (!labels.has(label)) yield `a memory version refers to block [${label}], which is missing`;
     held.add(label);
     current.set(memoryId, (current.get(memoryId) ?? 0) + (isCurrent ? 1 : 0));
-    if (register.forgotten.includes(memoryId)) yield `block [${label}] is a memory's that was forgotten`;
+    if (register.forgotten.includes(memoryId)) yield `block [${label}] belongs to a forgotten memory`;
   }
-  if ([...current.values()].some((count) => count !== 1)) yield "a memory has not one current version";
-  for (const label of labels) if (!held.has(label)) yield `block [${label}] is no memory's`;
+  if ([...current.values()].some((count) => count !== 1)) yield "a memory does not have exactly one current version";
+  for (const label of labels) if (!held.has(label)) yield `block [${label}] belongs to no memory`;
   for (const { id, run } of nodes) {
-    if (id >= counters.nextNode) yield `index node ${id} has an id that was never given`;
+    if (id >= counters.nextNode) yield `index node ${id} has an id past the scope's counter`;
     for (const label of run)
-      if (!labels.has(label)) yield `index node ${id} names block [${label}], which is not there`;
+      if (!labels.has(label)) yield `index node ${id} refers to block [${label}], which is missing`;
   }
 }
 
-/** Turns: each goes on from an earlier one, and what it injected can be rendered again and is known as ours. */
+/** Checks turns: each continues an earlier one, and its section can be rendered again and has its digest stored. */
 export function* checkTurns(
   { orm, sqlite, digests }: OpenDatabase,
   scopeId: number,
@@ -78,42 +79,43 @@ export function* checkTurns(
       .map(({ id }) => id),
   );
   const conversationOf = new Map<number, string | null>();
-  for (const row of orm.select().from(turns).where(eq(turns.scopeId, scopeId)).orderBy(turns.id).all()) {
+  const rows = sqlite.prepare<[number], TurnRow>(`${SELECT_TURNS} where scope_id = ? order by id`);
+  for (const row of rows.all(scopeId)) {
     const said = stored.saidIn(row.given);
     const turn = readTurn(row, said, digests);
     const ids = idsOf(row.given);
     for (const message of ids) listed.add(message);
     const { id, parent, conversationId } = turn;
-    if (id >= nextTurn) yield `turn ${id} has an id that was never given`;
+    if (id >= nextTurn) yield `turn ${id} has an id past the scope's counter`;
     if (parent !== null && !conversationOf.has(parent))
-      yield `turn ${id} goes on from turn ${parent}, which is not before it`;
+      yield `turn ${id} continues turn ${parent}, which does not precede it`;
     else if (parent !== null && conversationOf.get(parent) !== conversationId)
-      yield `turn ${id} goes on from another conversation's turn ${parent}`;
+      yield `turn ${id} continues turn ${parent} of another conversation`;
     conversationOf.set(id, conversationId);
     if (conversationId !== null && !named.has(conversationId))
-      yield `turn ${id} is of a conversation that is not there`;
-    if (!headed.has(row.head)) yield `turn ${id} has instructions that are not there`;
+      yield `turn ${id} belongs to a conversation that is missing`;
+    if (!headed.has(row.head)) yield `turn ${id} has instructions that are missing`;
     const missing = [...labelsIn(turn.injection)].filter((label) => register.get(label) === undefined);
-    if (missing.length > 0) yield `turn ${id} gives blocks [${missing.join("], [")}], which are not there`;
+    if (missing.length > 0) yield `turn ${id} injects blocks [${missing.join("], [")}], which are missing`;
     else {
       const section = renderSection(turn.injection, register.textOf);
       if (section !== "" && !known.has(digests.seal(digestOf(section))))
-        yield `turn ${id} sent a section that is not known as ours`;
+        yield `turn ${id} sent a section whose digest is missing`;
     }
   }
   const there = orm.select({ id: messages.id }).from(messages).where(eq(messages.scopeId, scopeId)).all();
   for (const { id } of there) {
-    if (!listed.delete(id)) yield `message ${id} is no turn's and no instruction`;
+    if (!listed.delete(id)) yield `message ${id} belongs to no turn and no instructions`;
   }
-  for (const id of listed) yield `message ${id} is named and not there`;
+  for (const id of listed) yield `message ${id} is referred to and missing`;
 }
 
-/** Requests: every answer can be given again, and no node counts more of them than there are. */
+/** Checks requests: every answer can be repeated, and no node counts more live requests than there are. */
 export function checkRequests(
   orm: OpenDatabase["orm"],
   scopeId: number,
   scope: Scope,
-  store: Store,
+  store: Pick<Store, "findRequest">,
   nodes: readonly IndexNode[],
 ): { readonly count: number; readonly problems: readonly string[] } {
   const problems: string[] = [];
@@ -130,12 +132,12 @@ export function checkRequests(
       .from(turns)
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, turn)))
       .get();
-    if (stored === undefined) problems.push(`request ${JSON.stringify(id)} names turn ${turn}, which is not there`);
+    if (stored === undefined) problems.push(`request ${JSON.stringify(id)} refers to turn ${turn}, which is missing`);
     else store.findRequest(scope, id as RequestId);
   }
   for (const node of nodes) {
     const most = live.get(node.id) ?? 0;
-    if (node.live > most) problems.push(`index node ${node.id} counts ${node.live} requests, and ${most} are there`);
+    if (node.live > most) problems.push(`index node ${node.id} counts ${node.live} live requests of ${most}`);
   }
   return { count: rows.length, problems };
 }

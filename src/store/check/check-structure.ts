@@ -1,9 +1,9 @@
 import Database from "better-sqlite3";
 
-/** Past these nothing new is learned. */
+/** Most findings of one check. */
 export const MOST_FINDINGS = 100;
 
-/** What SQLite itself finds wrong with a database, a line each: its pages, its indexes, references to rows that are not there. */
+/** SQLite's own findings, a line each: pages, indexes, foreign keys. */
 export function structureProblems(sqlite: Database.Database): string[] {
   const problems: string[] = [];
   collect(problems, "integrity", () => {
@@ -12,12 +12,14 @@ export function structureProblems(sqlite: Database.Database): string[] {
   });
   collect(problems, "references", () => {
     const rows = sqlite.pragma("foreign_key_check") as { readonly table: string; readonly parent: string }[];
-    return rows.slice(0, MOST_FINDINGS).map(({ table, parent }) => `a row of ${table} names none of ${parent}`);
+    return rows
+      .slice(0, MOST_FINDINGS)
+      .map(({ table, parent }) => `a row of ${table} refers to a missing row of ${parent}`);
   });
   return problems;
 }
 
-/** The same for any SQLite file, which another process may be writing to. */
+/** The same for any SQLite file; another process may be writing to it. */
 export function checkStructure(file: string): string[] {
   const problems: string[] = [];
   collect(problems, "file", () => {
@@ -31,7 +33,7 @@ export function checkStructure(file: string): string[] {
   return problems;
 }
 
-/** Adds what `work` finds, or what it fails with, under the name of where that was. */
+/** Adds the findings of `work`, or its error, each prefixed with `where`. */
 export function collect(problems: string[], where: string, work: () => Iterable<string>): void {
   try {
     for (const problem of work()) problems.push(`${where}: ${problem}`);

@@ -2,11 +2,11 @@ import { parentPort } from "node:worker_threads";
 import Database from "better-sqlite3";
 
 /*
- * The thread that moves what was committed from the log to the database file, which waits for the disk. It holds the file open no longer
- * than that takes, so that who closes it last is who serves from it.
+ * A worker thread that checkpoints the write-ahead log, which waits for the disk. It closes the file after each checkpoint, so that the
+ * serving connection is the last one to close it.
  */
 
-/** What SQLite says of a checkpoint: pages in the log, and of them those that are in the database file too. */
+/** A checkpoint's result: pages in the log, and those of them that were copied to the database file. */
 export interface LogProgress {
   readonly log: number;
   readonly checkpointed: number;

@@ -1,6 +1,6 @@
 import type Database from "better-sqlite3";
 
-/** Commits that one transaction takes at most, so that the first of them does not wait for long. */
+/** Most commits per transaction: bounds the wait of the first. */
 const MOST_COMMITS = 32;
 
 interface OpenGroup {
@@ -12,8 +12,8 @@ interface OpenGroup {
 }
 
 /**
- * Lets commits that come in one turn of the event loop share a transaction: beginning and ending one writes more pages than a compose
- * does. What one commit did is undone where it throws; what the group did stands or falls together, when {@link settled} says so.
+ * Group commit: commits in one iteration of the event loop share a transaction, because its begin and end write more pages than a compose.
+ * Each commit has a savepoint, so one that throws is undone alone; the group is durable together, when {@link settled} resolves.
  */
 export class CommitGroup {
   #open: OpenGroup | null = null;
@@ -35,7 +35,7 @@ export class CommitGroup {
     this.#undo = sqlite.prepare("rollback to one_commit");
   }
 
-  /** Does one commit's work in the group's transaction. What it throws has changed nothing. */
+  /** Runs one commit in the group's transaction. Where it throws, it has changed nothing. */
   run<T>(work: () => T): T {
     const group = this.#open ?? this.#start();
     this.#save.run();
@@ -43,7 +43,7 @@ export class CommitGroup {
     try {
       result = work();
     } catch (error) {
-      // Some failures, of a full disk for one, end the whole transaction.
+      // Some errors, a full disk's for one, roll back the whole transaction.
       if (!this.sqlite.inTransaction) this.#fail(group, error);
       else {
         this.#undo.run();
@@ -56,12 +56,12 @@ export class CommitGroup {
     return result;
   }
 
-  /** Begins a transaction, where none is under way. Throws where the database cannot be written now. */
+  /** Begins a transaction where none is open. Throws where the database cannot be written now. */
   begin(): void {
     if (this.#open === null) this.#start();
   }
 
-  /** Ends the transaction now. Throws where it cannot be stored: then nothing of the group is, and `settled` rejects. */
+  /** Commits the transaction now. Throws where that fails: nothing of the group is stored, and `settled` rejects. */
   flush(): void {
     const group = this.#open;
     if (group === null) return;
@@ -78,7 +78,7 @@ export class CommitGroup {
     this.onStored(group.commits);
   }
 
-  /** Resolves when all that was committed so far is stored. */
+  /** Resolves when every commit so far is durable. */
   get settled(): Promise<void> {
     return this.#open?.settled ?? Promise.resolve();
   }
@@ -91,13 +91,13 @@ export class CommitGroup {
       resolve = yes;
       reject = no;
     });
-    // Whoever waits for it is told; nobody may.
+    // Nobody may be waiting: that is no unhandled rejection.
     settled.catch(() => {});
     const timer = setImmediate(() => {
       try {
         this.flush();
       } catch {
-        // Told by `settled`.
+        // `settled` rejects.
       }
     });
     this.#open = { commits: 0, timer, settled, resolve, reject };

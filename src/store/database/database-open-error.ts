@@ -1,4 +1,4 @@
-/** The database file could not be opened or brought up to date; nothing in it was changed by the attempt. */
+/** A database file could not be opened or migrated; the attempt changed nothing in it. */
 export class DatabaseOpenError extends Error {
   override readonly name = "DatabaseOpenError";
   constructor(

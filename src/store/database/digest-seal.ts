@@ -2,24 +2,23 @@ import { type Cipher, createCipheriv, createDecipheriv, type Decipher } from "no
 import type Database from "better-sqlite3";
 import type { Digest } from "../../core/index.js";
 
-/** A digest as the file holds it. */
+/** A digest as it is stored: encrypted. */
 export type SealedDigest = string & { readonly __sealed: never };
 
 /** Bytes of SHA-256. */
 const DIGEST_BYTES = 32;
 
 /**
- * Digests as the file holds them, and back. SHA-256 of a short text tells the text to whoever tries all of them; so what is written is
- * encrypted with a random key of the database, which leaves it nowhere but in a copy of the whole file. Equal digests stay equal, to be
- * looked up by.
+ * Encrypts digests for storage, and decrypts them. A short text can be guessed from its SHA-256, so stored digests are encrypted with a
+ * random key of the database, which leaves it only in a copy of the whole file. Equal digests stay equal, for look-ups.
  *
- * AES-256 on each half by itself: it tells nothing but which halves are equal, and no two halves of different SHA-256 digests are.
- * The cipher is set up once: that takes longer than to use it, which is a microsecond.
+ * AES-256-ECB on both halves: it reveals only which halves are equal, and no two halves of different SHA-256 digests are. The ciphers are
+ * set up once, as that takes longer than one use, a microsecond.
  */
 export class DigestSeal {
   #ciphers: { readonly seal: Cipher; readonly open: Decipher } | null = null;
 
-  /** @param readKey 32 bytes; asked for once, at the first use, as a file of an earlier schema has none */
+  /** @param readKey 32 bytes; called once, at the first use: a file of an earlier schema has no key yet */
   constructor(private readonly readKey: () => Buffer) {}
 
   /** The seal of a database whose schema is up to date. */
@@ -43,7 +42,7 @@ export class DigestSeal {
     if (this.#ciphers === null) {
       const key = this.readKey();
       this.#ciphers = {
-        // Without padding every whole block that goes in comes out at once, and none is the end.
+        // Without padding `update` returns every whole block at once, and `final` is never needed.
         seal: createCipheriv("aes-256-ecb", key, null).setAutoPadding(false),
         open: createDecipheriv("aes-256-ecb", key, null).setAutoPadding(false),
       };

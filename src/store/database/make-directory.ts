@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /**
- * Makes a directory and what is missing above it. Throws what `mkdir` throws. Node's own `recursive` never comes back where a file system
- * takes no directories and says `ENOENT` for it, as /proc does: it takes the parent for missing, finds it there, and tries again.
+ * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
  */
 export function makeDirectory(path: string): void {
   const missing = [resolve(path)];
@@ -15,7 +15,7 @@ function makeOne(directory: string): void {
   try {
     mkdirSync(directory);
   } catch (error) {
-    // It was there, or another process was faster.
+    // It exists, or another process made it first.
     if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
   }
 }

@@ -1,15 +1,19 @@
+/*
+ * database/: one SQLite file: opening, migrations, schema, hot statements, transactions, checkpoints, sealed digests.
+ * In: a path; committed work (`CommitGroup`).
+ * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
+ * Hot SQL is written by hand in `statements.ts` and typed by `schema.ts`; cold SQL uses drizzle.
+ */
+
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import { migrate } from "drizzle-orm/better-sqlite3/migrator";
-import { readMigrationFiles } from "drizzle-orm/migrator";
 import { faultOf } from "../api/store-faults.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
-import { provideMigrationFunctions } from "./migration-functions.js";
+import { migrateToLatest, type SchemaProgress, schemaOf } from "./migrations.js";
 import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
 
@@ -20,35 +24,23 @@ export interface OpenDatabase {
   readonly digests: DigestSeal;
 }
 
-/** How far the schema of a file is: migrations that were applied, of those that this version knows. */
-export interface SchemaProgress {
-  readonly applied: number;
-  readonly known: number;
-}
-
-// Equally deep in `src` and `dist`.
-const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
-
 /**
- * Of files that are new; those that are there keep theirs. A compose changes a few bytes on each of some fifteen pages, and all of each goes
- * into the log: smaller pages make that half of what SQLite's standard of 4,096 does, and still hold most rows whole.
+ * Page size of new files; existing ones keep theirs. A compose changes a few bytes on some fifteen pages, and each goes into the log whole:
+ * this writes half of what SQLite's default of 4,096 does, and still holds most rows on one page.
  */
 const PAGE_BYTES = 2_048;
 
-/** How long opening waits for another process that holds the file, in milliseconds. */
+/** Milliseconds that opening waits for another process's lock. */
 const OPEN_WAIT_MS = 5_000;
-/** How long until opening is tried again after a lock that SQLite does not wait for, in milliseconds. */
+/** Milliseconds between retries for locks that SQLite itself does not wait for. */
 const OPEN_AGAIN_MS = 20;
-/** How long a commit waits for one. Nothing else is served meanwhile, so the longer wait is its caller's, between two attempts. */
+/** Milliseconds that a commit waits for a lock. It blocks the process, so callers wait longer between their own retries. */
 const COMMIT_WAIT_MS = 20;
-/** Processes that start together on a file may each migrate it: those that come second find it done when they look again. */
-const MIGRATION_ATTEMPTS = 3;
-
 /**
- * Opens a database file, or `":memory:"`, and brings its schema up to date, all steps in one transaction. WAL with `synchronous = NORMAL`:
- * what was committed survives the death of the process at any point; a power cut may take the last commits, never the file's integrity.
- * Deleted text is overwritten (`secure_delete`). Throws {@link DatabaseOpenError}, and has then written nothing into a file that is not
- * its own to write: no database, another program's, a newer version's, a damaged one.
+ * Opens a database file, or `":memory:"`, and migrates its schema in one transaction. WAL with `synchronous = NORMAL`: commits survive a
+ * kill of the process at any point; a power cut may lose the last ones, never the file's integrity. Deleted text is overwritten
+ * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, a
+ * newer version's or damaged.
  */
 export function openDatabase(file: string): OpenDatabase {
   try {
@@ -59,8 +51,8 @@ export function openDatabase(file: string): OpenDatabase {
 }
 
 /**
- * SQLite does not wait for every lock: where two processes turn a new file to WAL at once, one fails at once
- * (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Waiting blocks: nothing is served yet.
+ * SQLite does not wait for every lock: where two processes switch a new file to WAL together, one fails immediately
+ * (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Waiting may block: nothing is served yet.
  */
 function retryWhileLocked<T>(work: () => T): T {
   const deadline = performance.now() + OPEN_WAIT_MS;
@@ -85,14 +77,12 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma(`page_size = ${PAGE_BYTES}`);
     sqlite.pragma("journal_mode = WAL");
     sqlite.pragma("synchronous = NORMAL");
-    // A checkpoint waits for the disk: let the log grow to 16 MB, so that fewer composes meet one.
+    // A checkpoint waits for the disk. 8,000 pages, 16 MB, so that few composes meet one.
     sqlite.pragma("wal_autocheckpoint = 8000");
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
-    provideMigrationFunctions(sqlite);
-    rewriteAfterMigration(sqlite);
-    migrateTogether(sqlite, orm);
+    migrateToLatest(sqlite, orm);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
@@ -104,8 +94,8 @@ function openOnce(file: string): OpenDatabase {
 }
 
 /**
- * Opens a database file as it is, to read it; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is none
- * of ours.
+ * Opens a database file read-only and unmigrated; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is
+ * not a memstem database.
  */
 export function openToRead(file: string): OpenDatabase & { readonly schema: SchemaProgress } {
   let sqlite: Database.Database | undefined;
@@ -120,7 +110,7 @@ export function openToRead(file: string): OpenDatabase & { readonly schema: Sche
   }
 }
 
-/** Writes the log back into the file and empties it; false where somebody still reads what it holds, or the disk does not let us. */
+/** Checkpoints and truncates the log; false where a reader still needs it, or the disk fails. */
 export function eraseLog(sqlite: Database.Database): boolean {
   try {
     const [outcome] = sqlite.pragma("wal_checkpoint(TRUNCATE)") as { readonly busy: number }[];
@@ -131,7 +121,7 @@ export function eraseLog(sqlite: Database.Database): boolean {
   }
 }
 
-/** Looks through a connection that cannot write: one that can would write a log back into the file when it closes. */
+/** Checked through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
 function refuseForeign(file: string): void {
   if (!existsSync(file) || statSync(file).size === 0) return;
   const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
@@ -142,42 +132,7 @@ function refuseForeign(file: string): void {
   }
 }
 
-function schemaOf(sqlite: Database.Database): SchemaProgress {
-  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all();
-  const files = readMigrationFiles({ migrationsFolder: MIGRATIONS });
-  if (!tables.includes("__drizzle_migrations")) {
-    if (tables.length > 0) throw new Error("it is the database of another program");
-    return { applied: 0, known: files.length };
-  }
-  const last = Number(sqlite.prepare("select max(created_at) from __drizzle_migrations").pluck().get() ?? 0);
-  if (last > (files.at(-1)?.folderMillis ?? 0)) throw new Error("it was written by a newer version of memstem");
-  return { applied: files.filter(({ folderMillis }) => folderMillis <= last).length, known: files.length };
-}
-
-/**
- * What a step of an earlier schema drops may stay in what is free of a page. Counts as a deletion that is not done with (see `FileErasure`),
- * before the steps, so that no kill comes between.
- */
-function rewriteAfterMigration(sqlite: Database.Database): void {
-  if (sqlite.memory) return;
-  const { applied, known } = schemaOf(sqlite);
-  if (applied === 0 || applied === known) return;
-  sqlite.pragma(`user_version = ${1 + Number(sqlite.pragma("user_version", { simple: true }))}`);
-}
-
-function migrateTogether(sqlite: Database.Database, orm: OpenDatabase["orm"]): void {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      migrate(orm, { migrationsFolder: MIGRATIONS });
-      return;
-    } catch (error) {
-      if (sqlite.inTransaction) sqlite.exec("rollback");
-      if (attempt === MIGRATION_ATTEMPTS || faultOf(error) !== null) throw error;
-    }
-  }
-}
-
-/** SQLite opens what it may only read without a word, even begins to write, and fails with the first statement that could change a row. */
+/** SQLite opens a read-only file without an error, and fails at the first statement that could change a row. */
 function refuseReadOnly(sqlite: Database.Database): void {
   sqlite.exec("delete from __drizzle_migrations where false");
 }

@@ -4,12 +4,12 @@ import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../../core/index.js";
 import type { SealedDigest } from "./digest-seal.js";
 
 /*
- * One row of `users` is a scope: (tenant, user, agent). Every other table that names a scope belongs to it and goes with it. Memory text stands
- * in `blocks` only, and what the caller's application said in `messages` only, so that an answer can be repeated. Digests are sealed.
+ * A row of `scopes` is one (tenant, user, agent). Every other table with a scope's number belongs to it and is deleted with it. Memory text
+ * is in `blocks` only, the application's messages in `messages` only, so that an answer can be repeated. Digests are sealed.
  *
- * A compose writes a few short rows into many tables, and SQLite writes a whole page for each that it touches: pages, not rows, are what
- * a compose costs the disk. So an index has to earn its page, and tables of a few bytes a row are WITHOUT ROWID
- * (https://sqlite.org/withoutrowid.html), one tree instead of two. Drizzle cannot say so: migration 0009 does.
+ * A compose writes a few short rows into many tables, and SQLite writes whole pages: a compose costs the disk pages, not rows. So there are
+ * few indexes, and tables of short rows are WITHOUT ROWID (https://sqlite.org/withoutrowid.html), one tree instead of two. Drizzle cannot
+ * declare that: migration 0009 does.
  */
 
 const digest = (name: string) => text(name).$type<SealedDigest>();
@@ -17,25 +17,26 @@ const digest = (name: string) => text(name).$type<SealedDigest>();
 const ofScope = () =>
   integer("scope_id")
     .notNull()
-    .references(() => users.scopeId, { onDelete: "cascade" });
+    .references(() => scopes.scopeId, { onDelete: "cascade" });
 
-export const users = sqliteTable(
+/** Scopes: a row for each agent of a user, and one without. The table is called `users` in the file, from before there were agents. */
+export const scopes = sqliteTable(
   "users",
   {
-    /** Never reused, so that a user who was deleted and came back is not taken for the old one. */
+    /** Never reused, so that a user who was deleted and came back is not taken for the deleted one. */
     scopeId: integer("scope_id").primaryKey({ autoIncrement: true }),
     tenant: text("tenant").notNull(),
     userId: text("user_id").notNull(),
     /** Empty: no agent. */
     agentId: text("agent_id").notNull(),
-    /** Grows with every commit; a process whose working state is older reloads. */
+    /** Grows with every commit; a process with an older version reloads. */
     version: integer("version").notNull(),
     nextLabel: integer("next_label").notNull(),
     nextNode: integer("next_node").notNull(),
     nextTurn: integer("next_turn").notNull(),
     requests: integer("requests").notNull(),
     createdAt: integer("created_at").notNull(),
-    /** What is in the memory bank; 0 in rows from before it was kept. */
+    /** Tokens in the memory bank; 0 in rows from before it was stored. */
     bankedTokens: integer("banked_tokens").notNull().default(0),
   },
   (table) => [uniqueIndex("users_scope").on(table.tenant, table.userId, table.agentId)],
@@ -53,7 +54,7 @@ export const blocks = sqliteTable(
   (table) => [primaryKey({ columns: [table.scopeId, table.label] })],
 );
 
-/** A memory at one version of its text. By label first: what is new comes behind what is there. */
+/** A memory at one version of its text. Keyed by label first, so that new rows are appended. */
 export const memoryVersions = sqliteTable(
   "memory_versions",
   {
@@ -66,8 +67,8 @@ export const memoryVersions = sqliteTable(
 );
 
 /**
- * Memories forgotten on request; only the id stays, so that they are never sent again. A user's, whatever the agent: an agent that comes
- * later must not bring them back.
+ * Memories forgotten on request; only the id is kept, so that they are never sent again. Per user, not per agent: a later agent must not
+ * bring them back.
  */
 export const forgottenMemories = sqliteTable(
   "forgotten_memories",
@@ -76,8 +77,8 @@ export const forgottenMemories = sqliteTable(
 );
 
 /**
- * How often users, and memories of theirs, were deleted: what is under way in any process compares it before it goes on. Counts users by
- * a hash of their names, several in one bucket, so that nobody's name stays behind.
+ * How often users, and memories of theirs, were deleted: requests under way in any process compare it before they continue. Counted by a
+ * hash of the user's name, several users in one bucket, so that no name is kept.
  */
 export const deletions = sqliteTable("deletions", {
   bucket: integer("bucket").primaryKey(),
@@ -86,8 +87,8 @@ export const deletions = sqliteTable("deletions", {
 });
 
 /**
- * What is deleted here and not yet known to be deleted from the source that memstem keeps: written with the deletion, removed once the
- * source has done it. Whatever process comes next to this user finishes it first.
+ * Deletions that the memory source has not confirmed yet: written with the deletion, removed once confirmed. The next process that handles
+ * this user finishes them first.
  */
 export const sourceDeletions = sqliteTable(
   "source_deletions",
@@ -114,15 +115,15 @@ export const indexNodes = sqliteTable(
     uses: integer("uses").notNull(),
     live: integer("live").notNull(),
     lastUsed: integer("last_used").notNull(),
-    /** Milliseconds; 0 in rows from before it was kept: a TTL takes those for long unused. */
+    /** Milliseconds; 0 in rows from before it was stored: for a TTL those are long unused. */
     usedAt: integer("used_at").notNull().default(0),
-    /** 0 in rows from before it was kept; set when the node is served again. */
+    /** 0 in rows from before it was stored; set when the node is served again. */
     tokens: integer("tokens").notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
 
-/** What policies order by beside the index, a JSON row each: recent retrievals, accesses (by turn), nodes of the cluster tree, workers. */
+/** State of ordering policies outside the index, as JSON: recent retrievals, accesses (by turn), nodes of the cluster tree, workers. */
 export const orderingRows = sqliteTable(
   "ordering_rows",
   {
@@ -147,8 +148,8 @@ export const conversations = sqliteTable(
 );
 
 /**
- * What the caller's application said, each message once, however many prompts it was sent with. Goes with the last turn that refers to it,
- * in the same transaction. Found by its digest; messages that count as the same but differ in their JSON are rows of their own.
+ * The application's messages, each stored once, however many prompts contain it. Deleted with the last turn that refers to it, in the same
+ * transaction. Found by its digest; messages with one digest and different JSON are separate rows.
  */
 export const messages = sqliteTable(
   "messages",
@@ -156,15 +157,15 @@ export const messages = sqliteTable(
     id: integer("id").primaryKey(),
     scopeId: ofScope(),
     digest: digest("digest").notNull(),
-    /** Digest of what it means, where a client may write it differently; null: the same. */
+    /** Digest of its meaning, equal for the ways in which clients write one message; null: the same as `digest`. */
     meant: digest("meant"),
-    /** JSON; null once it was erased because it quoted a forgotten memory. */
+    /** JSON; null once erased because it quoted a forgotten memory. */
     body: text("body"),
   },
   (table) => [index("messages_by_digest").on(table.scopeId, table.digest)],
 );
 
-/** The instructions at the head of prompts, each kept once. */
+/** The instructions at the head of prompts, each stored once. */
 export const heads = sqliteTable(
   "heads",
   {
@@ -190,9 +191,9 @@ export const turns = sqliteTable(
     injection: text("injection").notNull(),
     /** What later prompts keep of the injection. */
     retention: text("retention", { enum: FIXED_RETENTIONS }).notNull().default("keep"),
-    /** Whether nothing that earlier turns injected stands from here on. */
+    /** Whether earlier turns' injections are dropped from here on. */
     freshStart: integer("fresh_start", { mode: "boolean" }).notNull().default(false),
-    /** JSON array of the labels that were asked for. */
+    /** JSON array of the requested labels. */
     requested: text("requested").notNull().default("[]"),
     head: digest("head").notNull(),
     prompt: digest("prompt").notNull(),
@@ -206,7 +207,7 @@ export const turns = sqliteTable(
   ],
 );
 
-/** Digests of every section ever sent, to know our own text when a client sends it back. */
+/** Digests of every section ever sent, to recognise our own text when a client sends it back. */
 export const sections = sqliteTable("sections", { scopeId: ofScope(), digest: digest("digest").notNull() }, (table) => [
   primaryKey({ columns: [table.scopeId, table.digest] }),
 ]);
@@ -219,9 +220,9 @@ export const requests = sqliteTable(
     turn: integer("turn").notNull(),
     /** Node of the context index where the served sequence ends. */
     leaf: integer("leaf").notNull(),
-    /** Digest of the request, to notice an id that is used for another one. */
+    /** Digest of the request, to detect an id that is reused for another request. */
     body: digest("body").notNull(),
-    /** JSON: placements, plan and warnings; the messages are built again from the turns. */
+    /** JSON: placements, plan and warnings; the messages are rebuilt from the turns. */
     answer: text("answer").notNull(),
     evicted: integer("evicted", { mode: "boolean" }).notNull(),
     /** JSON: what the engine reported of this request. */
@@ -229,13 +230,13 @@ export const requests = sqliteTable(
     createdAt: integer("created_at").notNull(),
   },
   (table) => [
-    // By id first: engines report requests by their ids alone, and ids that we make grow with time.
+    // By id first: engines report requests by id alone, and our own ids grow with time.
     primaryKey({ columns: [table.requestId, table.scopeId] }),
     index("requests_by_turn").on(table.scopeId, table.turn),
   ],
 );
 
-/** First-token times that engines reported, the last few of each: numbers only, nobody's. */
+/** First-token times that engines reported, the last few of each: numbers that belong to no user. */
 export const firstTokenTimes = sqliteTable(
   "first_token_times",
   {
@@ -249,7 +250,7 @@ export const firstTokenTimes = sqliteTable(
   (table) => [primaryKey({ columns: [table.engine, table.number] })],
 );
 
-/** The key that digests are sealed with: one row, made with the database. In a table of no scope, so that no export has it. */
+/** The key that seals digests: one row, made with the database. The table belongs to no scope, so that no export contains it. */
 export const digestKeys = sqliteTable("digest_keys", {
   id: integer("id").primaryKey(),
   key: blob("key", { mode: "buffer" }).notNull(),
@@ -263,13 +264,13 @@ export const tenants = sqliteTable("tenants", {
   createdAt: integer("created_at").notNull(),
 });
 
-/** API keys. A revoked one stays: where there was ever a key, nobody gets in without one. */
+/** API keys. Revoked ones are kept: once there was a key, requests without one are rejected. */
 export const apiKeys = sqliteTable("api_keys", {
   id: text("id").primaryKey(),
   tenant: text("tenant")
     .notNull()
     .references(() => tenants.tenant),
-  /** SHA-256 of the key's secret, base64url. The secret is random and as long as the digest, so there is nothing to guess it by. */
+  /** SHA-256 of the key's secret, base64url. The secret is random and as long as the digest, so it cannot be guessed. */
   secretDigest: text("secret_digest").notNull(),
   label: text("label"),
   createdAt: integer("created_at").notNull(),

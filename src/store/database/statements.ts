@@ -1,8 +1,6 @@
-import { and, eq, sql } from "drizzle-orm";
+import type Database from "better-sqlite3";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { OpenDatabase } from "./open-database.js";
-import { readStatement } from "./read-statement.js";
-import {
+import type {
   blocks,
   conversations,
   forgottenMemories,
@@ -11,260 +9,285 @@ import {
   memoryVersions,
   orderingRows,
   requests,
+  scopes,
   sections,
   turns,
-  users,
 } from "./schema.js";
-import { writeStatement } from "./write-statement.js";
 
-const p = sql.placeholder;
-/** The value that the row to be inserted would have had, for upserts. */
-const excluded = (column: string) => sql.raw(`excluded.${column}`);
+/*
+ * The SQL of the hot path (composes, reports, loading a scope), written by hand: drizzle's work per row costs as much as SQLite's.
+ * One idiom, here and where a record has hot statements of its own (`records/`, `sqlite/api-keys.ts`): a statement of better-sqlite3,
+ * prepared once, typed by the schema. Parameters and result columns have the names of the schema's fields; flags are 0 and 1.
+ * `test/store/database/statements.test.ts` compares them with the schema. The cold path (expiry, erasure, export, checks) uses drizzle.
+ */
 
-/** Everything that runs on every compose, prepared once: building a statement costs more than running it. */
+/** A boolean in SQLite. */
+export type Flag = 0 | 1;
+
+/** A table's row as SQLite takes and gives it: typed by the schema, with flags for booleans. */
+export type SqliteRow<T extends SQLiteTable> = {
+  readonly [Field in keyof T["$inferSelect"]]: T["$inferSelect"][Field] extends boolean
+    ? Flag
+    : T["$inferSelect"][Field];
+};
+
+/** A row that is read by its scope's number, and without it. */
+type RowOfScope<T extends SQLiteTable> = Omit<SqliteRow<T>, "scopeId">;
+type OfScope = Pick<SqliteRow<typeof turns>, "scopeId">;
+
+/** What names a scope; no agent is the empty one. */
+type ScopeName = Pick<SqliteRow<typeof scopes>, "tenant" | "userId" | "agentId">;
+type ScopeCounters = Pick<
+  SqliteRow<typeof scopes>,
+  "nextLabel" | "nextNode" | "nextTurn" | "requests" | "bankedTokens"
+>;
+type ScopeRow = ScopeCounters & Pick<SqliteRow<typeof scopes>, "scopeId" | "version">;
+
+export type BlockRow = RowOfScope<typeof blocks>;
+export type VersionRow = RowOfScope<typeof memoryVersions>;
+export type NodeRow = RowOfScope<typeof indexNodes>;
+export type OrderingRow = RowOfScope<typeof orderingRows>;
+export type TurnRow = RowOfScope<typeof turns>;
+export type RequestRow = RowOfScope<typeof requests>;
+
+export const SELECT_TURNS = `select id, conversation_id as conversationId, parent, given, placement, injection, retention,
+  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, created_at as createdAt from turns`;
+export const SELECT_REQUESTS = `select request_id as requestId, turn, leaf, body, answer, evicted, observed, created_at as createdAt
+  from requests`;
+
+const IS_NAMED = "tenant = @tenant and user_id = @userId and agent_id = @agentId";
+
+/** A prepared statement with values by name. A result is a row, or the one value of a row. */
+export interface Statement<Values, Result = never> {
+  run(values: Values): Database.RunResult;
+  get(values: Values): Result | undefined;
+  all(values: Values): Result[];
+}
+
+/** The hot path's statements. */
 export type Statements = ReturnType<typeof prepareStatements>;
 
-// The return type is what drizzle infers; writing it out would repeat every column.
-export function prepareStatements({ sqlite, orm }: OpenDatabase) {
-  const write = (query: Parameters<typeof writeStatement>[1]) => writeStatement(sqlite, query);
-  const read = <T extends SQLiteTable>(table: T, rest: string) => readStatement(sqlite, table, rest);
-  const numbers = {
-    nextLabel: p("nextLabel"),
-    nextNode: p("nextNode"),
-    nextTurn: p("nextTurn"),
-    requests: p("requests"),
-    bankedTokens: p("bankedTokens"),
-  };
+// The return type is the list of statements; writing it out would repeat it.
+export function prepareStatements(sqlite: Database.Database) {
   return {
-    user: read(users, "where tenant = @tenant and user_id = @userId and agent_id = @agentId"),
-    addUser: orm
-      .insert(users)
-      .values({
-        tenant: p("tenant"),
-        userId: p("userId"),
-        agentId: p("agentId"),
-        version: 1,
-        ...numbers,
-        createdAt: p("at"),
-      })
-      .onConflictDoNothing()
-      .returning({ scopeId: users.scopeId })
-      .prepare(),
-    moveUser: write(
-      orm
-        .update(users)
-        .set({
-          version: sql`${users.version} + 1`,
-          nextLabel: sql`${p("nextLabel")}`,
-          nextNode: sql`${p("nextNode")}`,
-          nextTurn: sql`${p("nextTurn")}`,
-          requests: sql`${p("requests")}`,
-          bankedTokens: sql`${p("bankedTokens")}`,
-        })
-        // By name too: the number of a scope whose first commit was undone is given again.
-        .where(
-          and(
-            eq(users.scopeId, p("scopeId")),
-            eq(users.version, p("commits")),
-            eq(users.tenant, p("tenant")),
-            eq(users.userId, p("userId")),
-            eq(users.agentId, p("agentId")),
-          ),
-        ),
-    ),
+    ...scopeStatements(sqlite),
+    ...registerStatements(sqlite),
+    ...indexStatements(sqlite),
+    ...turnStatements(sqlite),
+    ...requestStatements(sqlite),
+  };
+}
 
-    blocks: read(blocks, "where scope_id = @scopeId order by label"),
-    keepBlock: write(
-      orm
-        .insert(blocks)
-        .values({
-          scopeId: p("scopeId"),
-          label: p("label"),
-          text: p("text"),
-          tokens: p("tokens"),
-          supersededBy: p("supersededBy"),
-        })
-        .onConflictDoUpdate({
-          target: [blocks.scopeId, blocks.label],
-          set: { supersededBy: excluded("superseded_by") },
-        }),
-    ),
-    removeBlock: write(orm.delete(blocks).where(and(eq(blocks.scopeId, p("scopeId")), eq(blocks.label, p("label"))))),
+function prepare<Values, Row = never>(sqlite: Database.Database, sql: string): Statement<Values, Row> {
+  return sqlite.prepare<[Values], Row>(sql);
+}
 
-    versions: read(memoryVersions, "where scope_id = @scopeId order by label, memory_id"),
-    keepVersion: write(
-      orm
-        .insert(memoryVersions)
-        .values({ scopeId: p("scopeId"), memoryId: p("memoryId"), label: p("label"), current: p("current") })
-        .onConflictDoUpdate({
-          target: [memoryVersions.scopeId, memoryVersions.label, memoryVersions.memoryId],
-          set: { current: excluded("current") },
-        }),
-    ),
-    // For all labels (a JSON array) in one statement.
-    removeVersionsOf: write(
-      orm
-        .delete(memoryVersions)
-        .where(
-          and(
-            eq(memoryVersions.scopeId, p("scopeId")),
-            sql`${memoryVersions.label} in (select value from json_each(${p("labels")}))`,
-          ),
-        ),
-    ),
-    removeVersionsBy: write(
-      orm
-        .delete(memoryVersions)
-        .where(and(eq(memoryVersions.scopeId, p("scopeId")), eq(memoryVersions.memoryId, p("memoryId")))),
-    ),
-    forgotten: read(forgottenMemories, "where tenant = @tenant and user_id = @userId"),
-    keepForgotten: write(
-      orm
-        .insert(forgottenMemories)
-        .values({ tenant: p("tenant"), userId: p("userId"), memoryId: p("memoryId") })
-        .onConflictDoNothing(),
-    ),
+function prepareValue<Values, Value>(sqlite: Database.Database, sql: string): Statement<Values, Value> {
+  return sqlite.prepare<[Values], Value>(sql).pluck();
+}
 
-    nodes: read(indexNodes, "where scope_id = @scopeId order by id"),
-    keepNode: write(
-      orm
-        .insert(indexNodes)
-        .values({
-          scopeId: p("scopeId"),
-          id: p("id"),
-          parent: p("parent"),
-          anchor: p("anchor"),
-          run: p("run"),
-          position: p("position"),
-          nextPosition: p("nextPosition"),
-          uses: p("uses"),
-          live: p("live"),
-          lastUsed: p("lastUsed"),
-          usedAt: p("usedAt"),
-          tokens: p("tokens"),
-        })
-        .onConflictDoUpdate({
-          target: [indexNodes.scopeId, indexNodes.id],
-          set: {
-            parent: excluded("parent"),
-            run: excluded("run"),
-            position: excluded("position"),
-            nextPosition: excluded("next_position"),
-            uses: excluded("uses"),
-            live: excluded("live"),
-            lastUsed: excluded("last_used"),
-            usedAt: excluded("used_at"),
-            tokens: excluded("tokens"),
-          },
-        }),
+function scopeStatements(sqlite: Database.Database) {
+  return {
+    scopeId: prepareValue<ScopeName, number>(sqlite, `select scope_id from users where ${IS_NAMED}`),
+    version: prepare<ScopeName, { readonly scopeId: number; readonly commits: number }>(
+      sqlite,
+      `select scope_id as scopeId, version as commits from users where ${IS_NAMED}`,
     ),
-    removeNode: write(
-      orm.delete(indexNodes).where(and(eq(indexNodes.scopeId, p("scopeId")), eq(indexNodes.id, p("id")))),
+    scope: prepare<ScopeName, ScopeRow>(
+      sqlite,
+      `select scope_id as scopeId, version, next_label as nextLabel, next_node as nextNode, next_turn as nextTurn, requests,
+         banked_tokens as bankedTokens
+       from users where ${IS_NAMED}`,
     ),
-
-    orderingRows: read(orderingRows, "where scope_id = @scopeId and kind in ('recent', 'worker') order by id"),
-    publishedRows: read(orderingRows, "where scope_id = @scopeId and kind = @kind order by id"),
-    keepOrderingRow: write(
-      orm
-        .insert(orderingRows)
-        .values({ scopeId: p("scopeId"), kind: sql`${p("kind")}`, id: p("id"), row: p("row") })
-        .onConflictDoUpdate({
-          target: [orderingRows.scopeId, orderingRows.kind, orderingRows.id],
-          set: { row: excluded("row") },
-        }),
+    /** Gives the new scope's number; nothing where there is one of this name. */
+    addScope: prepareValue<ScopeName & ScopeCounters & Pick<SqliteRow<typeof scopes>, "createdAt">, number>(
+      sqlite,
+      `insert into users
+           (tenant, user_id, agent_id, version, next_label, next_node, next_turn, requests, created_at, banked_tokens)
+         values
+           (@tenant, @userId, @agentId, 1, @nextLabel, @nextNode, @nextTurn, @requests, @createdAt, @bankedTokens)
+         on conflict do nothing returning scope_id`,
     ),
-    removeOrderingRow: write(
-      orm
-        .delete(orderingRows)
-        .where(
-          and(
-            eq(orderingRows.scopeId, p("scopeId")),
-            sql`${orderingRows.kind} = ${p("kind")}`,
-            eq(orderingRows.id, p("id")),
-          ),
-        ),
-    ),
-
-    keepConversation: write(
-      orm
-        .insert(conversations)
-        .values({ scopeId: p("scopeId"), id: p("id"), turns: 1, createdAt: p("at"), lastTurnAt: p("at") })
-        .onConflictDoUpdate({
-          target: [conversations.scopeId, conversations.id],
-          set: { turns: sql`${conversations.turns} + 1`, lastTurnAt: excluded("last_turn_at") },
-        }),
-    ),
-    head: read(heads, "where scope_id = @scopeId and digest = @digest"),
-    section: read(sections, "where scope_id = @scopeId and digest = @digest"),
-    keepSection: write(
-      orm
-        .insert(sections)
-        .values({ scopeId: p("scopeId"), digest: p("digest") })
-        .onConflictDoNothing(),
-    ),
-
-    turn: read(turns, "where scope_id = @scopeId and id = @id"),
-    conversationTurns: read(turns, "where scope_id = @scopeId and conversation_id = @id order by id"),
-    addTurn: write(
-      orm.insert(turns).values({
-        scopeId: p("scopeId"),
-        id: p("id"),
-        conversationId: p("conversationId"),
-        parent: p("parent"),
-        given: p("given"),
-        placement: sql`${p("placement")}`,
-        injection: p("injection"),
-        retention: sql`${p("retention")}`,
-        freshStart: p("freshStart"),
-        requested: p("requested"),
-        head: p("head"),
-        prompt: p("prompt"),
-        anchor: p("anchor"),
-        promptTokens: p("promptTokens"),
-        createdAt: p("at"),
-      }),
-    ),
-
-    request: read(requests, "where scope_id = @scopeId and request_id = @requestId"),
-    requestsBefore: read(requests, "where scope_id = @scopeId and turn < @turn order by turn desc limit @limit"),
-    // A request whose stored answer was erased is composed anew under the same id.
-    addRequest: write(
-      orm
-        .insert(requests)
-        .values({
-          scopeId: p("scopeId"),
-          requestId: p("requestId"),
-          turn: p("turn"),
-          leaf: p("leaf"),
-          body: p("body"),
-          answer: p("answer"),
-          evicted: false,
-          createdAt: p("at"),
-        })
-        .onConflictDoUpdate({
-          target: [requests.requestId, requests.scopeId],
-          set: {
-            turn: excluded("turn"),
-            leaf: excluded("leaf"),
-            body: excluded("body"),
-            answer: excluded("answer"),
-            evicted: excluded("evicted"),
-            observed: sql`null`,
-            createdAt: excluded("created_at"),
-          },
-        }),
-    ),
-    markEvicted: write(
-      orm
-        .update(requests)
-        .set({ evicted: true })
-        .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId")))),
-    ),
-    observe: write(
-      orm
-        .update(requests)
-        .set({ observed: sql`${p("observed")}` })
-        .where(and(eq(requests.scopeId, p("scopeId")), eq(requests.requestId, p("requestId")))),
+    // By name too: the number of a scope whose first commit was undone is given again.
+    moveScope: prepare<ScopeName & ScopeRow>(
+      sqlite,
+      `update users set version = version + 1, next_label = @nextLabel, next_node = @nextNode, next_turn = @nextTurn,
+         requests = @requests, banked_tokens = @bankedTokens
+       where scope_id = @scopeId and version = @version and ${IS_NAMED}`,
     ),
   };
+}
+
+function registerStatements(sqlite: Database.Database) {
+  return {
+    blocks: prepare<OfScope, BlockRow>(
+      sqlite,
+      `select label, text, tokens, superseded_by as supersededBy from blocks where scope_id = @scopeId order by label`,
+    ),
+    keepBlock: prepare<SqliteRow<typeof blocks>>(
+      sqlite,
+      `insert into blocks (scope_id, label, text, tokens, superseded_by)
+       values (@scopeId, @label, @text, @tokens, @supersededBy)
+       on conflict (scope_id, label) do update set superseded_by = excluded.superseded_by`,
+    ),
+    removeBlock: prepare<OfScope & Pick<SqliteRow<typeof blocks>, "label">>(
+      sqlite,
+      "delete from blocks where scope_id = @scopeId and label = @label",
+    ),
+
+    versions: prepare<OfScope, VersionRow>(
+      sqlite,
+      `select memory_id as memoryId, label, current from memory_versions
+       where scope_id = @scopeId order by label, memory_id`,
+    ),
+    keepVersion: prepare<SqliteRow<typeof memoryVersions>>(
+      sqlite,
+      `insert into memory_versions (scope_id, memory_id, label, current) values (@scopeId, @memoryId, @label, @current)
+       on conflict (scope_id, label, memory_id) do update set current = excluded.current`,
+    ),
+    /** For all labels (a JSON array) in one statement. */
+    removeVersionsOf: prepare<OfScope & { readonly labels: string }>(
+      sqlite,
+      `delete from memory_versions
+       where scope_id = @scopeId and label in (select value from json_each(@labels))`,
+    ),
+    removeVersionsBy: prepare<OfScope & Pick<SqliteRow<typeof memoryVersions>, "memoryId">>(
+      sqlite,
+      "delete from memory_versions where scope_id = @scopeId and memory_id = @memoryId",
+    ),
+    forgotten: prepare<ScopeName, Pick<SqliteRow<typeof forgottenMemories>, "memoryId">>(
+      sqlite,
+      "select memory_id as memoryId from forgotten_memories where tenant = @tenant and user_id = @userId",
+    ),
+    keepForgotten: prepare<SqliteRow<typeof forgottenMemories>>(
+      sqlite,
+      `insert into forgotten_memories (tenant, user_id, memory_id) values (@tenant, @userId, @memoryId)
+       on conflict do nothing`,
+    ),
+  };
+}
+
+function indexStatements(sqlite: Database.Database) {
+  return {
+    nodes: prepare<OfScope, NodeRow>(
+      sqlite,
+      `select id, parent, anchor, run, position, next_position as nextPosition, uses, live, last_used as lastUsed,
+         used_at as usedAt, tokens
+       from index_nodes where scope_id = @scopeId order by id`,
+    ),
+    /** A node's anchor never changes. */
+    keepNode: prepare<SqliteRow<typeof indexNodes>>(
+      sqlite,
+      `insert into index_nodes
+         (scope_id, id, parent, anchor, run, position, next_position, uses, live, last_used, used_at, tokens)
+       values
+         (@scopeId, @id, @parent, @anchor, @run, @position, @nextPosition, @uses, @live, @lastUsed, @usedAt, @tokens)
+       on conflict (scope_id, id) do update set parent = excluded.parent, run = excluded.run,
+         position = excluded.position, next_position = excluded.next_position, uses = excluded.uses,
+         live = excluded.live, last_used = excluded.last_used, used_at = excluded.used_at, tokens = excluded.tokens`,
+    ),
+    removeNode: prepare<OfScope & Pick<SqliteRow<typeof indexNodes>, "id">>(
+      sqlite,
+      "delete from index_nodes where scope_id = @scopeId and id = @id",
+    ),
+
+    orderingRows: prepare<OfScope, OrderingRow>(
+      sqlite,
+      `select kind, id, row from ordering_rows
+       where scope_id = @scopeId and kind in ('recent', 'worker') order by id`,
+    ),
+    publishedRows: prepare<OfScope & Pick<OrderingRow, "kind">, OrderingRow>(
+      sqlite,
+      "select kind, id, row from ordering_rows where scope_id = @scopeId and kind = @kind order by id",
+    ),
+    keepOrderingRow: prepare<SqliteRow<typeof orderingRows>>(
+      sqlite,
+      `insert into ordering_rows (scope_id, kind, id, row) values (@scopeId, @kind, @id, @row)
+       on conflict (scope_id, kind, id) do update set row = excluded.row`,
+    ),
+    removeOrderingRow: prepare<Omit<SqliteRow<typeof orderingRows>, "row">>(
+      sqlite,
+      "delete from ordering_rows where scope_id = @scopeId and kind = @kind and id = @id",
+    ),
+  };
+}
+
+function turnStatements(sqlite: Database.Database) {
+  return {
+    /** Begins a conversation at `lastTurnAt`, or counts one more turn of it. */
+    keepConversation: prepare<Pick<SqliteRow<typeof conversations>, "scopeId" | "id" | "lastTurnAt">>(
+      sqlite,
+      `insert into conversations (scope_id, id, turns, created_at, last_turn_at)
+       values (@scopeId, @id, 1, @lastTurnAt, @lastTurnAt)
+       on conflict (scope_id, id) do update set turns = turns + 1, last_turn_at = excluded.last_turn_at`,
+    ),
+    /** The ids of a head's messages. */
+    head: prepareValue<Pick<SqliteRow<typeof heads>, "scopeId" | "digest">, SqliteRow<typeof heads>["messages"]>(
+      sqlite,
+      "select messages from heads where scope_id = @scopeId and digest = @digest",
+    ),
+    knowsSection: prepareValue<SqliteRow<typeof sections>, Flag>(
+      sqlite,
+      "select exists (select 1 from sections where scope_id = @scopeId and digest = @digest)",
+    ),
+    keepSection: prepare<SqliteRow<typeof sections>>(
+      sqlite,
+      "insert into sections (scope_id, digest) values (@scopeId, @digest) on conflict do nothing",
+    ),
+
+    turn: prepare<OfScope & Pick<TurnRow, "id">, TurnRow>(
+      sqlite,
+      `${SELECT_TURNS} where scope_id = @scopeId and id = @id`,
+    ),
+    conversationTurns: prepare<OfScope & { readonly conversationId: string }, TurnRow>(
+      sqlite,
+      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id`,
+    ),
+    addTurn: prepare<SqliteRow<typeof turns>>(
+      sqlite,
+      `insert into turns (scope_id, id, conversation_id, parent, given, placement, injection, retention, fresh_start,
+         requested, head, prompt, anchor, prompt_tokens, created_at)
+       values (@scopeId, @id, @conversationId, @parent, @given, @placement, @injection, @retention, @freshStart,
+         @requested, @head, @prompt, @anchor, @promptTokens, @createdAt)`,
+    ),
+  };
+}
+
+function requestStatements(sqlite: Database.Database) {
+  type Named = Pick<SqliteRow<typeof requests>, "scopeId" | "requestId">;
+  return {
+    request: prepare<Named, RequestRow>(
+      sqlite,
+      `${SELECT_REQUESTS} where scope_id = @scopeId and request_id = @requestId`,
+    ),
+    requestsBefore: prepare<OfScope & { readonly turn: number; readonly limit: number }, RequestRow>(
+      sqlite,
+      `${SELECT_REQUESTS} where scope_id = @scopeId and turn < @turn order by turn desc limit @limit`,
+    ),
+    /** A request whose stored answer was erased is composed again under the same id. */
+    addRequest: prepare<Omit<SqliteRow<typeof requests>, "evicted" | "observed">>(
+      sqlite,
+      `insert into requests (scope_id, request_id, turn, leaf, body, answer, evicted, created_at)
+       values (@scopeId, @requestId, @turn, @leaf, @body, @answer, 0, @createdAt)
+       on conflict (request_id, scope_id) do update set turn = excluded.turn, leaf = excluded.leaf,
+         body = excluded.body, answer = excluded.answer, evicted = excluded.evicted, observed = null,
+         created_at = excluded.created_at`,
+    ),
+    markEvicted: prepare<Named>(
+      sqlite,
+      "update requests set evicted = 1 where scope_id = @scopeId and request_id = @requestId",
+    ),
+    observe: prepare<Named & { readonly observed: string }>(
+      sqlite,
+      "update requests set observed = @observed where scope_id = @scopeId and request_id = @requestId",
+    ),
+  };
+}
+
+/** Values per statement; SQLite allows 32,766 parameters. */
+const AT_ONCE = 500;
+
+/** Calls `work` with pieces of a list, each small enough for one statement. */
+export function inPieces<T>(all: readonly T[], work: (piece: T[]) => void): void {
+  for (let at = 0; at < all.length; at += AT_ONCE) work(all.slice(at, at + AT_ONCE));
 }

@@ -2,20 +2,20 @@ import { Worker } from "node:worker_threads";
 import type Database from "better-sqlite3";
 import type { LogProgress } from "./checkpoint-thread.js";
 
-/** Commits between two checkpoints: some 20 pages each with 20 memories, however many share a transaction. */
+/** Commits between two checkpoints; with 20 memories each writes some 20 pages. */
 const COMMITS_BETWEEN = 512;
-/** Pages of a log that is long enough to be begun again, 64 MB: this thread waits for the disk then, some tens of milliseconds. */
+/** Pages after which the log is restarted, 64 MB: the serving thread then waits for the disk, some tens of milliseconds. */
 const LONG_LOG = 32_000;
-/** Pages that are left for this thread, so that it does not wait for long. */
+/** Pages that may be left to the serving thread, so that it does not wait for long. */
 const SHORT_REST = 512;
-/** How often the rest is tried to be made short before it is taken as it is: writing goes on meanwhile. */
+/** Rounds of the worker before the rest is taken however long it is, as commits go on meanwhile. */
 const MOST_ROUNDS = 4;
-/** Where the thread is, SQLite's own checkpoints are only for when it fails: pages of the log, far from where it is begun again. */
+/** Pages at which SQLite checkpoints by itself where the worker fails: far past its own limit. */
 const LAST_RESORT = 4 * LONG_LOG;
 
 /**
- * Keeps the write-ahead log short, in a thread of its own: a checkpoint of SQLite's own making stops everything that is served for as long
- * as the disk takes. The thread writes all it can; the few pages that came meanwhile are this thread's, after which the log begins anew.
+ * Checkpoints the write-ahead log in a worker thread: SQLite's automatic checkpoint would block the serving thread for as long as the disk
+ * takes. The worker copies all it can; the serving thread copies the few pages committed meanwhile, after which the log is restarted.
  */
 export class ThreadedCheckpoints {
   #worker: Worker | null = null;
@@ -31,7 +31,7 @@ export class ThreadedCheckpoints {
     if (this.#leavesRest) this.#takeRest();
     this.#commits += commits;
     if (this.#commits < COMMITS_BETWEEN || this.#isBusy) return;
-    // From source there is nothing that a thread could load, and in memory there is no log.
+    // Run from source there is no worker file to load; a database in memory has no log.
     if (this.sqlite.memory || import.meta.filename.endsWith(".ts")) return;
     this.#commits = 0;
     this.#rounds = 0;
@@ -64,7 +64,7 @@ export class ThreadedCheckpoints {
     this.#isBusy = false;
     if (this.#worker === null || log < LONG_LOG) return;
     if (log - checkpointed > SHORT_REST && this.#rounds < MOST_ROUNDS) this.#ask();
-    // A transaction that has begun has to end first.
+    // An open transaction has to end first.
     else if (this.sqlite.inTransaction) this.#leavesRest = true;
     else this.#takeRest();
   }
@@ -74,11 +74,11 @@ export class ThreadedCheckpoints {
     try {
       if (this.sqlite.open) this.sqlite.pragma("wal_checkpoint(PASSIVE)");
     } catch {
-      // What is in the log is stored. What ails the disk is said by the next commit.
+      // What is in the log is durable. The next commit reports the disk's fault.
     }
   }
 
-  /** The next one has a new thread. */
+  /** The next checkpoint starts a new worker. */
   #failed(worker: Worker): void {
     if (this.#worker === worker) this.#worker = null;
     this.#isBusy = false;

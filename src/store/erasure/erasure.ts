@@ -1,18 +1,24 @@
+/*
+ * erasure/: deleted text leaves the rows, the log and the file's free space.
+ * In: a forgotten memory or a deleted user, inside the caller's transaction; then the file as it is.
+ * Out: turns, answers and messages without it (`erasure.ts`, `quotes.ts`); a file in which no piece of it is left (`file-erasure.ts`).
+ * Pieces of deleted text are looked for in raw pages (`forgotten-pieces.ts`, `page-gaps.ts`); found ones make VACUUM rewrite the file.
+ */
+
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../../core/index.js";
 import type { ForgetRecord, StoredAnswer } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, messages, requests, turns, users } from "../database/schema.js";
+import { blocks, messages, requests, scopes, turns } from "../database/schema.js";
 import type { Statements } from "../database/statements.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "../records/rows.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 import { eraseQuotes } from "./quotes.js";
 
 /**
- * Takes a forgotten memory out of everything that earlier composes left in a scope: its labels out of the injections, so that replay
- * no longer gives it; its id and labels out of stored answers; and whatever the application itself said that quotes its text. What was
- * erased is added to `pieces`. Forgetting is rare, so it reads the scope's turns and messages once through. Runs inside the caller's
- * transaction.
+ * Removes a forgotten memory from a scope's history: its labels from injections, so that replay leaves it out; its id and labels from stored
+ * answers; the bodies of messages that quote it. Erased text is added to `pieces`. Forgetting is rare, so this scans the scope's turns and
+ * messages. Runs inside the caller's transaction.
  */
 export function eraseFromTurns(
   { orm, sqlite, digests }: OpenDatabase,
@@ -27,7 +33,7 @@ export function eraseFromTurns(
     const injection = readInjection(row.injection);
     if (![...labelsIn(injection), ...requested].some((label) => gone.has(label))) continue;
     const kept = withoutLabels(injection, gone);
-    // What is replayed from now on may come back to us too.
+    // A client may send back the section as it is replayed from now on.
     for (const section of sectionsOf({ injection: kept, retention: row.retention }))
       statements.keepSection.run({ scopeId, digest: digests.seal(section) });
     orm
@@ -51,14 +57,14 @@ export function eraseFromTurns(
   }
 }
 
-/** Everything that was said in a user's scopes, about to be deleted: to find again what is left of it. */
+/** Adds all text of a user's scopes, which are about to be deleted, so that remains of it can be found. */
 export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: string, pieces: ForgottenPieces): void {
-  const scopes = orm
-    .select({ scopeId: users.scopeId })
-    .from(users)
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+  const own = orm
+    .select({ scopeId: scopes.scopeId })
+    .from(scopes)
+    .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
     .all();
-  for (const { scopeId } of scopes) {
+  for (const { scopeId } of own) {
     const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
     for (const { text } of texts) pieces.add(text);
     const said = orm.select({ json: messages.body }).from(messages).where(eq(messages.scopeId, scopeId)).all();

@@ -5,29 +5,29 @@ import { eraseLog, type OpenDatabase } from "../database/open-database.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { areInGaps } from "./page-gaps.js";
 
-/** Milliseconds until a log that could not be emptied, or a file that was locked, is tried again … */
+/** Milliseconds between retries where the log could not be truncated or the file was locked … */
 const AGAIN_MS = 1_000;
-/** … and until anything is after a failure. */
+/** … and after any other failure. */
 const AFTER_FAILURE_MS = 60_000;
-/** Milliseconds after opening until what an earlier process left undone is done: not while the first requests come. */
+/** Milliseconds after opening until an earlier process's pending erasure continues: not during the first requests. */
 const RESUME_MS = 1_000;
-/** A file of up to so many bytes is rewritten as soon as it must be: that takes under a second … */
+/** Bytes up to which a file is rewritten at once: that takes under a second … */
 const SMALL_FILE = 64 * 1024 * 1024;
-/** … and a larger one no more often than this, in milliseconds: nothing else is done meanwhile. */
+/** … and milliseconds between two rewrites of a larger one: a rewrite blocks the process. */
 const BETWEEN_REWRITES_MS = 10 * 60_000;
 
 /**
- * Makes sure that deleted text leaves the files too. `secure_delete` overwrites rows; the write-ahead log is emptied; and where SQLite has
- * left a copy in the gap of a page ({@link areInGaps}), the file is rewritten by VACUUM, which leaves no gaps' contents.
+ * Erases deleted text from the files. `secure_delete` overwrites rows; the write-ahead log is truncated; and where SQLite left a copy in the
+ * unused gap of a page ({@link areInGaps}), VACUUM rewrites the file, gaps included.
  *
- * `user_version` in the file's header counts deletions that are not known to be done with; it is set in the transaction of the deletion,
- * so that the next process goes on where this one was killed. It does not know the texts any more, and rewrites the file.
+ * `user_version` in the file's header counts pending erasures. It is set in the deletion's transaction, so that the next process continues
+ * after a kill; as that one no longer knows the texts, it rewrites the file.
  */
 export class FileErasure {
   #pieces = new ForgottenPieces();
-  /** Deletions of this process that are counted in the file. */
+  /** Pending erasures of this process. */
   #counted = 0;
-  /** What an earlier process, or another one, left counted. */
+  /** Another process left erasures pending. */
   #mustRewrite = false;
   #lastRewrite = Number.NEGATIVE_INFINITY;
   #working: Promise<void> | null = null;
@@ -35,7 +35,7 @@ export class FileErasure {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** @param beforeWork ends what is open on the connection */
+  /** @param beforeWork ends the connection's open transaction */
   constructor(
     private readonly sqlite: OpenDatabase["sqlite"],
     private readonly beforeWork: () => void,
@@ -45,12 +45,12 @@ export class FileErasure {
     this.#later(RESUME_MS);
   }
 
-  /** Counts a deletion; inside its transaction. */
+  /** Counts a pending erasure; inside the deletion's transaction. */
   count(): void {
     if (!this.sqlite.memory) this.sqlite.pragma(`user_version = ${this.#count() + 1}`);
   }
 
-  /** The deletion that was counted is committed. Empties the log at once, where nobody reads in it. */
+  /** The counted deletion is committed. Truncates the log at once, where no reader needs it. */
   begin(deleted: ForgottenPieces): void {
     this.beforeWork();
     if (this.sqlite.memory) return;
@@ -61,15 +61,15 @@ export class FileErasure {
   }
 
   /**
-   * Resolves when everything deleted so far is out of the files; or when that is put off, because another process reads an older state
-   * in the log, or because a large file was rewritten a short while ago.
+   * Resolves when everything deleted so far is out of the files; or when that is deferred, because another process still reads the log, or
+   * because a large file was rewritten a short while ago.
    */
   done(): Promise<void> {
     if (this.#working === null) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** What is not done by now is the next process's. */
+  /** What is pending is left to the next process. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -95,7 +95,7 @@ export class FileErasure {
   }
 
   async #work(): Promise<void> {
-    // Several deletions in one turn of the event loop are looked for together.
+    // Deletions in one iteration of the event loop are handled together.
     await pause(0);
     while (!this.#isClosed && (this.#counted > 0 || this.#mustRewrite)) {
       const pieces = this.#pieces;
@@ -106,14 +106,14 @@ export class FileErasure {
         this.#pieces.take(pieces);
         return this.#later(wait);
       } catch (error) {
-        // A full disk, say. What was deleted stays deleted, and the file says that its erasure is not done.
+        // A full disk, say. The rows stay deleted, and the file counts the erasure as pending.
         this.#pieces.take(pieces);
         return this.#later(faultOf(error) === "busy" ? AGAIN_MS : AFTER_FAILURE_MS);
       }
     }
   }
 
-  /** Gives the milliseconds until it can go on; 0 where it can now. */
+  /** Returns the milliseconds to wait before it can continue; 0: none. */
   async #once(pieces: ForgottenPieces): Promise<number> {
     this.beforeWork();
     if (!eraseLog(this.sqlite)) return AGAIN_MS;
@@ -125,12 +125,12 @@ export class FileErasure {
       const wait = this.#waitForRewrite();
       if (wait > 0) return wait;
       this.#rewrite();
-      // What is left is to empty the log of it, and then nothing of anybody's is to be done.
+      // The rewrite did everybody's erasures; the next round truncates the log and resets the count.
       this.#counted = this.#count();
       return 0;
     }
     this.beforeWork();
-    // Of other processes there may be more.
+    // Other processes may have counted more.
     const uncount = () => this.sqlite.pragma(`user_version = ${Math.max(0, this.#count() - counted)}`);
     this.sqlite.transaction(uncount).immediate();
     this.#counted -= counted;
@@ -142,10 +142,10 @@ export class FileErasure {
     return this.#lastRewrite + BETWEEN_REWRITES_MS - performance.now();
   }
 
-  /** Nothing else is done meanwhile. */
+  /** Blocks the process. */
   #rewrite(): void {
     this.beforeWork();
-    // VACUUM's copy would else be a file outside of the data directory; a large one does not fit into memory.
+    // In memory, as VACUUM's temporary file would be outside of the data directory; a large one does not fit.
     const isSmall = statSync(this.sqlite.name).size <= SMALL_FILE;
     this.sqlite.pragma(`temp_store = ${isSmall ? "MEMORY" : "DEFAULT"}`);
     this.sqlite.exec("VACUUM");

@@ -1,25 +1,25 @@
-/** Bytes of one piece. Of what is left of a text, twice as many in a row are sure to hold one. */
+/** Bytes of one piece. Any remainder of twice that length contains a whole one. */
 const PIECE = 16;
-/** A shorter text is everybody's word. */
+/** Bytes; a shorter text is too common to be searched for. */
 const SHORTEST_TEXT = 6;
-/** Of a text longer than a page these many pieces are looked for, spread over it: most of it stands in pages that hold nothing else. */
+/** Most pieces of one text, spread evenly over it: most of a text longer than a page fills pages of its own. */
 const MOST_OF_A_TEXT = 256;
-/** Pieces past which nothing is looked for: it is taken as found. */
+/** Most pieces in all; past that nothing is searched, and the texts count as found. */
 const MOST_PIECES = 250_000;
 const FILTER_BITS = 20;
 
 /**
- * Pieces of texts that were deleted, to find again in raw bytes whatever is left of them. Deleted rows are often cut into: that is why
- * pieces are looked for and not texts.
+ * Pieces of deleted texts, to find remains of them in raw bytes. Pieces and not whole texts, because deleted rows are often partly
+ * overwritten.
  */
 export class ForgottenPieces {
-  /** By the number that a piece's first four bytes make. */
+  /** By a piece's first four bytes, as a number. */
   readonly #pieces = new Map<number, Buffer[]>();
-  /** Bits of those numbers, scrambled: most places are passed over by looking here. */
+  /** A Bloom filter of those numbers: rules out most offsets. */
   readonly #filter = new Uint8Array(2 ** (FILTER_BITS - 3));
   #size = 0;
 
-  /** Whether these are more than are looked for. */
+  /** Whether there are too many pieces to search for. */
   get isFull(): boolean {
     return this.#size >= MOST_PIECES;
   }
@@ -28,14 +28,14 @@ export class ForgottenPieces {
     return this.#size === 0;
   }
 
-  /** Adds a text in both forms in which it is stored: as it is, and inside JSON. */
+  /** Adds a text in both stored forms: plain, and escaped in JSON. */
   add(text: string): void {
     this.#addBytes(text);
     const inJson = JSON.stringify(text).slice(1, -1);
     if (inJson !== text) this.#addBytes(inJson);
   }
 
-  /** Adds the texts of stored JSON: every string in it that is longer than the names and roles which everybody's has. */
+  /** Adds every string of stored JSON that is longer than names and roles, which are common to all. */
   addJson(value: unknown): void {
     if (typeof value === "string") {
       if (value.length >= PIECE) this.add(value);
@@ -48,7 +48,7 @@ export class ForgottenPieces {
     for (const pieces of other.#pieces.values()) for (const piece of pieces) if (!this.isFull) this.#addPiece(piece);
   }
 
-  /** Whether one of the pieces stands between two places of some bytes. */
+  /** Whether `bytes` contain one of the pieces in `[begin, end)`. */
   isIn(bytes: Buffer, begin: number, end: number): boolean {
     const filter = this.#filter;
     for (let at = begin; at + 4 <= end; at++) {

@@ -4,7 +4,7 @@ import type { ForgottenPieces } from "./forgotten-pieces.js";
 
 const readAsync = promisify(read);
 
-/** Bytes that are read at once: looking through them takes about a millisecond at most. */
+/** Bytes per read: searching them takes at most about a millisecond. */
 const BYTES_AT_ONCE = 256 * 1024;
 const FILE_HEADER = 100;
 /** Kinds of b-tree pages: interior and leaf, of indexes and of tables. */
@@ -12,18 +12,18 @@ const INTERIOR_PAGES: readonly number[] = [2, 5];
 const LEAF_PAGES: readonly number[] = [10, 13];
 
 /**
- * Descriptors of database files, by device and number of the file. They are kept open until the process ends: closing any descriptor of
- * a file lets go of all locks that the process has on it, those of SQLite's own connections among them
- * (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_). One for each database file
- * that a process forgot something in.
+ * Descriptors of database files, by device and inode. Kept open until the process ends: closing any descriptor of a file releases all POSIX
+ * locks that the process has on it, those of SQLite's connections among them
+ * (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_). Bounded by the number of database
+ * files that the process erases from.
  */
 const descriptors = new Map<string, number>();
 
 /**
- * Whether a piece of what was forgotten stands in a gap of the file's b-tree pages: the bytes between a page's cell pointers and its
- * cells, which no query reads (https://sqlite.org/fileformat2.html#b_tree_pages). Where SQLite moves rows between pages it leaves what it
- * moved there, and `secure_delete` later overwrites the row, not that copy. A gap is never copied to another page, so that what is not
- * found does not come back. Reads piece by piece while others work. The write-ahead log must have been emptied after the deletion.
+ * Whether a gap of the file's b-tree pages contains a piece: the unallocated bytes between a page's cell pointers and its cells
+ * (https://sqlite.org/fileformat2.html#b_tree_pages). When SQLite moves rows between pages, it leaves a copy there, which `secure_delete`
+ * does not overwrite later. Gaps are never copied to other pages, so what is not found now does not reappear. Reads asynchronously, piece by
+ * piece. The write-ahead log must have been truncated after the deletion.
  *
  * @param pageSize bytes
  */
@@ -43,7 +43,7 @@ export async function areInGaps(file: string, pageSize: number, pieces: Forgotte
   return false;
 }
 
-/** Where the gap of a page begins and ends; nowhere for a page that is no b-tree's. */
+/** The gap of a page, in bytes of the buffer; empty for a page of another kind. */
 function gapOf(bytes: Buffer, at: number, pageSize: number, before: number): readonly [begin: number, end: number] {
   const header = at + before;
   const type = bytes[header] ?? 0;

@@ -3,13 +3,13 @@ import { and, eq } from "drizzle-orm";
 import { type ChatMessage, messageText, QuoteSearch } from "../../core/index.js";
 import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, memoryVersions, users } from "../database/schema.js";
+import { blocks, memoryVersions, scopes } from "../database/schema.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 
-/** Characters that are looked through before others have their turn: some ten milliseconds. */
+/** Characters searched before other work runs: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
 
-/** Characters of a text after which others have their turn before it is looked for. */
+/** Characters of a text after which other work runs before the next is prepared. */
 const LONG_TEXT = 1_000;
 
 interface Said {
@@ -17,7 +17,7 @@ interface Said {
   readonly digest: string;
 }
 
-/** See {@link Store.findQuotes}. */
+/** See `Store.findQuotes`. */
 export async function findQuotes(
   { orm, sqlite }: OpenDatabase,
   tenant: string,
@@ -27,11 +27,11 @@ export async function findQuotes(
   pause: () => Promise<void>,
 ): Promise<FoundQuotes> {
   const held = orm
-    .select({ scopeId: users.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
-    .from(users)
-    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, users.scopeId))
-    .leftJoin(blocks, and(eq(blocks.scopeId, users.scopeId), eq(blocks.label, memoryVersions.label)))
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+    .select({ scopeId: scopes.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
+    .from(scopes)
+    .leftJoin(memoryVersions, eq(memoryVersions.scopeId, scopes.scopeId))
+    .leftJoin(blocks, and(eq(blocks.scopeId, scopes.scopeId), eq(blocks.label, memoryVersions.label)))
+    .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
     .all();
   const all = new Set(texts);
   const ofOthers = new Map<number, Set<string>>();
@@ -42,7 +42,7 @@ export async function findQuotes(
     if (holder === memoryId) all.add(text);
     else others.add(text);
   }
-  const scopes = new Map<number, ScopeQuotes>();
+  const found = new Map<number, ScopeQuotes>();
   for (const [scopeId, others] of ofOthers) {
     const search = new QuoteSearch();
     for (const text of all) {
@@ -51,19 +51,19 @@ export async function findQuotes(
       if (text.length > LONG_TEXT) await pause();
     }
     const quotes = { search, looked: new Map<number, string>(), quoting: new Set<number>() };
-    scopes.set(scopeId, quotes);
+    found.set(scopeId, quotes);
     const left = saidIn(sqlite, scopeId);
     while (!search.isEmpty && left.length > 0) {
       lookAt(sqlite, quotes, left);
       await pause();
     }
   }
-  return { texts: [...all], scopes };
+  return { texts: [...all], scopes: found };
 }
 
 /**
- * Erases the bodies of a scope's messages that quote what is forgotten: those that were found, and those that came since. Their digests stay:
- * a conversation goes on from them. What was erased is added to `pieces`. Runs inside the caller's transaction.
+ * Erases the bodies of a scope's messages that quote the memory: those found before, and those stored since. Their digests are kept, as
+ * conversations continue from them. Erased text is added to `pieces`. Runs inside the caller's transaction.
  */
 export function eraseQuotes(
   sqlite: Database.Database,
@@ -90,7 +90,7 @@ function saidIn(sqlite: Database.Database, scopeId: number): Said[] {
   return sqlite.prepare<[number], Said>(said).all(scopeId);
 }
 
-/** Looks at some of the messages, and takes them off the list. */
+/** Searches some of the messages, and removes them from the list. */
 function lookAt(sqlite: Database.Database, quotes: ScopeQuotes, left: Said[]): void {
   const read = sqlite.prepare<[number], string | null>("select body from messages where id = ?").pluck();
   for (let looked = 0; looked < CHARACTERS_AT_ONCE; ) {
@@ -105,7 +105,7 @@ function lookAt(sqlite: Database.Database, quotes: ScopeQuotes, left: Said[]): v
 
 function isQuoting(search: QuoteSearch, body: string): boolean {
   if (search.isIn(body)) return true;
-  // One text in several parts is one text to its reader.
+  // A reader takes a text in several parts for one.
   const { content } = JSON.parse(body) as ChatMessage;
   return Array.isArray(content) && content.length > 1 && search.isIn(messageText({ role: "", content }));
 }

@@ -3,14 +3,14 @@ import { digestOf, type MemoryId, type Scope, type UserId } from "../../core/ind
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 
-type User = Pick<Scope, "tenant" | "userId">;
+type TenantUser = Pick<Scope, "tenant" | "userId">;
 type SourceKey = [tenant: string, userId: string];
 
 const NONE: DeletionCounts = { users: 0, memories: 0 };
 /** In place of a memory's id: everything of the user. */
 const EVERYTHING = "";
 
-/** What is stored of deletions: how many there were, and what of them the memory source has still to do. */
+/** Stored deletions: their counts, and those that the memory source has yet to confirm. */
 export class Deletions {
   readonly #counts: Database.Statement<[number], DeletionCounts>;
   readonly #add: Database.Statement<[{ bucket: number; users: number; memories: number }]>;
@@ -19,7 +19,7 @@ export class Deletions {
   readonly #done: Database.Statement<[...SourceKey, string]>;
   readonly #owing: Database.Statement<[], { tenant: string; userId: UserId }>;
 
-  /** The user that was asked for last: several times with every compose. */
+  /** The last user asked for: a compose asks several times. */
   #last: { readonly name: string; readonly bucket: number } | null = null;
 
   constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
@@ -41,19 +41,19 @@ export class Deletions {
   }
 
   /** See `Store.deletionsOf`. */
-  countsOf(user: User): DeletionCounts {
+  countsOf(user: TenantUser): DeletionCounts {
     return this.#counts.get(this.#bucketOf(user)) ?? NONE;
   }
 
-  /** Counts the deletion of a user, or of one memory; inside its transaction. */
-  count(user: User, memoryId: MemoryId | null, isInSource: boolean): void {
+  /** Counts the deletion of a user (`memoryId` null) or of one memory, inside its transaction. */
+  count(user: TenantUser, memoryId: MemoryId | null, isInSource: boolean): void {
     const [users, memories] = memoryId === null ? [1, 0] : [0, 1];
     this.#add.run({ bucket: this.#bucketOf(user), users, memories });
     if (isInSource) this.#owe.run(user.tenant, user.userId, memoryId ?? EVERYTHING);
   }
 
   /** See `Store.pendingInSource`. */
-  pendingOf({ tenant, userId }: User): PendingSourceDeletions | null {
+  pendingOf({ tenant, userId }: TenantUser): PendingSourceDeletions | null {
     const names = this.#pending.all(tenant, userId);
     if (names.length === 0) return null;
     const memoryIds = names.filter((name) => name !== EVERYTHING) as MemoryId[];
@@ -61,20 +61,20 @@ export class Deletions {
   }
 
   /** See `Store.deletedFromSource`. */
-  done({ tenant, userId }: User, memoryId: MemoryId | null): void {
+  done({ tenant, userId }: TenantUser, memoryId: MemoryId | null): void {
     this.#done.run(tenant, userId, memoryId ?? EVERYTHING);
   }
 
   /** See `Store.usersPendingInSource`. */
-  usersPending(): User[] {
+  usersPending(): TenantUser[] {
     return this.#owing.all();
   }
 
   /**
-   * 16 bits of a keyed hash: users share a bucket so rarely that it costs nobody anything, and often enough that a bucket names nobody. The
-   * key is the database's own, so that no tenant can choose a user that shares another's.
+   * 16 bits of a keyed hash: collisions are too rare to cost anything, and frequent enough that a bucket identifies nobody. The key is the
+   * database's own, so that no tenant can choose a user that collides with another's.
    */
-  #bucketOf({ tenant, userId }: User): number {
+  #bucketOf({ tenant, userId }: TenantUser): number {
     const name = JSON.stringify([tenant, userId]);
     if (this.#last?.name !== name) {
       const sealed = this.database.digests.seal(digestOf(name));

@@ -2,18 +2,18 @@ import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
 import type { ConversationId, NodeId, Scope, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
-import { inPieces } from "../database/in-pieces.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { conversations, heads, messages, requests, sections, turns, users } from "../database/schema.js";
+import { conversations, heads, messages, requests, scopes, sections, turns } from "../database/schema.js";
+import { inPieces } from "../database/statements.js";
 import { readInjection, readLabels, readScope } from "./rows.js";
 import { idsOf } from "./stored-messages.js";
 
-/** Rows that are read at once. */
+/** Rows per page. */
 const AT_ONCE = 500;
 
 /**
- * Scopes that have turns from before a time, in milliseconds. `turns` grows at its end, so the oldest stand first and need no index: the
- * reading ends at the first that is younger. `after` is where the last call came to.
+ * See `Store.scopesWithOldTurns`. `turns` is append-only, so its rowids are in the order of time and need no index: reading ends at the
+ * first younger turn. `after` is a rowid.
  */
 export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number, after: number): ScopesFound {
   const rowid = sql<number>`${turns}.rowid`;
@@ -26,22 +26,22 @@ export function readScopesWithOldTurns(orm: OpenDatabase["orm"], before: number,
     .all();
   const old = rows.findIndex(({ at }) => at >= before);
   const found = [...new Set((old < 0 ? rows : rows.slice(0, old)).map(({ scopeId }) => scopeId))];
-  // Old turns of a conversation that goes on stay: whoever has only those is not asked for again and again.
-  const endedTalk = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${users.scopeId}
+  // Old turns of an active conversation stay; a scope that has only those is left out, so that it is not scanned each time.
+  const endedConversation = sql`exists (select 1 from ${conversations} where ${conversations.scopeId} = ${scopes.scopeId}
     and ${conversations.lastTurnAt} < ${before})`;
-  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${users.scopeId}
+  const oldPrompt = sql`exists (select 1 from ${turns} where ${turns.scopeId} = ${scopes.scopeId}
     and ${turns.conversationId} is null and ${turns.createdAt} < ${before})`;
-  const scopes: Scope[] = orm
+  const withOldTurns: Scope[] = orm
     .select()
-    .from(users)
-    .where(and(inArray(users.scopeId, found), or(endedTalk, oldPrompt)))
+    .from(scopes)
+    .where(and(inArray(scopes.scopeId, found), or(endedConversation, oldPrompt)))
     .all()
     .map(readScope);
   const isEnd = old >= 0 || rows.length < AT_ONCE;
-  return { scopes, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
+  return { scopes: withOldTurns, next: isEnd ? null : (rows.at(-1)?.rowid ?? null) };
 }
 
-/** See {@link Store.scanTurns}. */
+/** See `Store.scanTurns`. */
 export function scanTurns(
   { orm, digests }: OpenDatabase,
   scopeId: number,
@@ -62,7 +62,7 @@ export function scanTurns(
   };
 }
 
-/** See {@link Store.findExpired}. */
+/** See `Store.findExpired`. */
 export function readExpired(
   { orm, digests }: OpenDatabase,
   scopeId: number,
@@ -97,7 +97,7 @@ export function readExpired(
   return { expired, live };
 }
 
-/** A turn with what it names; null where there is none. */
+/** A turn with its references; null where there is none. */
 export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: TurnId): NamingTurn | null {
   const row = withLastUse(orm)
     .where(and(eq(turns.scopeId, scopeId), eq(turns.id, id)))
@@ -105,7 +105,7 @@ export function namingTurn({ orm, digests }: OpenDatabase, scopeId: number, id: 
   return row === undefined ? null : readNaming(row, digests);
 }
 
-/** Turns with what their instructions list, and when somebody used them last: a conversation is used as a whole. */
+/** Turns with their instructions' messages and their last use: a conversation's turns are used together. */
 function withLastUse(orm: OpenDatabase["orm"]) {
   const { id, conversationId, injection, retention, requested, given, head } = turns;
   return orm
@@ -135,7 +135,7 @@ function readNaming(
   };
 }
 
-/** Deletes what expired. Runs inside the caller's transaction. */
+/** See `Store.commitExpiry`. Runs inside the caller's transaction. */
 export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, record: ExpiryRecord): void {
   const { expired } = record.turns;
   inPieces(expired, (piece) => {
@@ -149,8 +149,8 @@ export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, r
       .where(and(eq(turns.scopeId, scopeId), inArray(turns.id, ids)))
       .run();
   });
-  const talks = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
-  inPieces([...talks], (ids) => {
+  const touched = new Set(expired.flatMap(({ conversationId }) => conversationId ?? []));
+  inPieces([...touched], (ids) => {
     const isEmpty = sql`not exists (select 1 from ${turns} where ${turns.scopeId} = ${conversations.scopeId}
       and ${turns.conversationId} = ${conversations.id})`;
     orm

@@ -1,55 +1,49 @@
 import type Database from "better-sqlite3";
-import { and, asc, eq, lte, sql } from "drizzle-orm";
 import type { FirstTokenTime } from "../../core/index.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { firstTokenTimes as times } from "../database/schema.js";
-import { type WriteStatement, writeStatement } from "../database/write-statement.js";
+import type { firstTokenTimes } from "../database/schema.js";
+import type { SqliteRow } from "../database/statements.js";
 
-const p = sql.placeholder;
+interface Asked {
+  readonly engine: string;
+  readonly count: number;
+  readonly most: number;
+}
 
 /** What engines reported of their first-token times. Each engine's are numbered from 1. */
 export class FirstTokenTimes {
-  /** Asked with every compose that needs the cost, so past the query builder. */
   readonly #last: Database.Statement<[string], number>;
-  readonly #add: WriteStatement;
-  readonly #drop: WriteStatement;
+  readonly #upTo: Database.Statement<[Asked], FirstTokenTime>;
+  readonly #add: Database.Statement<[SqliteRow<typeof firstTokenTimes>]>;
+  readonly #drop: Database.Statement<[{ readonly engine: string; readonly upTo: number }]>;
 
-  constructor(private readonly database: OpenDatabase) {
-    const { sqlite, orm } = database;
+  constructor(private readonly sqlite: Database.Database) {
     this.#last = sqlite
       .prepare<[string], number>("select number from first_token_times where engine = ? order by number desc limit 1")
       .pluck();
-    this.#add = writeStatement(
-      sqlite,
-      orm.insert(times).values({
-        engine: p("engine"),
-        number: p("number"),
-        uncachedTokens: p("uncachedTokens"),
-        cachedTokens: p("cachedTokens"),
-        ms: p("ms"),
-      }),
+    this.#upTo = sqlite.prepare(
+      `select uncached_tokens as uncachedTokens, cached_tokens as cachedTokens, ms from first_token_times
+       where engine = @engine and number <= @count and number > @count - @most order by number`,
     );
-    this.#drop = writeStatement(
-      sqlite,
-      orm.delete(times).where(and(eq(times.engine, p("engine")), lte(times.number, p("upTo")))),
+    this.#add = sqlite.prepare(
+      `insert into first_token_times (engine, number, uncached_tokens, cached_tokens, ms)
+       values (@engine, @number, @uncachedTokens, @cachedTokens, @ms)`,
     );
+    this.#drop = sqlite.prepare("delete from first_token_times where engine = @engine and number <= @upTo");
   }
 
+  /** See `Store.countFirstTokenTimes`. */
   count(engine: string): number {
     return this.#last.get(engine) ?? 0;
   }
 
+  /** See `Store.firstTokenTimes`. */
   upTo(engine: string, count: number, most: number): FirstTokenTime[] {
-    return this.database.orm
-      .select({ uncachedTokens: times.uncachedTokens, cachedTokens: times.cachedTokens, ms: times.ms })
-      .from(times)
-      .where(and(eq(times.engine, engine), lte(times.number, count), sql`${times.number} > ${count - most}`))
-      .orderBy(asc(times.number))
-      .all();
+    return this.#upTo.all({ engine, count, most });
   }
 
+  /** See `Store.keepFirstTokenTime`. */
   keep(engine: string, time: FirstTokenTime, most: number): void {
-    this.database.sqlite
+    this.sqlite
       .transaction(() => {
         const number = this.count(engine) + 1;
         this.#add.run({ engine, number, ...time });

@@ -1,15 +1,15 @@
 import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { ScopesFound } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { memoryVersions, users } from "../database/schema.js";
+import { memoryVersions, scopes } from "../database/schema.js";
 import { readScope } from "./rows.js";
 
-/** Rows that are looked through at once, and those of the scope that they end in: about two milliseconds. */
+/** Rows per page, plus the rest of the last scope: about two milliseconds. */
 const ROWS_AT_ONCE = 20_000;
 
 /**
- * Scopes of a tenant that have, or had, a memory. There is no index for it: every compose would pay for one, and this is rare. So it
- * looks through the rows of scopes behind `after`, so many at a time.
+ * See `Store.scopesWithMemory`. A scan without an index, because every compose would pay for one and this is rare; page by page, over the
+ * scopes with numbers above `after`.
  */
 export function readScopesWithMemory(
   orm: OpenDatabase["orm"],
@@ -27,12 +27,12 @@ export function readScopesWithMemory(
     .offset(ROWS_AT_ONCE)
     .all();
   const isLookedThrough = and(gt(scopeId, after), end === undefined ? undefined : lte(scopeId, end.scopeId));
-  const scopes = orm
-    .selectDistinct({ users })
+  const holders = orm
+    .selectDistinct({ scope: scopes })
     .from(memoryVersions)
-    .innerJoin(users, eq(users.scopeId, scopeId))
-    .where(and(isLookedThrough, eq(memoryVersions.memoryId, memoryId), eq(users.tenant, tenant)))
+    .innerJoin(scopes, eq(scopes.scopeId, scopeId))
+    .where(and(isLookedThrough, eq(memoryVersions.memoryId, memoryId), eq(scopes.tenant, tenant)))
     .all()
-    .map((row) => readScope(row.users));
-  return { scopes, next: end?.scopeId ?? null };
+    .map((row) => readScope(row.scope));
+  return { scopes: holders, next: end?.scopeId ?? null };
 }

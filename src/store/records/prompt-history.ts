@@ -1,33 +1,38 @@
-import { and, desc, eq, gt, lt, sql } from "drizzle-orm";
+import type Database from "better-sqlite3";
 import type { ChatMessage, RequestId, SpokenTurn, StoredPrompt } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
 import type { PromptHistory } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { requests, turns } from "../database/schema.js";
-import type { Statements } from "../database/statements.js";
+import {
+  type RequestRow,
+  SELECT_REQUESTS,
+  SELECT_TURNS,
+  type Statements,
+  type TurnRow,
+} from "../database/statements.js";
 import { readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
 
-/** Newest prompts of a scope that are looked at … */
+/** Newest prompts of a scope that are compared … */
 const NEWEST_OF_SCOPE = 200;
 /** … and of the conversation. */
 const NEWEST_OF_CONVERSATION = 100;
-/** Turns that prompts of other conversations may bring in; those that need more are left out. */
+/** Most turns read for prompts of other conversations; prompts that need more are left out. */
 const MOST_TURNS = 5_000;
 
-/** Turns that were only said again with a prompt are no prompts themselves. */
-const WAS_SENT = gt(turns.promptTokens, 0);
+/** Turns without tokens were restated with a later prompt and never sent as prompts. */
+const SENT_BEFORE = "from turns where scope_id = @scopeId and id < @id and prompt_tokens > 0";
 
-type TurnRow = typeof turns.$inferSelect;
-type RequestRow = typeof requests.$inferSelect;
-interface Row {
-  readonly turns: TurnRow;
-  readonly requests: RequestRow | null;
+/** A turn with its request, null where that is gone. */
+interface AnsweredTurn {
+  readonly turn: TurnRow;
+  readonly request: RequestRow | null;
 }
 
-/** Reads a request's prompt and those before it that it is compared with, in one transaction; null for a request that is not there. */
+/** See `Store.findPromptHistory`. Reads in one transaction. */
 export function readPromptHistory(
-  { orm, sqlite, digests }: OpenDatabase,
+  { sqlite, digests }: Pick<OpenDatabase, "sqlite" | "digests">,
   statements: Statements,
   messages: StoredMessages,
   scopeId: number,
@@ -37,49 +42,49 @@ export function readPromptHistory(
     const request = statements.request.get({ scopeId, requestId });
     const own = request && statements.turn.get({ scopeId, id: request.turn });
     if (request === undefined || own === undefined) return null;
-    const newest = (of: "scope" | "conversation", limit: number): Row[] => {
-      const before = and(eq(turns.scopeId, scopeId), lt(turns.id, own.id), WAS_SENT);
-      return orm
-        .select()
-        .from(turns)
-        .leftJoin(requests, and(eq(requests.scopeId, turns.scopeId), eq(requests.turn, turns.id)))
-        .where(of === "scope" ? before : and(before, eq(turns.conversationId, own.conversationId ?? "")))
-        .orderBy(desc(turns.id))
-        .limit(limit)
-        .all();
-    };
-    const ofScope = newest("scope", NEWEST_OF_SCOPE);
-    const ofConversation = own.conversationId === null ? [] : newest("conversation", NEWEST_OF_CONVERSATION);
     const read = new PromptReading(statements, messages, digests, scopeId);
-    const prompt = read.promptOf({ turns: own, requests: request }, Number.POSITIVE_INFINITY);
+    const prompt = read.promptOf({ turn: own, request }, Number.POSITIVE_INFINITY);
     if (prompt === null) return null;
-    const rows = new Map([...ofConversation, ...ofScope].map((row) => [row.turns.id, row]));
-    if (own.parent !== null && !rows.has(own.parent)) {
-      const parent = statements.turn.get({ scopeId, id: own.parent });
-      const served = orm
-        .select()
-        .from(requests)
-        .where(and(eq(requests.scopeId, scopeId), eq(requests.turn, own.parent)))
-        .get();
-      if (parent !== undefined && parent.promptTokens > 0)
-        rows.set(parent.id, { turns: parent, requests: served ?? null });
-    }
-    const earlier = [...rows.values()]
-      .sort((a, b) => b.turns.id - a.turns.id)
-      .map((row) =>
-        read.promptOf(row, row.turns.conversationId === own.conversationId ? Number.POSITIVE_INFINITY : MOST_TURNS),
-      )
+    const turns = turnsToCompare(sqlite, statements, scopeId, own);
+    const requestOf = sqlite.prepare<[number, number], RequestRow>(
+      `${SELECT_REQUESTS} where scope_id = ? and turn = ?`,
+    );
+    const earlier = turns
+      .sort((a, b) => b.id - a.id)
+      .map((turn) => {
+        const isOfConversation = turn.conversationId === own.conversationId;
+        const answered = { turn, request: requestOf.get(scopeId, turn.id) ?? null };
+        return read.promptOf(answered, isOfConversation ? Number.POSITIVE_INFINITY : MOST_TURNS);
+      })
       .filter((candidate) => candidate !== null);
-    const before = orm
-      .select({ rows: sql<number>`count(*)` })
-      .from(turns)
-      .where(and(eq(turns.scopeId, scopeId), lt(turns.id, own.id), WAS_SENT))
-      .get();
-    return { prompt, earlier, isComplete: earlier.length === (before?.rows ?? 0) };
+    const sent = sqlite.prepare<[object], number>(`select count(*) ${SENT_BEFORE}`).pluck();
+    return { prompt, earlier, isComplete: earlier.length === sent.get({ scopeId, id: own.id }) };
   })();
 }
 
-/** Reads prompts; turns and instructions that several have in common are read once. */
+/** The newest turns before one, of its scope and of its conversation, and its parent. */
+function turnsToCompare(
+  sqlite: Database.Database,
+  statements: Statements,
+  scopeId: number,
+  { id, conversationId, parent }: TurnRow,
+): TurnRow[] {
+  const select = SELECT_TURNS.replace("from turns", SENT_BEFORE);
+  const found = sqlite
+    .prepare<[object], TurnRow>(`${select} order by id desc limit @limit`)
+    .all({ scopeId, id, limit: NEWEST_OF_SCOPE });
+  if (conversationId !== null) {
+    const ofConversation = sqlite
+      .prepare<[object], TurnRow>(`${select} and conversation_id = @conversationId order by id desc limit @limit`)
+      .all({ scopeId, id, conversationId, limit: NEWEST_OF_CONVERSATION });
+    append(found, ofConversation);
+  }
+  const before = parent === null ? undefined : statements.turn.get({ scopeId, id: parent });
+  if (before !== undefined && before.promptTokens > 0) found.push(before);
+  return [...new Map(found.map((turn) => [turn.id, turn])).values()];
+}
+
+/** Reads prompts; turns and instructions that several share are read once. */
 class PromptReading {
   readonly #turns = new Map<number, SpokenTurn>();
   readonly #heads = new Map<string, readonly ChatMessage[] | null>();
@@ -91,8 +96,8 @@ class PromptReading {
     private readonly scopeId: number,
   ) {}
 
-  /** Null where its path is broken, or would bring the turns that were read to more than `mostTurns`. */
-  promptOf({ turns: row, requests: request }: Row, mostTurns: number): StoredPrompt | null {
+  /** Null where a turn of its path is missing, or would be read past `mostTurns`. */
+  promptOf({ turn: row, request }: AnsweredTurn, mostTurns: number): StoredPrompt | null {
     const path = this.#pathTo(row, mostTurns);
     if (path === null) return null;
     const served = request === null ? null : readServed(request);
@@ -132,7 +137,7 @@ class PromptReading {
   #head(digest: SealedDigest): readonly ChatMessage[] | null {
     const known = this.#heads.get(digest);
     if (known !== undefined) return known;
-    const listed = this.statements.head.get({ scopeId: this.scopeId, digest })?.messages ?? null;
+    const listed = this.statements.head.get({ scopeId: this.scopeId, digest }) ?? null;
     const head = listed === null ? null : this.messages.wholeOf(listed);
     this.#heads.set(digest, head);
     return head;

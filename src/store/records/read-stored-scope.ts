@@ -5,18 +5,18 @@ import type { Statements } from "../database/statements.js";
 import { readAccess, readBlock, readClusterNode, readNode, readOrderingRows } from "./rows.js";
 import { keyOf } from "./write-changes.js";
 
-/** Reads a scope whole: its blocks and its indexes. To be called in a transaction, as it takes several statements. */
+/** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
 export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
-  const user = statements.user.get(keyOf(scope));
+  const stored = statements.scope.get(keyOf(scope));
   const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
-  if (user === undefined) {
+  if (stored === undefined) {
     return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
   }
-  const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = user;
+  const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = stored;
   const versions = statements.versions.all({ scopeId }).map((row) => ({
     memoryId: row.memoryId as MemoryId,
     label: row.label as Label,
-    current: row.current,
+    current: row.current === 1,
   }));
   return {
     scope: {

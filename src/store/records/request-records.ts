@@ -3,21 +3,20 @@ import { and, desc, eq, inArray } from "drizzle-orm";
 import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
 import type { AnsweredRequest, PromptHistory, ServedRequest } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import { inPieces } from "../database/in-pieces.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { requests, users } from "../database/schema.js";
-import type { Statements } from "../database/statements.js";
+import { requests, scopes } from "../database/schema.js";
+import { inPieces, type Statements } from "../database/statements.js";
 import { readPromptHistory } from "./prompt-history.js";
 import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
 
-/** Of a scope's last requests, those that are looked through for what was reported and what is under way. */
+/** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;
 
 const LAST_REQUESTS =
   "select created_at as createdAt, observed is null and not evicted as isOpen from requests where scope_id = ? order by turn desc";
 
-/** The newest first: what is asked about was served a short while ago, if it is held at all. */
+/** Newest first: a node that is asked about was served a short while ago. */
 const SERVED_SINCE = `select count(*) from (select 1 from requests
   where scope_id = @scopeId and turn > @turn and leaf = @leaf and not evicted order by turn desc limit @most)`;
 
@@ -28,9 +27,9 @@ interface ServedSince {
   readonly most: number;
 }
 
-/** What is stored of requests that were answered. A scope that is null was never stored: it has none. */
+/** Stored requests. A `scopeId` of null: the scope was never stored, and has none. */
 export class RequestRecords {
-  /** With every compose, and only as far as it is looked at: past the query builder. */
+  /** Read row by row, as a compose mostly needs the first few. */
   readonly #lastRequests: Database.Statement<[number], { readonly createdAt: number; readonly isOpen: 0 | 1 }>;
   readonly #servedSince: Database.Statement<[ServedSince], number>;
 
@@ -49,7 +48,7 @@ export class RequestRecords {
     if (scopeId === null || row === undefined) return null;
     const { digests } = this.database;
     const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
-    let head: SealedDigest | undefined;
+    let head: SealedDigest | null = null;
     for (let next: number | null = row.turn; next !== null; ) {
       const stored = this.statements.turn.get({ scopeId, id: next });
       const given = stored === undefined ? null : this.messages.wholeOf(stored.given);
@@ -58,7 +57,7 @@ export class RequestRecords {
       head ??= stored.head;
       next = stored.parent;
     }
-    const listed = this.statements.head.get({ scopeId, digest: head })?.messages ?? null;
+    const listed = head === null ? null : (this.statements.head.get({ scopeId, digest: head }) ?? null);
     const instructions = listed === null ? null : this.messages.wholeOf(listed);
     if (instructions === null) return null;
     return {
@@ -74,17 +73,17 @@ export class RequestRecords {
     const found: { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[] = [];
     inPieces(ids, (piece) => {
       const rows = this.database.orm
-        .select()
+        .select({ scope: scopes, request: requests })
         .from(requests)
-        .innerJoin(users, eq(requests.scopeId, users.scopeId))
-        .where(and(inArray(requests.requestId, piece), eq(requests.evicted, false), eq(users.tenant, tenant)))
+        .innerJoin(scopes, eq(requests.scopeId, scopes.scopeId))
+        .where(and(inArray(requests.requestId, piece), eq(requests.evicted, false), eq(scopes.tenant, tenant)))
         .all();
-      for (const row of rows) {
+      for (const { scope, request } of rows) {
         found.push({
-          scope: readScope(row.users),
-          requestId: row.requests.requestId as RequestId,
-          leaf: row.requests.leaf as NodeId,
-          turn: row.requests.turn as TurnId,
+          scope: readScope(scope),
+          requestId: request.requestId as RequestId,
+          leaf: request.leaf as NodeId,
+          turn: request.turn as TurnId,
         });
       }
     });

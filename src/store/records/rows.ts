@@ -1,3 +1,11 @@
+/*
+ * records/: what is stored and read of scopes, turns, requests, messages, deletions and first-token times, inside the caller's transaction.
+ * In: rows of SQLite; values of `core` and records of `api/`.
+ * Out: the same, converted. This file converts rows to values and back; the others are one record or one question each.
+ * JSON columns are checked for their outer shape only: this room wrote them, so that is enough to fail clearly on a damaged file.
+ * Injections and answers are short arrays: at k = 100 they are most of what a compose writes.
+ */
+
 import { z } from "zod";
 import {
   type Access,
@@ -26,29 +34,25 @@ import {
   type Warning,
   type WorkerRow,
 } from "../../core/index.js";
-import type { Observation, ServedRequest, StoredAnswer } from "../api/store.js";
+import type { EngineReport, ServedRequest, StoredAnswer } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import type { blocks, indexNodes, orderingRows, requests, turns, users } from "../database/schema.js";
+import type { scopes } from "../database/schema.js";
+import type { BlockRow, NodeRow, OrderingRow, RequestRow, TurnRow } from "../database/statements.js";
 import type { MessageList } from "./stored-messages.js";
-
-/*
- * Rows to values and back. What SQLite holds was written by this room, so JSON columns are checked for their outer shape: enough to fail
- * clearly on a damaged file. Injections and answers are written as short arrays: at k = 100 they are most of what a compose writes.
- */
 
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
 const ESCAPED_BY_SHAPES = 2;
 const packedInjection = z.object({
   /**
-   * A label; or a label and those it replaces, what stands between those where that is not what it is today, and the configured markers
-   * that are escaped in its text.
+   * A label; or a label, the labels that it replaces, the separator between them where it is not today's, and the configured markers that
+   * are escaped in its text.
    */
   b: z.array(z.union([z.int(), z.tuple([z.int(), labels, z.string().nullish(), z.array(z.string()).optional()])])),
   a: jsonArray,
-  /** What stands between labels, where all of it was sent before that became nothing. */
+  /** The separator between labels, in rows from before there was none. */
   s: z.string().optional(),
-  /** How the texts are escaped: 2 by shapes; absent where they were sent before, by the list. */
+  /** How texts are escaped: 2 by shapes; absent in rows from before that: by the list. */
   e: z.literal(ESCAPED_BY_SHAPES).optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
@@ -59,10 +63,10 @@ const packedAnswer = z.object({
   grounds: z.object({ settledAt: z.number(), headTokens: z.number() }).optional(),
 });
 
-/** What plans say that were stored before there was a choice of retention. */
+/** What plans stored before retention was configurable lack. */
 const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
 
-/** Placements by their number in stored answers; only ever appended to. */
+/** Placements by their number in stored answers; append only. */
 const PLACEMENTS: readonly Placement[] = ["cached_prefix", "new", "earlier_turn", "carried_over"];
 
 export function writeInjection({ blocks, annotations }: Injection): string {
@@ -72,7 +76,7 @@ export function writeInjection({ blocks, annotations }: Injection): string {
     if (replaces.length === 0) return label;
     return between === undefined ? [label, replaces] : [label, replaces, between];
   });
-  // What a turn injected was escaped in one way.
+  // All blocks of a turn are escaped in one way.
   const isListed = blocks.some(({ escaping }) => escaping?.by === "list");
   return JSON.stringify({ b: packed, a: annotations, ...(isListed ? {} : { e: ESCAPED_BY_SHAPES }) });
 }
@@ -132,7 +136,7 @@ const observation = z.object({
   ttftMs: z.number().optional(),
 });
 
-export function readServed(row: typeof requests.$inferSelect): ServedRequest {
+export function readServed(row: RequestRow): ServedRequest {
   const { plan, grounds } = readAnswer(row.answer);
   return {
     leaf: row.leaf as NodeId,
@@ -140,8 +144,8 @@ export function readServed(row: typeof requests.$inferSelect): ServedRequest {
     at: row.createdAt,
     plan,
     grounds,
-    evicted: row.evicted,
-    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as Observation),
+    evicted: row.evicted === 1,
+    observed: row.observed === null ? null : (observation.parse(JSON.parse(row.observed)) as EngineReport),
   };
 }
 
@@ -149,7 +153,7 @@ export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
 }
 
-export function readScope(row: typeof users.$inferSelect): Scope {
+export function readScope(row: Pick<typeof scopes.$inferSelect, "tenant" | "userId" | "agentId">): Scope {
   return {
     tenant: row.tenant,
     userId: row.userId as UserId,
@@ -157,7 +161,7 @@ export function readScope(row: typeof users.$inferSelect): Scope {
   };
 }
 
-export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
+export function readBlock(row: BlockRow): StoredBlock {
   return {
     label: row.label as Label,
     text: row.text,
@@ -167,7 +171,7 @@ export function readBlock(row: typeof blocks.$inferSelect): StoredBlock {
   };
 }
 
-export function readNode(row: typeof indexNodes.$inferSelect, digests: DigestSeal): IndexNode {
+export function readNode(row: NodeRow, digests: DigestSeal): IndexNode {
   return {
     id: row.id as NodeId,
     parent: row.parent as NodeId | null,
@@ -196,28 +200,24 @@ const clusterNode = z.object({
   tickets: labels,
 });
 
-export function readOrderingRows(
-  rows: readonly (typeof orderingRows.$inferSelect)[],
-): Pick<StoredScope, "recent" | "workers"> {
-  const of = (kind: (typeof rows)[number]["kind"]) => rows.filter((row) => row.kind === kind);
+export function readOrderingRows(rows: readonly OrderingRow[]): Pick<StoredScope, "recent" | "workers"> {
+  const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
   return {
     workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
   };
 }
 
-type StoredRow = Pick<typeof orderingRows.$inferSelect, "id" | "row">;
-
-export function readClusterNode({ id, row }: StoredRow): ClusterNode {
+export function readClusterNode({ id, row }: Pick<OrderingRow, "id" | "row">): ClusterNode {
   return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
 }
 
-export function readAccess({ id, row }: StoredRow): Access {
+export function readAccess({ id, row }: Pick<OrderingRow, "id" | "row">): Access {
   return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
 }
 
-/** A turn's row, as its statement takes it, less whose it is and when it was. */
-export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
+/** A turn's row without its time. */
+export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal): Omit<TurnRow, "createdAt"> {
   return {
     id: turn.id,
     conversationId: turn.conversationId,
@@ -226,7 +226,7 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
     placement: turn.placement,
     injection: writeInjection(turn.injection),
     retention: turn.retention,
-    freshStart: turn.freshStart,
+    freshStart: turn.freshStart ? 1 : 0,
     requested: JSON.stringify(turn.requested),
     head: digests.seal(turn.head),
     prompt: digests.seal(turn.prompt),
@@ -235,12 +235,8 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal) {
   };
 }
 
-/** @param said what the messages are that it lists */
-export function readTurn(
-  row: typeof turns.$inferSelect,
-  said: Pick<Turn, "given" | "meant">,
-  digests: DigestSeal,
-): Turn {
+/** @param said digests of its listed messages */
+export function readTurn(row: TurnRow, said: Pick<Turn, "given" | "meant">, digests: DigestSeal): Turn {
   return {
     id: row.id as TurnId,
     conversationId: row.conversationId as ConversationId | null,
@@ -250,7 +246,7 @@ export function readTurn(
     placement: row.placement,
     injection: readInjection(row.injection),
     retention: row.retention,
-    freshStart: row.freshStart,
+    freshStart: row.freshStart === 1,
     requested: readLabels(row.requested),
     head: digests.open(row.head),
     prompt: digests.open(row.prompt),

@@ -3,13 +3,13 @@ import { type ChatMessage, type Digest, meaningDigest, messageDigest, type Turn 
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
 
-/** Messages by digest: what they are, and what they mean. */
+/** Messages' digests: of what they are, and of what they mean. */
 type SaidDigests = Pick<Turn, "given" | "meant">;
 
 /** JSON array of ids in `messages`, as `turns` and `heads` hold it. */
 export type MessageList = string;
 
-// A body that was erased counts as this one: what is said again is kept again.
+// An erased body counts as equal: a message that is sent again is stored again.
 const FIND = `select id, body is null as erased from messages
   where scope_id = @scopeId and digest = @digest and (body is null or body = @body) order by erased limit 1`;
 const ADD = "insert into messages (scope_id, digest, meant, body) values (@scopeId, @digest, @meant, @body)";
@@ -28,9 +28,9 @@ export function idsOf(list: MessageList): readonly number[] {
 }
 
 /**
- * What the application said: each message of a scope once, with lists of ids where prompts refer to it. There are no counts of references:
- * a window that slides over a hundred messages would write a hundred rows with every turn. Whoever drops turns says which messages went
- * out of use with them.
+ * The application's messages: each is stored once per scope; turns and heads refer to them by lists of ids. References are not counted: a
+ * window that slides over a hundred messages would write a hundred rows per turn. Whoever removes turns also names the messages that only
+ * they referred to.
  */
 export class StoredMessages {
   readonly #find: Database.Statement<[object], { readonly id: number; readonly erased: 0 | 1 }>;
@@ -55,7 +55,7 @@ export class StoredMessages {
     this.#keepHead = sqlite.prepare(KEEP_HEAD);
   }
 
-  /** Keeps messages that are not there yet. Inside the caller's transaction. */
+  /** Stores messages that are not stored yet. Inside the caller's transaction. */
   keep(scopeId: number, messages: readonly ChatMessage[], { given, meant }: SaidDigests): MessageList {
     if (messages.length !== given.length) throw new Error("as many digests as messages");
     const { digests } = this.database;
@@ -74,7 +74,7 @@ export class StoredMessages {
     return JSON.stringify(ids);
   }
 
-  /** Keeps the instructions at the head of a prompt, where they are not there whole. */
+  /** Stores the instructions at the head of a prompt, where they are missing or erased. */
   keepHead(scopeId: number, digest: SealedDigest, messages: readonly ChatMessage[]): void {
     const known = this.#head.get({ scopeId, digest });
     if (known === undefined || known.list === null) {
@@ -87,7 +87,7 @@ export class StoredMessages {
     }
   }
 
-  /** Listed messages, by digest. */
+  /** Digests of listed messages. */
   saidIn(list: MessageList): SaidDigests {
     const { digests } = this.database;
     const given: Digest[] = [];
@@ -100,12 +100,12 @@ export class StoredMessages {
     return { given, meant };
   }
 
-  /** Listed messages; null for each that was erased. */
+  /** Listed messages, null for each erased one. */
   bodiesOf(list: MessageList): readonly (ChatMessage | null)[] {
     return this.#bodies.all(list).map((body) => (body === null ? null : (JSON.parse(body) as ChatMessage)));
   }
 
-  /** Listed messages; null where one of them was erased. */
+  /** Listed messages, or null where one of them was erased. */
   wholeOf(list: MessageList): readonly ChatMessage[] | null {
     const messages = this.bodiesOf(list);
     return messages.includes(null) ? null : (messages as readonly ChatMessage[]);

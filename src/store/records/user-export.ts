@@ -6,19 +6,19 @@ import * as schema from "../database/schema.js";
 import { readAnswer, readInjection } from "./rows.js";
 import { StoredMessages } from "./stored-messages.js";
 
-/** Rows that are read in one go; between two of those others have their turn. */
+/** Rows per page; other work runs in between. */
 const ROWS_AT_ONCE = 200;
 
-/** Columns that hold JSON of our own: field names come out in snake_case. */
+/** Columns with our own JSON: exported with field names in snake_case. */
 const OWN_JSON: readonly SQLiteColumn[] = [
   schema.indexNodes.run,
   schema.orderingRows.row,
   schema.turns.requested,
   schema.requests.observed,
 ];
-/** Columns that list what the caller's application said: comes out as it was said, null for what was erased. */
+/** Columns that list the application's messages: exported unmodified, null for erased ones. */
 const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
-/** Digests stay here: whoever guesses a short text could tell by them that it is right. */
+/** Digests are not exported: they would confirm a guess of a short text. */
 const DIGESTS: readonly SQLiteColumn[] = [
   schema.heads.digest,
   schema.indexNodes.anchor,
@@ -27,20 +27,20 @@ const DIGESTS: readonly SQLiteColumn[] = [
   schema.turns.prompt,
   schema.turns.anchor,
 ];
-/** Tables of which nothing is left without their digests, or that come out where they are listed. */
-const NOT_EXPORTED: readonly SQLiteTable[] = [schema.users, schema.sections, schema.messages];
+/** Tables that hold only digests, or that are exported where they are referred to. */
+const NOT_EXPORTED: readonly SQLiteTable[] = [schema.scopes, schema.sections, schema.messages];
 
 /** A table whose rows belong to a scope. */
 interface ScopedTable {
   readonly name: string;
   readonly table: SQLiteTable;
   readonly scopeId: SQLiteColumn;
-  /** What rows of one scope are told apart by, and come in the order of. */
+  /** The key of a scope's rows, and their order. */
   readonly key: readonly SQLiteColumn[];
   readonly columns: readonly (readonly [key: string, column: SQLiteColumn])[];
 }
 
-/** Every table of the schema that belongs to a scope, less those, so that none can be left out. */
+/** Every other table of the schema with a scope's number, so that none can be forgotten. */
 const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((table): ScopedTable[] => {
   if (!is(table, Table) || NOT_EXPORTED.includes(table)) return [];
   const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
@@ -51,15 +51,14 @@ const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((tab
 });
 
 function keyOf(table: SQLiteTable): readonly SQLiteColumn[] {
-  // As they were served, and as their index is.
+  // In served order, which has an index.
   if (table === schema.requests) return [schema.requests.turn, schema.requests.requestId];
   return getTableConfig(table).primaryKeys.flatMap(({ columns }) => columns.filter(({ name }) => name !== "scope_id"));
 }
 
 /**
- * Reads everything that is kept of a user: of every scope every row of every table, JSON taken apart, under the names of the schema. Gives
- * nothing of the process's other users: a scope's number, which counts theirs, is left out. Reads in pieces: `pause` is awaited between
- * two. What another process writes meanwhile may be in it or not.
+ * See `Store.exportUser`. Every row of every table of every scope, under the schema's names, with JSON parsed. A scope's number is left out:
+ * it counts other users. Reads in pages, with `pause` awaited in between; concurrent writes may be missing.
  */
 export async function readUserExport(
   database: OpenDatabase,
@@ -67,20 +66,20 @@ export async function readUserExport(
   userId: string,
   pause: () => Promise<void>,
 ): Promise<ExportedUser> {
-  const { users, forgottenMemories } = schema;
+  const { forgottenMemories } = schema;
   const { orm } = database;
   const messages = new StoredMessages(database);
-  const scopes: ExportedScope[] = [];
+  const exported: ExportedScope[] = [];
   const own = orm
     .select()
-    .from(users)
-    .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-    .orderBy(asc(users.scopeId))
+    .from(schema.scopes)
+    .where(and(eq(schema.scopes.tenant, tenant), eq(schema.scopes.userId, userId)))
+    .orderBy(asc(schema.scopes.scopeId))
     .all();
   for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
     const tables: Record<string, readonly ExportedRow[]> = {};
     for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, messages, table, scopeId, pause);
-    scopes.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
+    exported.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
   }
   const forgotten = orm
     .select({ id: forgottenMemories.memoryId })
@@ -88,7 +87,7 @@ export async function readUserExport(
     .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
     .orderBy(asc(forgottenMemories.memoryId))
     .all();
-  return { scopes, forgottenMemories: forgotten.map(({ id }) => id) };
+  return { scopes: exported, forgottenMemories: forgotten.map(({ id }) => id) };
 }
 
 async function readRows(
@@ -128,7 +127,7 @@ function exportedValue(messages: StoredMessages, column: SQLiteColumn, value: un
   return SAID.includes(column) ? messages.bodiesOf(value) : value;
 }
 
-/** The same with every field's name as `snake_case`. */
+/** The same with field names in `snake_case`. */
 function snakeCased(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snakeCased);
   if (typeof value !== "object" || value === null) return value;

@@ -5,7 +5,7 @@ import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, turns } from "../database/schema.js";
 import { deleteExpired, namingTurn } from "./expiry.js";
 
-/** Of some messages (a JSON array of ids) those that other turns, or the instructions of others, list. */
+/** Which of some messages (a JSON array of ids) other turns or other heads refer to. */
 const STILL_LISTED = `select distinct listed.value from (
     select given as list from turns where scope_id = @scopeId and id <> @turn
     union all
@@ -14,8 +14,8 @@ const STILL_LISTED = `select distinct listed.value from (
   where listed.value in (select value from json_each(@messages))`;
 
 /**
- * Deletes a turn with its request, unless another goes on from it. Instructions and messages go that no other turn has. Runs inside the
- * caller's transaction. Reads the lists of all the scope's turns: engines refuse prompts rarely.
+ * See `Store.commitWithdrawal`: with the turn go the instructions and messages that no other turn refers to. Runs inside the caller's
+ * transaction. Reads the message lists of all the scope's turns: engines reject prompts rarely.
  */
 export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: TurnId, changes: ScopeChanges): void {
   const { orm, sqlite, digests } = database;

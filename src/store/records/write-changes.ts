@@ -1,8 +1,8 @@
 import type { Scope, ScopeChanges } from "../../core/index.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import type { Statements } from "../database/statements.js";
+import type { OrderingRow, Statements } from "../database/statements.js";
 
-/** What names a scope in the `users` table. */
+/** What names a scope in its table. */
 export type ScopeKey = {
   readonly tenant: string;
   readonly userId: string;
@@ -14,11 +14,11 @@ export function keyOf(scope: Scope): ScopeKey {
   return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
 }
 
-/** Writes what composes, evictions or forgetting changed in a scope. Runs inside the caller's transaction. */
+/** Writes a scope's changes. Runs inside the caller's transaction. */
 export function writeChanges(
   statements: Statements,
   digests: DigestSeal,
-  user: ScopeKey,
+  key: ScopeKey,
   scopeId: number,
   changes: ScopeChanges,
 ): void {
@@ -28,11 +28,11 @@ export function writeChanges(
     statements.removeVersionsOf.run({ scopeId, labels: JSON.stringify([...removedBlocks]) });
   for (const memoryId of changes.register.forgotten) {
     statements.removeVersionsBy.run({ scopeId, memoryId });
-    statements.keepForgotten.run({ ...user, memoryId });
+    statements.keepForgotten.run({ ...key, memoryId });
   }
   for (const block of changes.register.blocks) statements.keepBlock.run({ scopeId, ...block });
   for (const { memoryId, label, current } of changes.register.versions) {
-    statements.keepVersion.run({ scopeId, memoryId, label, current });
+    statements.keepVersion.run({ scopeId, memoryId, label, current: current ? 1 : 0 });
   }
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
   for (const node of changes.index.upserted) {
@@ -40,10 +40,10 @@ export function writeChanges(
     statements.keepNode.run({ scopeId, ...node, anchor, run: JSON.stringify(node.run) });
   }
   const { recent, workers, published } = changes;
-  const drop = (kind: string, ids: readonly number[]) => {
+  const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
     for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
   };
-  const keep = (kind: string, id: number, row: unknown) =>
+  const keep = (kind: OrderingRow["kind"], id: number, row: unknown) =>
     statements.keepOrderingRow.run({ scopeId, kind, id, row: JSON.stringify(row) });
   drop("recent", recent.removed);
   for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);

@@ -1,50 +1,44 @@
+import type Database from "better-sqlite3";
 import { asc, eq, sql } from "drizzle-orm";
 import type { OpenDatabase } from "../database/open-database.js";
 import { apiKeys as keys, tenants } from "../database/schema.js";
 
-/** An API key as it is kept: not the key itself. Times in milliseconds since the epoch. */
+/** A stored API key, without the key itself. Times in milliseconds since the epoch. */
 export interface StoredApiKey {
   readonly id: string;
   readonly tenant: string;
   /** SHA-256 of the secret, base64url. */
   readonly secretDigest: string;
-  /** For people; null for none. */
+  /** A name for people; null: none. */
   readonly label: string | null;
   readonly createdAt: number;
-  /** Null while it holds. */
+  /** Null while it is valid. */
   readonly revokedAt: number | null;
 }
 
-/** A key with what its tenant's cache salts are made of. */
+/** A key with the secret that its tenant's cache salts are derived from. */
 export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revokedAt"> & {
   readonly cacheSecret: string;
 };
 
-/** The API keys of a database. Every call reads the file, so what another process changed holds at once. */
+/** The API keys of a database. Every call reads the file, so another process's changes apply at once. */
 export class StoredApiKeys {
-  /** Both asked with every request, so prepared once. */
-  readonly #find;
-  readonly #any;
+  /** Both run with every request. */
+  readonly #find: Database.Statement<[string], FoundApiKey>;
+  readonly #any: Database.Statement<[], 0 | 1>;
 
   constructor(private readonly database: OpenDatabase) {
-    const { orm, sqlite } = database;
-    this.#find = orm
-      .select({
-        tenant: keys.tenant,
-        secretDigest: keys.secretDigest,
-        revokedAt: keys.revokedAt,
-        cacheSecret: tenants.cacheSecret,
-      })
-      .from(keys)
-      .innerJoin(tenants, eq(keys.tenant, tenants.tenant))
-      .where(eq(keys.id, sql.placeholder("id")))
-      .prepare();
+    const { sqlite } = database;
+    this.#find = sqlite.prepare(
+      `select api_keys.tenant, secret_digest as secretDigest, revoked_at as revokedAt, cache_secret as cacheSecret
+       from api_keys join tenants on api_keys.tenant = tenants.tenant where id = ?`,
+    );
     this.#any = sqlite.prepare<[], 0 | 1>("select exists (select 1 from api_keys)").pluck();
   }
 
   /** A key by its id, revoked or not; null where there is none. */
   find(id: string): FoundApiKey | null {
-    return this.#find.get({ id }) ?? null;
+    return this.#find.get(id) ?? null;
   }
 
   /** Whether there ever was a key. */
@@ -52,7 +46,7 @@ export class StoredApiKeys {
     return this.#any.get() === 1;
   }
 
-  /** Whether a key holds now. */
+  /** Whether any key is valid. */
   anyValid(): boolean {
     return this.list().some(({ revokedAt }) => revokedAt === null);
   }
@@ -62,7 +56,7 @@ export class StoredApiKeys {
     return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
   }
 
-  /** Keeps a key. `newCacheSecret`: the tenant's from now on, where this is its first key. Throws where the id is taken. */
+  /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Throws where the id is taken. */
   add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
     const { tenant, createdAt } = key;
     this.database.orm.transaction(
@@ -92,7 +86,7 @@ export class StoredApiKeys {
     return new Set(names.filter((tenant) => tenant !== than)).size;
   }
 
-  /** From now on the key lets nobody in. False where there is none of this id, or it was revoked before. */
+  /** Revokes a key. False where there is none with this id, or it was revoked before. */
   revoke(id: string, at: number): boolean {
     const { changes } = this.database.orm
       .update(keys)

@@ -1,35 +1,18 @@
-import type Database from "better-sqlite3";
-import { and, eq, sql } from "drizzle-orm";
-import type {
-  ConversationId,
-  Digest,
-  FirstTokenTime,
-  MemoryId,
-  NodeId,
-  RequestId,
-  Scope,
-  ScopeChanges,
-  Turn,
-  TurnId,
-  UserId,
-} from "../../core/index.js";
+/*
+ * sqlite/: the store and the API keys on one open database.
+ * In: calls of `Store`, synchronous. Out: what is stored, or the errors that `Store` names.
+ * `SqliteReads` answers from the database as it is; `SqliteStore` adds the commits, which go through one `CommitGroup`.
+ * SQL stands in `database/` and `records/`; here is only which of it makes one transaction.
+ */
+
+import { and, eq } from "drizzle-orm";
+import type { FirstTokenTime, MemoryId, RequestId, Scope, ScopeChanges, TurnId, UserId } from "../../core/index.js";
 import {
-  type AnsweredRequest,
   type ComposeRecord,
-  type DeletionCounts,
-  type ExpiredTurns,
+  type EngineReport,
   type ExpiryRecord,
-  type ExportedUser,
   type ForgetRecord,
   type FoundQuotes,
-  type LoadedScope,
-  type Observation,
-  type PendingSourceDeletions,
-  type PromptHistory,
-  type ScannedTurns,
-  type ScopeCounts,
-  type ScopesFound,
-  type ServedRequest,
   StaleScopeError,
   type Store,
   type StoredVersion,
@@ -37,52 +20,30 @@ import {
 import { CommitGroup } from "../database/commit-group.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import * as tables from "../database/schema.js";
-import { prepareStatements, type Statements } from "../database/statements.js";
 import type { ThreadedCheckpoints } from "../database/threaded-checkpoints.js";
 import { collectTexts, eraseFromTurns } from "../erasure/erasure.js";
 import { FileErasure } from "../erasure/file-erasure.js";
 import { ForgottenPieces } from "../erasure/forgotten-pieces.js";
-import { eraseQuotes, findQuotes } from "../erasure/quotes.js";
-import { Deletions } from "../records/deletions.js";
-import { deleteExpired, readExpired, readScopesWithOldTurns, scanTurns } from "../records/expiry.js";
-import { FirstTokenTimes } from "../records/first-token-times.js";
-import { readScopesWithMemory } from "../records/memory-holders.js";
-import { readStoredScope } from "../records/read-stored-scope.js";
-import { RequestRecords } from "../records/request-records.js";
-import { readScope, readTurn, turnRow, writeAnswer } from "../records/rows.js";
-import { StoredMessages } from "../records/stored-messages.js";
-import { readUserExport } from "../records/user-export.js";
+import { eraseQuotes } from "../erasure/quotes.js";
+import { deleteExpired } from "../records/expiry.js";
+import { turnRow, writeAnswer } from "../records/rows.js";
 import { withdrawTurn } from "../records/withdrawal.js";
-import { keyOf, type ScopeKey, writeChanges } from "../records/write-changes.js";
+import { keyOf, writeChanges } from "../records/write-changes.js";
+import { SqliteReads } from "./sqlite-reads.js";
 
-const OF_SCOPE = "from users where tenant = @tenant and user_id = @userId and agent_id = @agentId";
-/** The store in one SQLite file. Composes and reports that come together share a transaction; every other commit is one of its own. */
-export class SqliteStore implements Store {
-  readonly #statements: Statements;
-  readonly #times: FirstTokenTimes;
+/** The store in one SQLite file. Concurrent composes and reports share a transaction; every other commit is one of its own. */
+export class SqliteStore extends SqliteReads implements Store {
   readonly #group: CommitGroup;
   readonly #erasure: FileErasure;
-  /** Several times with every compose. */
-  readonly #scopeId: Database.Statement<[ScopeKey], number>;
-  readonly #version: Database.Statement<[ScopeKey], StoredVersion>;
-  readonly #deletions: Deletions;
-  readonly #requests: RequestRecords;
-  readonly #messages: StoredMessages;
 
   constructor(
-    private readonly database: OpenDatabase,
-    /** Who keeps the log short; null: SQLite itself, while everything else waits. */
+    database: OpenDatabase,
+    /** Checkpoints in a worker thread; null: by SQLite itself, which blocks. */
     private readonly checkpoints: ThreadedCheckpoints | null = null,
   ) {
-    this.#statements = prepareStatements(database);
-    this.#times = new FirstTokenTimes(database);
+    super(database);
     this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
-    this.#scopeId = database.sqlite.prepare<[ScopeKey], number>(`select scope_id ${OF_SCOPE}`).pluck();
-    this.#version = database.sqlite.prepare(`select scope_id as "scopeId", version as commits ${OF_SCOPE}`);
-    this.#deletions = new Deletions(database);
-    this.#messages = new StoredMessages(database);
-    this.#requests = new RequestRecords(database, this.#statements, this.#messages);
   }
 
   get settled(): Promise<void> {
@@ -93,38 +54,18 @@ export class SqliteStore implements Store {
     this.#group.begin();
   }
 
-  versionOf(scope: Scope): StoredVersion | null {
-    return this.#version.get(keyOf(scope)) ?? null;
-  }
-
-  deletionsOf(tenant: string, userId: UserId): DeletionCounts {
-    return this.#deletions.countsOf({ tenant, userId });
-  }
-
-  loadScope(scope: Scope): LoadedScope {
-    return this.database.sqlite.transaction(() => readStoredScope(this.#statements, this.database.digests, scope))();
-  }
-
-  loadConversation(scope: Scope, id: ConversationId): Turn[] {
-    const scopeId = this.#idOf(scope);
-    if (scopeId === null) return [];
-    return this.#statements.conversationTurns
-      .all({ scopeId, id })
-      .map((row) => readTurn(row, this.#messages.saidIn(row.given), this.database.digests));
-  }
-
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
     const { composition, request, at } = record;
     const { turn, head, sections, restated, leaf } = composition;
     const { digests } = this.database;
     return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
-      const s = this.#statements;
-      this.#messages.keepHead(scopeId, digests.seal(turn.head), head);
-      if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, at });
+      const s = this.statements;
+      this.messages.keepHead(scopeId, digests.seal(turn.head), head);
+      if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, lastTurnAt: at });
       for (const section of sections) s.keepSection.run({ scopeId, digest: digests.seal(section) });
       for (const said of [...restated, composition]) {
-        const given = this.#messages.keep(scopeId, said.given, said.turn);
-        s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, at });
+        const given = this.messages.keep(scopeId, said.given, said.turn);
+        s.addTurn.run({ ...turnRow(said.turn, given, digests), scopeId, createdAt: at });
       }
       s.addRequest.run({
         scopeId,
@@ -133,21 +74,13 @@ export class SqliteStore implements Store {
         leaf,
         body: digests.seal(request.body),
         answer: writeAnswer(request.answer),
-        at,
+        createdAt: at,
       });
     });
   }
 
-  countFirstTokenTimes(engine: string): number {
-    return this.#times.count(engine);
-  }
-
-  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
-    return this.#times.upTo(engine, count, most);
-  }
-
   keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void {
-    this.#times.keep(engine, time, most);
+    this.times.keep(engine, time, most);
   }
 
   commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion {
@@ -161,7 +94,7 @@ export class SqliteStore implements Store {
     requestIds: readonly RequestId[],
   ): StoredVersion {
     return this.#commit(scope, version, changes, 0, (scopeId) => {
-      for (const requestId of requestIds) this.#statements.markEvicted.run({ scopeId, requestId });
+      for (const requestId of requestIds) this.statements.markEvicted.run({ scopeId, requestId });
     });
   }
 
@@ -175,33 +108,23 @@ export class SqliteStore implements Store {
     scope: Scope,
     version: StoredVersion | null,
     changes: ScopeChanges,
-    { id, observed }: { readonly id: RequestId; readonly observed: Observation },
+    { id, observed }: { readonly id: RequestId; readonly observed: EngineReport },
   ): StoredVersion {
     return this.#commitInGroup(scope, version, changes, 0, (scopeId) => {
-      this.#statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
+      this.statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
     });
   }
 
   commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
     const pieces = new ForgottenPieces();
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
-      eraseFromTurns(this.database, this.#statements, scopeId, record, pieces);
-      this.#deletions.count(scope, record.memoryId, record.isInSource);
+      eraseFromTurns(this.database, this.statements, scopeId, record, pieces);
+      this.deletions.count(scope, record.memoryId, record.isInSource);
       this.#erasure.count();
     });
     for (const text of record.quotes.texts) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
-  }
-
-  findQuotes(
-    tenant: string,
-    userId: UserId,
-    memoryId: MemoryId,
-    texts: readonly string[],
-    pause: () => Promise<void>,
-  ): Promise<FoundQuotes> {
-    return findQuotes(this.database, tenant, userId, memoryId, texts, pause);
   }
 
   eraseQuotes(quotes: FoundQuotes): void {
@@ -213,22 +136,6 @@ export class SqliteStore implements Store {
     this.#erasure.begin(pieces);
   }
 
-  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
-    return readScopesWithMemory(this.database.orm, tenant, memoryId, after);
-  }
-
-  scopesWithOldTurns(before: number, after: number): ScopesFound {
-    return readScopesWithOldTurns(this.database.orm, before, after);
-  }
-
-  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
-    return scanTurns(this.database, this.#idOf(scope) ?? -1, before, after, most);
-  }
-
-  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
-    return readExpired(this.database, this.#idOf(scope) ?? -1, before, among);
-  }
-
   commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
     return this.#commit(scope, version, record.changes, 0, (scopeId) => {
       deleteExpired(this.database, scopeId, record);
@@ -237,11 +144,11 @@ export class SqliteStore implements Store {
 
   commitEnd(scope: Scope, version: StoredVersion): void {
     this.#group.run(() => {
-      const { users } = tables;
-      const isOfVersion = and(eq(users.scopeId, version.scopeId), eq(users.version, version.commits));
+      const { scopes } = tables;
+      const isOfVersion = and(eq(scopes.scopeId, version.scopeId), eq(scopes.version, version.commits));
       const { tenant, userId, agentId } = keyOf(scope);
-      const isNamed = and(eq(users.tenant, tenant), eq(users.userId, userId), eq(users.agentId, agentId));
-      const { changes } = this.database.orm.delete(users).where(and(isOfVersion, isNamed)).run();
+      const isNamed = and(eq(scopes.tenant, tenant), eq(scopes.userId, userId), eq(scopes.agentId, agentId));
+      const { changes } = this.database.orm.delete(scopes).where(and(isOfVersion, isNamed)).run();
       if (changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     });
     this.#group.flush();
@@ -252,117 +159,41 @@ export class SqliteStore implements Store {
     this.#erasure.begin(new ForgottenPieces());
   }
 
-  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
-    return this.#requests.answered(this.#idOf(scope), id);
-  }
-
-  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
-    return this.#requests.live(tenant, ids);
-  }
-
-  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number {
-    return this.#requests.servedSince(this.#idOf(scope), leaf, turn, most);
-  }
-
-  findServed(scope: Scope, id: RequestId): ServedRequest | null {
-    return this.#requests.served(this.#idOf(scope), id);
-  }
-
-  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
-    return this.#requests.reportedBefore(this.#idOf(scope), turn);
-  }
-
-  underWaySince(scope: Scope, since: number): number | null {
-    return this.#requests.underWaySince(this.#idOf(scope), since);
-  }
-
-  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
-    return this.#requests.promptHistory(this.#idOf(scope), id);
-  }
-
-  liveRequests(scope: Scope, limit: number) {
-    return this.#requests.newestLive(this.#idOf(scope), limit);
-  }
-
-  knowsSection(scope: Scope, section: Digest): boolean {
-    const scopeId = this.#idOf(scope);
-    if (scopeId === null) return false;
-    return this.#statements.section.get({ scopeId, digest: this.database.digests.seal(section) }) !== undefined;
-  }
-
-  counts(scope: Scope): ScopeCounts {
-    const scopeId = this.#idOf(scope);
-    const count = (table: typeof tables.turns | typeof tables.requests | typeof tables.conversations) =>
-      this.database.orm
-        .select({ rows: sql<number>`count(*)` })
-        .from(table)
-        .where(eq(table.scopeId, scopeId ?? -1))
-        .get()?.rows ?? 0;
-    return { conversations: count(tables.conversations), turns: count(tables.turns), requests: count(tables.requests) };
-  }
-
-  scopesOf(tenant: string, userId: UserId): Scope[] {
-    const { users } = tables;
-    return this.database.orm
-      .select()
-      .from(users)
-      .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
-      .orderBy(users.scopeId)
-      .all()
-      .map(readScope);
-  }
-
   deleteUser(tenant: string, userId: UserId, isInSource: boolean): number {
-    const { forgottenMemories, users } = tables;
+    const { forgottenMemories, scopes } = tables;
     this.#group.flush();
     const pieces = new ForgottenPieces();
-    const scopes = this.database.sqlite
+    const deleted = this.database.sqlite
       .transaction(() => {
         const { orm } = this.database;
         collectTexts(orm, tenant, userId, pieces);
         this.#erasure.count();
-        this.#deletions.count({ tenant, userId }, null, isInSource);
+        this.deletions.count({ tenant, userId }, null, isInSource);
         orm
           .delete(forgottenMemories)
           .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
           .run();
         return orm
-          .delete(users)
-          .where(and(eq(users.tenant, tenant), eq(users.userId, userId)))
+          .delete(scopes)
+          .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
           .run().changes;
       })
       .immediate();
     this.#erasure.begin(pieces);
-    return scopes;
-  }
-
-  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
-    return this.#deletions.pendingOf({ tenant, userId });
+    return deleted;
   }
 
   deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void {
     this.#group.run(() => {
-      this.#deletions.done({ tenant, userId }, memoryId);
+      this.deletions.done({ tenant, userId }, memoryId);
       this.#erasure.count();
     });
-    // The user's name was in what is gone now.
+    // The deleted row held the user's name.
     this.#erasure.begin(new ForgottenPieces());
-  }
-
-  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[] {
-    return this.#deletions.usersPending();
   }
 
   erased(): Promise<void> {
     return this.#erasure.done();
-  }
-
-  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser> {
-    return readUserExport(this.database, tenant, userId, pause);
-  }
-
-  ping(): void {
-    this.database.sqlite.prepare("select 1").get();
   }
 
   close(): void {
@@ -372,11 +203,7 @@ export class SqliteStore implements Store {
     this.database.sqlite.close();
   }
 
-  #idOf(scope: Scope): number | null {
-    return this.#scopeId.get(keyOf(scope)) ?? null;
-  }
-
-  /** A commit by itself: stored when this returns. */
+  /** A commit of its own: durable when this returns. */
   #commit(
     scope: Scope,
     version: StoredVersion | null,
@@ -398,21 +225,26 @@ export class SqliteStore implements Store {
   ): StoredVersion {
     return this.#group.run((): StoredVersion => {
       const stored = this.#claim(scope, version, changes, at);
-      writeChanges(this.#statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
+      writeChanges(this.statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
       more(stored.scopeId);
       return stored;
     });
   }
 
-  /** Moves the scope to its next version, or finds that another process did. */
+  /** Moves the scope to its next version. Throws {@link StaleScopeError} where another process did. */
   #claim(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, at: number): StoredVersion {
     const numbers = { ...changes.counters, bankedTokens: changes.bankedTokens };
     if (version === null) {
-      const row = this.#statements.addUser.get({ ...keyOf(scope), ...numbers, at });
-      if (row === undefined) throw new StaleScopeError("the scope was created by another process");
-      return { scopeId: row.scopeId, commits: 1 };
+      const scopeId = this.statements.addScope.get({ ...keyOf(scope), ...numbers, createdAt: at });
+      if (scopeId === undefined) throw new StaleScopeError("the scope was created by another process");
+      return { scopeId, commits: 1 };
     }
-    const claimed = this.#statements.moveUser.run({ ...keyOf(scope), ...version, ...numbers });
+    const claimed = this.statements.moveScope.run({
+      ...keyOf(scope),
+      ...numbers,
+      scopeId: version.scopeId,
+      version: version.commits,
+    });
     if (claimed.changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     return { scopeId: version.scopeId, commits: version.commits + 1 };
   }

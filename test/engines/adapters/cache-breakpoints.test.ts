@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
-import type { EngineName, EnginePrompt } from "../../../src/engines/adapters/engine-adapter.js";
+import type { AdapterPrompt, EngineName } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { ANTHROPIC_LIMITS } from "../../../src/engines/adapters/provider-limits.js";
 import { answered, asked, marksIn, promptOf, system } from "./prompts.js";
 
 const FIELDS = { anthropic: "cache_control", "openai-breakpoints": "prompt_cache_breakpoint" } as const;
 
-function marks(engine: keyof typeof FIELDS & EngineName, prompt: EnginePrompt) {
+function marks(engine: keyof typeof FIELDS & EngineName, prompt: AdapterPrompt) {
   return marksIn(ENGINES[engine].emit(prompt).messages, FIELDS[engine]);
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { embedded } from "../../../src/engines/adapters/embedded-adapter.js";
 import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import { embedded } from "../../../src/engines/adapters/vllm.js";
 import { describeEngineAdapter, type MarkLimits } from "./engine-adapter.suite.js";
 import { promptOf } from "./prompts.js";
 

@@ -7,7 +7,7 @@ import {
   renderSection,
   SECTION_CLOSING,
 } from "../../../src/core/index.js";
-import type { EnginePrompt } from "../../../src/engines/adapters/engine-adapter.js";
+import type { AdapterPrompt } from "../../../src/engines/adapters/engine-adapter.js";
 
 /** What a turn injects: a section with so many blocks, and an annotation where it is asked for. */
 export function section(blocks: number, annotated: boolean): string {
@@ -29,7 +29,7 @@ export function asked(question: string, blocks = 2, annotated = false): ChatMess
 export const system: ChatMessage = { role: "system", content: "Be brief." };
 export const answered: ChatMessage = { role: "assistant", content: "Green tea." };
 
-export function promptOf(messages: readonly ChatMessage[], more: Partial<EnginePrompt> = {}): EnginePrompt {
+export function promptOf(messages: readonly ChatMessage[], more: Partial<AdapterPrompt> = {}): AdapterPrompt {
   return {
     requestId: "r-1" as RequestId,
     tenantKey: "tenant-key",
@@ -83,7 +83,7 @@ const message: fc.Arbitrary<ChatMessage> = fc.oneof(
 );
 
 /** Any prompt, its indexes wrong at times: an adapter must not depend on them for what it promises. */
-export const anyPrompt: fc.Arbitrary<EnginePrompt> = fc
+export const anyPrompt: fc.Arbitrary<AdapterPrompt> = fc
   .record({
     messages: fc.array(message, { minLength: 1, maxLength: 30 }),
     reusableMessages: fc.array(fc.integer({ min: -1, max: 31 }), { maxLength: 5 }),

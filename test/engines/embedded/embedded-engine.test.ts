@@ -189,9 +189,9 @@ describe.skipIf(missing !== null)(`the engine inside${missing === null ? "" : ` 
 
   it.each([
     ["is not there", null, /ENOENT/],
-    ["is something else", Buffer.from("something that is no model"), /no GGUF file/],
+    ["is something else", Buffer.from("something that is no model"), /not a GGUF file/],
     ["is of another version", Buffer.from("GGUF\x09\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), /version 9/],
-    ["claims what cannot be", Buffer.from(`GGUF\x03\0\0\0${"x".repeat(40)}`), /makes no sense/],
+    ["claims what cannot be", Buffer.from(`GGUF\x03\0\0\0${"x".repeat(40)}`), /header is not valid/],
     ["is cut off", "half", /cannot be loaded as a model: ./],
   ])("says of a model's file that it %s", async (_, content, says) => {
     const path = join(file.path, "..", "broken.gguf");

@@ -8,7 +8,7 @@ function asking(queue: FairQueue) {
   return {
     served,
     ask: (name: string, signal?: AbortSignal) =>
-      queue.turn(name.slice(0, 1), signal).then((end) => {
+      queue.enter(name.slice(0, 1), signal).then((end) => {
         served.push(name);
         ends.push(end);
       }),
@@ -18,11 +18,11 @@ function asking(queue: FairQueue) {
     },
   };
 }
-const limits = { turns: 1, waiting: 10, waitingPerCaller: 5 };
+const limits = { running: 1, waiting: 10, waitingPerCaller: 5 };
 
 describe("a fair queue", () => {
   it("gives as many turns at once as there are", async () => {
-    const queue = new FairQueue({ ...limits, turns: 2 });
+    const queue = new FairQueue({ ...limits, running: 2 });
     const { ask, served, endOne } = asking(queue);
     const all = ["a1", "a2", "a3"].map((name) => ask(name));
     await Promise.all(all.slice(0, 2));
@@ -40,7 +40,7 @@ describe("a fair queue", () => {
   });
 
   it("refuses what is too much, of one caller and of all", async () => {
-    const queue = new FairQueue({ turns: 1, waiting: 3, waitingPerCaller: 2 });
+    const queue = new FairQueue({ running: 1, waiting: 3, waitingPerCaller: 2 });
     const { ask, endOne } = asking(queue);
     const all = ["a1", "a2", "a3"].map((name) => ask(name));
     await expect(ask("a4")).rejects.toMatchObject({ code: "queue_full", whose: "caller", waiting: 2 });
@@ -67,11 +67,11 @@ describe("a fair queue", () => {
 
   it("does not mind a turn that is ended twice", async () => {
     const queue = new FairQueue(limits);
-    const end = await queue.turn("a");
+    const end = await queue.enter("a");
     end();
     end();
-    await queue.turn("a");
-    const waiting = queue.turn("b");
+    await queue.enter("a");
+    const waiting = queue.enter("b");
     expect(queue.length).toBe(1);
     void waiting;
   });

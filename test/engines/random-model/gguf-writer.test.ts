@@ -48,7 +48,7 @@ describe("a GGUF file", () => {
 
   it("is not left behind half-written", async () => {
     const path = join(folder, "half.gguf");
-    await expect(writeGguf(path, {}, [tensor("x", new Uint8Array(4), 2)])).rejects.toThrow(/x has not the bytes/);
+    await expect(writeGguf(path, {}, [tensor("x", new Uint8Array(4), 2)])).rejects.toThrow(/x does not have the bytes/);
     await expect(writeGguf(path, {}, [])).resolves.toBeGreaterThan(0);
   });
 

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { encode } from "gpt-tokenizer/encoding/r50k_base";
 import { describe, expect, it } from "vitest";
 import { gpt2Vocabulary } from "../../../src/engines/random-model/byte-pair-vocabulary.js";
-import { MODEL_SHAPES, writeRandomModel } from "../../../src/engines/random-model/random-model.js";
-import { randomBlocks } from "../../../src/engines/random-model/random-weights.js";
+import { MODEL_SHAPES, randomBlocks, writeRandomModel } from "../../../src/engines/random-model/random-model.js";
 import { llamaMissing, TINY, tinyModel } from "./tiny-model.js";
 
 const missing = await llamaMissing();

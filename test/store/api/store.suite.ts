@@ -9,7 +9,7 @@ import {
   type TurnId,
   type UserId,
 } from "../../../src/core/index.js";
-import { type Observation, StaleScopeError, type Store } from "../../../src/store/api/store.js";
+import { type EngineReport, StaleScopeError, type Store } from "../../../src/store/api/store.js";
 import { allOf, composeInto, countTokens, id, recordFor, scopeOf } from "./stored-compose.js";
 
 const ana = scopeOf("ana");
@@ -253,7 +253,7 @@ export function describeStore(name: string, open: () => Store): void {
       for (const requestId of ["r1", "r2", "r3"]) composeInto(store, ana, { ...TEA, requestId });
       // All of them were composed at one time.
       const at = store.findServed(ana, id("r1"))?.at ?? 0;
-      const reported = (name: string, observed: Observation) => {
+      const reported = (name: string, observed: EngineReport) => {
         const { scope, version } = store.loadScope(ana);
         const changes = new ScopeState(scope, countTokens).drain();
         store.commitReport(ana, version, changes, { id: id(name), observed });

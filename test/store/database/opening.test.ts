@@ -182,28 +182,28 @@ describe("a file that opens though it is damaged", () => {
 
   it("in what a row says is named by a check: each kind of row, by its user", () => {
     const breakages: readonly (readonly [string, RegExp])[] = [
-      ["update blocks set text = text || '!' where label = 1", /a section that is not known as ours/],
-      ["delete from messages", /message \d+ is named and not there/],
+      ["update blocks set text = text || '!' where label = 1", /a section whose digest is missing/],
+      ["delete from messages", /message \d+ is referred to and missing/],
       [
         "insert into messages (scope_id, digest, body) select scope_id, digest, body from messages",
-        /message \d+ is no turn's and no instruction/,
+        /message \d+ belongs to no turn and no instructions/,
       ],
-      ["update users set next_label = 1", /a label that was never given/],
-      ["update users set next_turn = 1", /turn \d+ has an id that was never given/],
-      ["update users set next_node = 1", /index node \d+ has an id that was never given/],
-      ["delete from sections", /a section that is not known as ours/],
-      ["delete from heads", /instructions that are not there/],
-      ["delete from turns where id = 2", /request "r1" names turn 2, which is not there/],
-      ['update turns set injection = \'{"b":[99],"a":[]}\' where id = 2', /gives blocks \[99\], which are not there/],
+      ["update users set next_label = 1", /a label past the scope's counter/],
+      ["update users set next_turn = 1", /turn \d+ has an id past the scope's counter/],
+      ["update users set next_node = 1", /index node \d+ has an id past the scope's counter/],
+      ["delete from sections", /a section whose digest is missing/],
+      ["delete from heads", /instructions that are missing/],
+      ["delete from turns where id = 2", /request "r1" refers to turn 2, which is missing/],
+      ['update turns set injection = \'{"b":[99],"a":[]}\' where id = 2', /injects blocks \[99\], which are missing/],
       ["update turns set injection = 'x' where id = 2", /not valid JSON/],
-      ["update turns set parent = 7 where id = 2", /goes on from turn 7, which is not before it/],
-      ["update memory_versions set current = 0 where label = 1", /a memory has not one current version/],
-      ["update index_nodes set live = live + 9", /index node \d+ counts \d+ requests/],
+      ["update turns set parent = 7 where id = 2", /continues turn 7, which does not precede it/],
+      ["update memory_versions set current = 0 where label = 1", /a memory does not have exactly one current version/],
+      ["update index_nodes set live = live + 9", /index node \d+ counts \d+ live requests of /],
       ["update index_nodes set parent = 777 where parent is not null", /node/],
       ["update requests set answer = '{}' where request_id = 'r1'", /user "default" "user-0": /],
       [
         "pragma foreign_keys = off; delete from users where user_id = 'user-1'",
-        /references: a row of \w+ names none of users/,
+        /references: a row of \w+ refers to a missing row of users/,
       ],
     ];
     for (const [sql, finding] of breakages) {

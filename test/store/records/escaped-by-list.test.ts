@@ -14,7 +14,7 @@ import {
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 
 /** Three turns with texts that are written otherwise today, as the code stored them that escaped a list of tokens (schema 0009). */
-const fixture = (type: string) => join(import.meta.dirname, "fixtures", `escaped_by_list.${type}`);
+const fixture = (type: string) => join(import.meta.dirname, "../database/fixtures", `escaped_by_list.${type}`);
 const exchanges = JSON.parse(readFileSync(fixture("json"), "utf8")) as readonly {
   readonly body: { readonly messages: readonly object[] };
   readonly answer: string;

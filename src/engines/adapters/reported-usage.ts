@@ -1,0 +1,73 @@
+import type { EngineUsage } from "./engine-adapter.js";
+
+/**
+ * Reads `usage` in OpenAI's form: of chat completions (`prompt_tokens`, `prompt_tokens_details`) and of responses (`input_tokens`,
+ * `input_tokens_details`). Engines omit the details where they do not report caching: vLLM without `--enable-prompt-tokens-details`, SGLang
+ * without `--enable-cache-report`.
+ * Source: OpenAI API reference, `CompletionUsage` (https://platform.openai.com/docs/api-reference/chat/object).
+ */
+export function readOpenAiUsage(answer: unknown): EngineUsage {
+  const usage = reported(answer, "usage");
+  const details = reported(usage, "prompt_tokens_details") ?? reported(usage, "input_tokens_details");
+  return usageRecord(
+    {
+      promptTokens: reportedCount(usage, "prompt_tokens") ?? reportedCount(usage, "input_tokens"),
+      cachedTokens: reportedCount(details, "cached_tokens"),
+      writtenTokens: reportedCount(details, "cache_write_tokens"),
+      completionTokens: reportedCount(usage, "completion_tokens") ?? reportedCount(usage, "output_tokens"),
+    },
+    usage ?? null,
+  );
+}
+
+/**
+ * Reads Anthropic's `usage`: of a message, of the stream's `message_start` and `message_delta`, or of an answer converted to OpenAI's form,
+ * which keeps these fields. "Total input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`,
+ * and `cache_read_input_tokens`" (API reference, `Usage`): without one of them the total is not known.
+ */
+export function readAnthropicUsage(answer: unknown): EngineUsage {
+  const usage = reported(answer, "usage") ?? reported(answer, "message", "usage");
+  const cachedTokens = reportedCount(usage, "cache_read_input_tokens");
+  const writtenTokens = reportedCount(usage, "cache_creation_input_tokens");
+  const uncached = reportedCount(usage, "input_tokens");
+  return usageRecord(
+    {
+      promptTokens: sumOf(uncached, sumOf(cachedTokens, writtenTokens)),
+      cachedTokens,
+      writtenTokens,
+      completionTokens: reportedCount(usage, "output_tokens"),
+    },
+    usage ?? null,
+  );
+}
+
+/** The value at a path of a JSON value; undefined where there is none. */
+export function reported(value: unknown, ...path: readonly string[]): unknown {
+  let found = value;
+  for (const name of path) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined;
+    found = (found as Readonly<Record<string, unknown>>)[name];
+  }
+  return found;
+}
+
+/** A token count at a path. Null for anything else, so that what was not reported stays unknown. */
+export function reportedCount(value: unknown, ...path: readonly string[]): number | null {
+  const count = reported(value, ...path);
+  return typeof count === "number" && Number.isSafeInteger(count) && count >= 0 ? count : null;
+}
+
+/** The sum of two counts; null where one of them is unknown. */
+export function sumOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a + b;
+}
+
+/**
+ * One usage record. More cached tokens than prompt tokens is impossible, and which of the two is wrong is not known; the cached count
+ * becomes unknown, as a wrong one would mislead the index.
+ */
+export function usageRecord(counts: Omit<EngineUsage, "raw">, raw: unknown): EngineUsage {
+  const { promptTokens, cachedTokens } = counts;
+  const isPossible = promptTokens === null || cachedTokens === null || cachedTokens <= promptTokens;
+  return { ...counts, cachedTokens: isPossible ? cachedTokens : null, raw };
+}

@@ -1,0 +1,193 @@
+import { and, eq, sql } from "drizzle-orm";
+import type {
+  ConversationId,
+  Digest,
+  FirstTokenTime,
+  MemoryId,
+  NodeId,
+  RequestId,
+  Scope,
+  Turn,
+  TurnId,
+  UserId,
+} from "../../core/index.js";
+import type {
+  AnsweredRequest,
+  DeletionCounts,
+  ExpiredTurns,
+  ExportedUser,
+  FoundQuotes,
+  LoadedScope,
+  PendingSourceDeletions,
+  PromptHistory,
+  ScannedTurns,
+  ScopeCounts,
+  ScopesFound,
+  ServedRequest,
+  StoredVersion,
+} from "../api/store.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import * as tables from "../database/schema.js";
+import { prepareStatements, type Statements } from "../database/statements.js";
+import { findQuotes } from "../erasure/quotes.js";
+import { Deletions } from "../records/deletions.js";
+import { readExpired, readScopesWithOldTurns, scanTurns } from "../records/expiry.js";
+import { FirstTokenTimes } from "../records/first-token-times.js";
+import { readScopesWithMemory } from "../records/memory-holders.js";
+import { readStoredScope } from "../records/read-stored-scope.js";
+import { RequestRecords } from "../records/request-records.js";
+import { readScope, readTurn } from "../records/rows.js";
+import { StoredMessages } from "../records/stored-messages.js";
+import { readUserExport } from "../records/user-export.js";
+import { keyOf } from "../records/write-changes.js";
+
+/** The reading half of `SqliteStore`: changes nothing, so it also works on a read-only connection. */
+export class SqliteReads {
+  protected readonly statements: Statements;
+  protected readonly times: FirstTokenTimes;
+  protected readonly deletions: Deletions;
+  protected readonly messages: StoredMessages;
+  protected readonly requests: RequestRecords;
+
+  constructor(protected readonly database: OpenDatabase) {
+    this.statements = prepareStatements(database.sqlite);
+    this.times = new FirstTokenTimes(database.sqlite);
+    this.deletions = new Deletions(database);
+    this.messages = new StoredMessages(database);
+    this.requests = new RequestRecords(database, this.statements, this.messages);
+  }
+
+  versionOf(scope: Scope): StoredVersion | null {
+    return this.statements.version.get(keyOf(scope)) ?? null;
+  }
+
+  deletionsOf(tenant: string, userId: UserId): DeletionCounts {
+    return this.deletions.countsOf({ tenant, userId });
+  }
+
+  loadScope(scope: Scope): LoadedScope {
+    return this.database.sqlite.transaction(() => readStoredScope(this.statements, this.database.digests, scope))();
+  }
+
+  loadConversation(scope: Scope, id: ConversationId): Turn[] {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return [];
+    return this.statements.conversationTurns
+      .all({ scopeId, conversationId: id })
+      .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
+  }
+
+  countFirstTokenTimes(engine: string): number {
+    return this.times.count(engine);
+  }
+
+  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
+    return this.times.upTo(engine, count, most);
+  }
+
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes> {
+    return findQuotes(this.database, tenant, userId, memoryId, texts, pause);
+  }
+
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
+    return readScopesWithMemory(this.database.orm, tenant, memoryId, after);
+  }
+
+  scopesWithOldTurns(before: number, after: number): ScopesFound {
+    return readScopesWithOldTurns(this.database.orm, before, after);
+  }
+
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
+    return scanTurns(this.database, this.#idOf(scope) ?? -1, before, after, most);
+  }
+
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
+    return readExpired(this.database, this.#idOf(scope) ?? -1, before, among);
+  }
+
+  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
+    return this.requests.answered(this.#idOf(scope), id);
+  }
+
+  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
+    return this.requests.live(tenant, ids);
+  }
+
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number {
+    return this.requests.servedSince(this.#idOf(scope), leaf, turn, most);
+  }
+
+  findServed(scope: Scope, id: RequestId): ServedRequest | null {
+    return this.requests.served(this.#idOf(scope), id);
+  }
+
+  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
+    return this.requests.reportedBefore(this.#idOf(scope), turn);
+  }
+
+  underWaySince(scope: Scope, since: number): number | null {
+    return this.requests.underWaySince(this.#idOf(scope), since);
+  }
+
+  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
+    return this.requests.promptHistory(this.#idOf(scope), id);
+  }
+
+  liveRequests(scope: Scope, limit: number) {
+    return this.requests.newestLive(this.#idOf(scope), limit);
+  }
+
+  knowsSection(scope: Scope, section: Digest): boolean {
+    const scopeId = this.#idOf(scope);
+    if (scopeId === null) return false;
+    return this.statements.knowsSection.get({ scopeId, digest: this.database.digests.seal(section) }) === 1;
+  }
+
+  counts(scope: Scope): ScopeCounts {
+    const scopeId = this.#idOf(scope);
+    const count = (table: typeof tables.turns | typeof tables.requests | typeof tables.conversations) =>
+      this.database.orm
+        .select({ rows: sql<number>`count(*)` })
+        .from(table)
+        .where(eq(table.scopeId, scopeId ?? -1))
+        .get()?.rows ?? 0;
+    return { conversations: count(tables.conversations), turns: count(tables.turns), requests: count(tables.requests) };
+  }
+
+  scopesOf(tenant: string, userId: UserId): Scope[] {
+    const { scopes } = tables;
+    return this.database.orm
+      .select()
+      .from(scopes)
+      .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
+      .orderBy(scopes.scopeId)
+      .all()
+      .map(readScope);
+  }
+
+  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
+    return this.deletions.pendingOf({ tenant, userId });
+  }
+
+  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[] {
+    return this.deletions.usersPending();
+  }
+
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser> {
+    return readUserExport(this.database, tenant, userId, pause);
+  }
+
+  ping(): void {
+    this.database.sqlite.prepare("select 1").get();
+  }
+
+  #idOf(scope: Scope): number | null {
+    return this.statements.scopeId.get(keyOf(scope)) ?? null;
+  }
+}
