@@ -1,9 +1,8 @@
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { type Measured, meanOf, quantileOf, ratioOf } from "./measured.js";
-import type { Price } from "./prices.js";
+import { costAt, type Price, type RunCost } from "./prices.js";
 import { isAnswered, isFailed, judgedRight, uncachedTokens } from "./question-measures.js";
-import { costAt, type RunCost } from "./run-cost.js";
 
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
 export interface QuestionsSummary {
