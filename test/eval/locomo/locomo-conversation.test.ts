@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,10 +22,12 @@ import { comparePrefill } from "../../../src/eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { composeRequest } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
+import { locomoFile, recordedData, SKIPPED } from "./recorded-searches.js";
 
-const locomo = fileURLToPath(new URL("../../../../shared/data/locomo/locomo6.json", import.meta.url));
+const data = recordedData();
+const locomo = data === null ? null : locomoFile(data);
 const sample = fileURLToPath(new URL("../../../examples/sample-locomo.json", import.meta.url));
-const reason = existsSync(locomo) ? "" : " (skipped: the LoCoMo data is not here)";
+const reason = locomo === null ? SKIPPED : "";
 
 interface Turn {
   readonly question: string;
@@ -106,7 +108,7 @@ async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: numbe
 
 describe.each([
   { name: "the sample", file: sample, id: "sample-1", ks: [20], skipped: "" },
-  { name: "LoCoMo's conv-26", file: locomo, id: "conv-26", ks: [20, 100], skipped: reason },
+  { name: "LoCoMo's conv-26", file: locomo ?? "", id: "conv-26", ks: [20, 100], skipped: reason },
 ])("a whole conversation on real Mem0 search: $name$skipped", ({ file, id, ks, skipped }) => {
   const dataDir = mkdtempSync(join(tmpdir(), "memstem-locomo-"));
   const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
