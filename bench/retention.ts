@@ -12,8 +12,8 @@ import {
   costs,
   LAWS,
   mean,
+  servedByHand,
   servedFixed,
-  servedFromSystemPrompt,
   servedWith,
   uncached,
 } from "../test/eval/replay/retention-costs.js";
@@ -31,7 +31,7 @@ for (const k of [20, 100]) {
   for (const answerTokens of [8, 200]) {
     const conversations = { traces, k, answerTokens, turns };
     const fixed = servedFixed(conversations);
-    const system = servedFromSystemPrompt(conversations);
+    const system = servedByHand(conversations);
     const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
     for (const [name, engine] of Object.entries(LAWS)) {
       const auto = costs(servedWith(conversations, "auto", engine), engine);
