@@ -19,7 +19,8 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((label) => there.has(label)).length };
 }
 
-function labelsIn(message: ChatMessage): readonly number[] {
+/** Labels of the memories that stand in a message, in their order. */
+export function labelsIn(message: ChatMessage): readonly number[] {
   const section = sectionAtStart(sectionText(message));
   return section === null ? [] : (parseSection(section)?.blocks.map(({ label }) => label) ?? []);
 }

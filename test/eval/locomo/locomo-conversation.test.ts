@@ -139,12 +139,14 @@ describe.each([
         answer,
         memories: found.get(20) ?? [],
       }));
-      const costs = await comparePrefill(memstem, questions, encodeO200k, (layout) => `prefill-${layout}` as UserId);
+      const costs = await comparePrefill(memstem, questions, encodeO200k, (arm) => `prefill-${arm}` as UserId);
       const prefill = (layout: string, builder: string) =>
         costs.find((cost) => cost.layout === layout && cost.builder === builder)?.prefillTokens ?? Number.NaN;
       // A tenth in 199 turns, what the issue asks for; the sample's 30 turns are too few to spread the first ones' memories over.
       const bound = id === "conv-26" ? 0.1 : 0.2;
-      expect(prefill("conversation", "memstem")).toBeLessThanOrEqual(bound * prefill("conversation", "mem0-readme"));
+      expect(prefill("conversation", "memstem, keep")).toBeLessThanOrEqual(
+        bound * prefill("conversation", "mem0-readme"),
+      );
       expect(prefill("single", "memstem")).toBeLessThan(prefill("single", "mem0-readme"));
     },
     240_000,
