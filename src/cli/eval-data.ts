@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { writeWhole } from "../eval/base/write-whole.js";
+import { writeWhole } from "../eval/base/durable-files.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RetrievedMemory, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
+import { writeWhole } from "../base/durable-files.js";
 import { EvaluationError } from "../base/evaluation-error.js";
-import { writeWhole } from "../base/write-whole.js";
 import {
   type DialoguePiece,
   dialoguePieces,

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { type QuestionRecord, questionRecord, type RunRecord, runRecord } from "../base/run-record.js";
-import { questionKey } from "./question-measures.js";
+import { questionKey } from "./measured.js";
 
 /** A run as it was written. */
 export interface WrittenRun {

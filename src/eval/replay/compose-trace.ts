@@ -24,7 +24,6 @@ import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "../base/instruction.js";
 import { PromptMemories } from "../base/prompt-memories.js";
 import type { RecordedTrace } from "./recorded-trace.js";
-import { ServedPrefixes } from "./served-prefixes.js";
 
 /** What prompts are made of a trace with. */
 export interface ReplayOptions {
@@ -138,5 +137,30 @@ export function* composeTrace(
     if (cachedTokens === undefined) continue;
     const { leaf, turn, plan } = composition;
     takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, { cachedTokens, promptTokens: tokens.length }, now);
+  }
+}
+
+interface Step {
+  readonly next: Map<number, Step>;
+}
+
+/** Block sequences that were served: an endless cache that is exact on blocks. Knows nothing of the context index, which it measures. */
+export class ServedPrefixes {
+  readonly #root: Step = { next: new Map() };
+
+  /** How many blocks from the front some earlier sequence began with; takes the sequence in. */
+  take(sequence: readonly number[]): number {
+    let at = this.#root;
+    let held = 0;
+    let isHeld = true;
+    for (const block of sequence) {
+      const known = at.next.get(block);
+      isHeld &&= known !== undefined;
+      if (isHeld) held++;
+      const step: Step = known ?? { next: new Map() };
+      at.next.set(block, step);
+      at = step;
+    }
+    return held;
   }
 }

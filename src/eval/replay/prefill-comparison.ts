@@ -13,7 +13,7 @@ import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { INSTRUCTION } from "../base/instruction.js";
-import { labelsIn } from "../base/references.js";
+import { labelsIn } from "../base/prompt-memories.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
 export interface AskedQuestion {

@@ -1,6 +1,6 @@
 import { largest, smallest } from "../../core/text/lists.js";
-import { RESAMPLES } from "../measures/bootstrap.js";
 import { percent } from "../measures/figures.js";
+import { RESAMPLES } from "../measures/paired-difference.js";
 import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 import { NOT_MEASURED, type ReportTable } from "./report-table.js";

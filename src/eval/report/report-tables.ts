@@ -1,12 +1,10 @@
-import { armLabel, groupArms, isSameGroup } from "../measures/arm-groups.js";
-import type { ArmSummary, QuestionsSummary } from "../measures/arm-summary.js";
+import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
 import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
 import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
 import type { Measured } from "../measures/measured.js";
 import { minimumTokensOf, type Price } from "../measures/prices.js";
-import { comparedCells } from "./compared-cells.js";
 import type { ReportContent } from "./report-content.js";
-import type { Cell, ReportTable, RowGroup } from "./report-table.js";
+import { type Cell, comparedCells, type ReportTable, type RowGroup } from "./report-table.js";
 
 /** A column of arms' figures. */
 interface ArmColumn {

@@ -1,21 +1,20 @@
-import type {
-  ChatMessage,
-  ConversationId,
-  Label,
-  MemoryId,
-  PolicyName,
-  RequestId,
-  RetrievedMemory,
-  TokenCounter,
-  UserId,
+import {
+  type ChatMessage,
+  type ConversationId,
+  type Label,
+  type MemoryId,
+  type PolicyName,
+  type RequestId,
+  type RetrievedMemory,
+  renderBlock,
+  type TokenCounter,
+  type UserId,
 } from "../../core/index.js";
-import { renderBlock } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
-import { PromptMemories } from "../base/prompt-memories.js";
-import { countReferences } from "../base/references.js";
+import { countReferences, PromptMemories } from "../base/prompt-memories.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { readmeMessages } from "../replay/prefill-comparison.js";

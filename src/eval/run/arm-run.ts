@@ -3,8 +3,8 @@ import type { EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
 import type { ArmCache, EngineAnswer } from "../engine/measured-engine.js";
 import type { Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch } from "../locomo/recorded-searches.js";
+import { scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge } from "../scores/judge.js";
-import { scoreAnswer } from "../scores/question-scores.js";
 import type { ArmPrompt, PromptBuilder, PromptRequest } from "./arm-prompts.js";
 
 /** A question as it is asked, with what a search found for it. */

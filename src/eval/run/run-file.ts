@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeWhole } from "../base/durable-files.js";
 import { EvaluationError } from "../base/evaluation-error.js";
 import { type RunRecord, runRecord } from "../base/run-record.js";
-import { writeWhole } from "../base/write-whole.js";
 
 const NAME = "run.json";
 

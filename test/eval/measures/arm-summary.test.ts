@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { quantile } from "../../../src/eval/base/quantile.js";
 import { summariseArms } from "../../../src/eval/measures/arm-summary.js";
+import { quantile } from "../../../src/eval/measures/measured.js";
 import { minimumTokensOf, PRICES, type Price, PricesError, readPrices } from "../../../src/eval/measures/prices.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
 

@@ -1,6 +1,22 @@
-import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import type { z } from "zod";
 import { EvaluationError } from "./evaluation-error.js";
+
+/** Writes a file whole or not at all: whoever is killed meanwhile leaves what was there before. */
+export function writeWhole(path: string, text: string): void {
+  const draft = `${path}.part`;
+  writeFileSync(draft, text);
+  renameSync(draft, path);
+}
 
 /**
  * A file of JSON lines that is only ever added to. A process that is killed leaves at most its last line torn; opening the file again
