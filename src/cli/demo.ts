@@ -9,7 +9,7 @@ import { type AskedQuestion, comparePrefill, PREFILL_ARMS, prefillTable } from "
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
-import { progressBar } from "./progress-bar.js";
+import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
 /** What `memstem demo` was asked for. */
@@ -91,13 +91,4 @@ async function readConversation({ data = SAMPLE, conversation }: DemoOptions): P
     throw new LocomoDataError(`conversation ${picked.id} has no observations or no questions`);
   }
   return picked;
-}
-
-async function withProgress<T>(title: string, total: number, work: (step: () => void) => Promise<T>): Promise<T> {
-  const bar = progressBar(title, total);
-  try {
-    return await work(() => bar.increment());
-  } finally {
-    bar.stop();
-  }
 }

@@ -12,9 +12,9 @@ import { type Price, readPrices } from "../eval/measures/prices.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import { type Judge, openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
-import { engineModel } from "./engine-model-setting.js";
 import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
+import { engineModel } from "./structured-settings.js";
 import { VERSION } from "./version.js";
 
 /** Of Mem0's searches: what it finds for a question is as many as k says, however far off. */

@@ -3,6 +3,7 @@ import { RETENTION_NAMES } from "../core/conversation/retention.js";
 import { POLICY_NAMES } from "../core/ordering/ordering.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
+import { ratio } from "./option-values.js";
 
 const LAYOUTS = ["single", "conversation"] as const;
 const POLICIES = ["readme", ...POLICY_NAMES] as const;
@@ -156,10 +157,4 @@ function wholeNumber(least: number, most: number): (text: string) => number {
       throw new InvalidArgumentError(`must be ${least} to ${most}`);
     return number;
   };
-}
-
-function ratio(text: string): number {
-  const number = Number(text);
-  if (text.trim() === "" || !(number >= 1 && number <= 100)) throw new InvalidArgumentError("must be 1 to 100");
-  return number;
 }

@@ -2,26 +2,22 @@
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES } from "../core/ordering/ordering.js";
-import { MODEL_SIZES } from "../engines/random-model/random-model.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { LocomoDataError } from "../eval/locomo/locomo-data.js";
-import { TraceError } from "../eval/replay/recorded-trace.js";
 import { parseSafely } from "../http/guards/safe-json.js";
-import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/fields/errors.js";
+import { InvalidRequestError } from "../service/fields/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import { BackupError } from "./backup-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
-import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
+import { addEngineCommands } from "./engine-commands.js";
+import { errorText } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
+import { positive, ratio, wholeNumber } from "./option-values.js";
+import { endWithOutput } from "./process-end.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
-import { endWithOutput } from "./standard-output.js";
 import { VERSION } from "./version.js";
 
 // Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
@@ -224,72 +220,10 @@ keys
     revokeKey(id);
   });
 
-const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
-
-engine
-  .command("random-model")
-  .description(
-    "write a model with random weights, to measure with: its times and cached tokens are real, its text is noise",
-  )
-  .addOption(
-    new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
-      .choices(MODEL_SIZES)
-      .default("23m"),
-  )
-  .requiredOption("--out <file>", "the GGUF file to write; must not exist")
-  .option("--seed <number>", "which random weights", wholeNumber, 1)
-  .action(async (options: RandomModelOptions) => {
-    const { runRandomModel } = await import("./engine.js");
-    await runRandomModel(options, (line) => process.stdout.write(`${line}\n`));
-  });
-
-engine
-  .command("serve")
-  .description("serve the engine by itself, as an OpenAI-compatible server; it has no keys, so keep it on loopback")
-  .requiredOption("--model <file>", "a GGUF file")
-  .option("--host <address>", "address to listen on", "127.0.0.1")
-  .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
-  .option("--slots <number>", "requests answered at once, and prompts kept for later ones", wholeNumber, 4)
-  .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", positive)
-  .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
-  .action(async (options: ServeEngineOptions) => {
-    const { serveEngine } = await import("./engine.js");
-    // What failed, and not what it says, which may quote a prompt.
-    const onFault = (error: unknown) =>
-      process.stderr.write(`memstem: ${error instanceof Error ? error.name : "fault"}\n`);
-    const running = await serveEngine(options, onFault);
-    process.stdout.write(`memstem ${VERSION} engine listens on ${running.address}\n`);
-    for (const signal of ["SIGINT", "SIGTERM"] as const)
-      process.once(signal, () => void running.stop().then(() => process.exit(0)));
-  });
+addEngineCommands(program);
 
 function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
-}
-
-function ratio(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !(number >= 1 && number <= 100)) throw new InvalidArgumentError("must be 1 to 100");
-  return number;
-}
-
-function positive(value: string): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("must be a whole number above 0");
-  return number;
-}
-
-function port(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new InvalidArgumentError("must be 0 to 65535");
-  return number;
-}
-
-function wholeNumber(value: string): number {
-  const number = Number(value);
-  if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
-  return number;
 }
 
 function readJson(input: string): unknown {
@@ -301,28 +235,13 @@ function readJson(input: string): unknown {
   }
 }
 
-/** What a person can put right is said in a line or two; anything else keeps its stack. */
-function explain(error: unknown): string {
-  if (error instanceof InvalidRequestError) {
-    return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
-  }
-  if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
-  if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
-  if (error instanceof BackupError) return `memstem: ${error.message}\n`;
-  if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
-    return `memstem: ${error.message}\n`;
-  if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;
-  if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
-  return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
-}
-
 endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else {
-    process.stderr.write(explain(error));
+    process.stderr.write(errorText(error));
     process.exitCode = 1;
   }
 }

@@ -10,9 +10,7 @@ import {
   RETENTION_NAMES,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import { adaptiveDepth } from "./adaptive-depth-setting.js";
-import { engineModel } from "./engine-model-setting.js";
-import { escapedMarkers } from "./escape-setting.js";
+import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {

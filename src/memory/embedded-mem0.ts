@@ -6,16 +6,10 @@ import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
-import { readMem0Added } from "./mem0-added.js";
-import { readMem0Found } from "./mem0-found.js";
-import { embeddedScope, embeddedUserName } from "./mem0-identity.js";
-import { readMem0Kept } from "./mem0-kept.js";
-import { filtersOf, isOwnedBy } from "./mem0-scope.js";
-import { similarityThreshold } from "./mem0-service.js";
+import { embeddedScope, embeddedUserName, filtersOf, isOwnedBy } from "./mem0-identity.js";
+import { readMem0Added, readMem0Found, readMem0Kept } from "./mem0-results.js";
+import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
-import { checkMemoryText } from "./memory-text.js";
-import { SerialQueue } from "./serial-queue.js";
-import { untilAborted } from "./until-aborted.js";
 
 /** Where the embedded memories are, and how near they must be. */
 export interface EmbeddedMem0Options {
@@ -213,4 +207,40 @@ function reasonOf(error: unknown): string {
 
 function unreachable(cause: string): MemorySourceError {
   return new MemorySourceError(NAME, { kind: "unreachable", cause });
+}
+
+/**
+ * Runs jobs one at a time, in the order in which they came; a job that fails does not stop those after it. Holds one entry per call that
+ * waits, so what bounds it is the number of requests that the service lets in.
+ */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `job` after all jobs before it; settles as it does. */
+  run<T>(job: () => T | Promise<T>): Promise<T> {
+    const outcome = this.#last.then(job);
+    this.#last = outcome.catch(() => undefined);
+    return outcome;
+  }
+
+  /** Resolves when every job that has come so far has ended; never rejects. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+}
+
+/**
+ * Settles as `work` does, or rejects with {@link MemorySourceError} `aborted` as soon as the signal aborts. Work that cannot be
+ * interrupted (Mem0's embedded store takes no signal) then ends unobserved: its outcome is dropped, a rejection included.
+ */
+export function untilAborted<T>(source: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const aborted = () => new MemorySourceError(source, { kind: "aborted" });
+  if (signal.aborted) return Promise.reject(aborted());
+  return new Promise<T>((resolve, reject) => {
+    const stop = () => reject(aborted());
+    signal.addEventListener("abort", stop, { once: true });
+    work()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", stop));
+  });
 }
