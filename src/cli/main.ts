@@ -1,4 +1,13 @@
 #!/usr/bin/env node
+
+/*
+ * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
+ *
+ * Enters: arguments, `MEMSTEM_` environment variables, standard input.
+ * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 1: the caller can put it right.
+ * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
+ */
+
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -23,7 +32,6 @@ import { VERSION } from "./version.js";
 // Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
-// A command's own code loads with it: what only prints help or a mistake should not wait for databases and tokenizers.
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
   .version(VERSION)

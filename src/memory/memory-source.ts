@@ -1,3 +1,11 @@
+/*
+ * Where memories come from: Mem0 inside this process, Mem0's hosted platform, or its self-hosted server, behind one interface.
+ *
+ * Enters: a scope (tenant, user, agent) with a query, or memories to keep or delete.
+ * Leaves: memories, best first, or a `MemorySourceError` that says how the source failed and quotes neither memory nor key.
+ * This file is the contract, which `service` and `eval` may import; nothing else of the room is known to them but Mem0's answer shapes.
+ */
+
 import type { RetrievedMemory } from "../core/blocks/retrieved-memory.js";
 import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
 

@@ -1,3 +1,11 @@
+/*
+ * Engines that answer an evaluation's prompts: a simulated prefix cache, llama.cpp in this process, or any OpenAI-compatible API.
+ *
+ * Enters: a prompt as one arm built it, and the arm whose cache it may hit.
+ * Leaves: prompt and cached tokens, time to the first token, and the answer; null for what an engine does not report.
+ * No arm finds another arm's prompts in its cache.
+ */
+
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { EvalArm } from "../base/run-record.js";

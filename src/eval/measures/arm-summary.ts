@@ -1,3 +1,11 @@
+/*
+ * Figures from records: means, quantiles, ratios, paired differences with bootstrap intervals, costs at list prices.
+ *
+ * Enters: the records of one run, or of two.
+ * Leaves: figures, each with the number of questions that it is of; null where nothing was measured.
+ * Warm-ups and failures are in no figure. The same records and seed give the same figures.
+ */
+
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { budgetLabel } from "../run/arms.js";

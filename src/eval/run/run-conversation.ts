@@ -1,3 +1,11 @@
+/*
+ * An evaluation's run: which arms there are, how each builds its prompts, and the loop that asks every question of a conversation.
+ *
+ * Enters: conversations with recorded searches, arms, an engine and a judge.
+ * Leaves: one record per question and arm, written before the next is asked, so that a stopped run can be resumed.
+ * Arms take turns: another one begins with each question.
+ */
+
 import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, PolicyName, TokenCounter } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";

@@ -1,3 +1,11 @@
+/*
+ * Scores of answers: F1 and BLEU-1 as Mem0's evaluation takes them, and a language model as judge.
+ *
+ * Enters: an answer, the gold answer, and the question's category.
+ * Leaves: scores from 0 to 1, or a judgement with its prompt and raw answer; null where there is nothing to compare with.
+ * Answers, questions and gold answers are other people's text: data, never instructions.
+ */
+
 /** LoCoMo's questions on what was never said, left out of published scores: there is nothing to compare an answer with. */
 export const ADVERSARIAL_CATEGORY = 5;
 
