@@ -145,7 +145,7 @@ async function steadily(perSecond: number, seconds: number, lanes: readonly Lane
 /** Of the second half: a service that has just started has its code still to compile. */
 const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
 console.log(
-  "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
+  "\n| | sent per s | served per s | CPU ms each | rejected | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
 );
 console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 const SECONDS = number("SECONDS", 20);

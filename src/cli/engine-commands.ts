@@ -10,9 +10,7 @@ export function addEngineCommands(program: Command): void {
 
   engine
     .command("random-model")
-    .description(
-      "write a model with random weights, to measure with: its times and cached tokens are real, its text is noise",
-    )
+    .description("write a model with random weights for measuring: real times and cached tokens, meaningless text")
     .addOption(
       new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
         .choices(MODEL_SIZES)
@@ -31,12 +29,12 @@ export function addEngineCommands(program: Command): void {
     .requiredOption("--model <file>", "a GGUF file")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
-    .option("--slots <number>", "requests answered at once, and prompts kept for later ones", wholeNumber, 4)
-    .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", positive)
+    .option("--slots <number>", "concurrent requests, and prompts kept in the cache", wholeNumber, 4)
+    .option("--context <tokens>", "context: prompt and answer (default: the model's, at most 8192)", positive)
     .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
     .action(async (options: ServeEngineOptions) => {
       const { serveEngine } = await import("./engine.js");
-      // What failed, and not what it says, which may quote a prompt.
+      // The error's name only: its message may quote a prompt.
       const onFault = (error: unknown) =>
         process.stderr.write(`memstem: ${error instanceof Error ? error.name : "fault"}\n`);
       const running = await serveEngine(options, onFault);

@@ -34,7 +34,7 @@ import { withProgress } from "./progress-bar.js";
 const ALL_FAILED = 3;
 
 /**
- * Runs an evaluation, or goes on with one, and returns the exit code. What there is when it is stopped makes a report too. Throws
+ * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
  * `EvaluationError`, `LocomoDataError`.
  */
 export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
@@ -60,7 +60,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
   }
 }
 
-/** Before the run begins in it: not every place takes a directory. */
+/** Creates the run's directory. Throws {@link EvaluationError} where that fails. */
 function makeOut(directory: string): void {
   try {
     makeDirectory(directory);
@@ -97,7 +97,7 @@ class LocomoEvaluation {
       }
       if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
     } catch (error) {
-      // Stopped: what there is makes a report, and --resume goes on from it.
+      // Stopped: a partial run is reported too, and --resume continues it.
       if (!this.signal.aborted) throw error;
     } finally {
       this.#results.close();
@@ -183,7 +183,7 @@ class LocomoEvaluation {
     );
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
-    // The one table that says it all; the rest is in the files.
+    // The main table; the rest is in the files.
     print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
     const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
     if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
@@ -193,7 +193,7 @@ class LocomoEvaluation {
     if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
     print(`${join(out, "report.html")}, report.md, results.jsonl, run.json`);
     if (this.#run.finishedAt === null) {
-      print(`Stopped with ${this.#left()} prompts left: the same command with --resume goes on.`);
+      print(`Stopped with ${this.#left()} prompts left; the same command with --resume continues.`);
       return STOPPED;
     }
     return failed > 0 && failed === this.#records.length ? ALL_FAILED : 0;
@@ -223,7 +223,7 @@ function openMemstem(cost: EngineModel, now: () => number): Memstem {
   });
 }
 
-/** What a person can put right is said in a line. */
+/** An error that the caller can put right, as one line. */
 function sayable(error: unknown): unknown {
   const isSayable =
     error instanceof MemorySourceError ||

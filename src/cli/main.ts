@@ -29,13 +29,13 @@ import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
 
-// Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
+// Libraries log to the console, Mem0 even to standard output, and may quote memories. Standard output is for answers only.
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
   .version(VERSION)
-  // All of a command's help would push the one line that says what is wrong off the screen.
+  // The whole help would scroll the one-line error off the screen.
   .showHelpAfterError("--help says what it takes")
   .configureOutput({ outputError: (message, write) => write(message.replace(/^error: /, "memstem: ")) })
   .exitOverride();
@@ -51,7 +51,7 @@ program
     let isStopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.on(signal, () => {
-        // Asked twice: at once. What was answered is stored; what was not is lost.
+        // A second signal ends the process at once: answered requests are stored, unanswered ones are lost.
         if (isStopping) process.exit(1);
         isStopping = true;
         void service.stop().then(() => process.exit(0));
@@ -81,8 +81,8 @@ program
   )
   .argument("<file>", "where the requests are")
   .option("--out <file>", "where the answers go, one on each line (default: standard output)")
-  .option("--workers <names>", "give each request to one of these, with commas between")
-  .option("--window <number>", "requests that are planned together; all of a window are in memory", positive, 10_000)
+  .option("--workers <names>", "assign each request to one of these workers, separated by commas")
+  .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
   .addHelpText("after", settingsHelp)
   .action(async (file: string, options: BatchOptions) => {
     const { runBatch } = await import("./batch.js");
@@ -93,7 +93,7 @@ program
 
 program
   .command("explain")
-  .description("say why a composed prompt hit the engine's cache as far as it did")
+  .description("explain a request's cache hits and misses")
   .argument("<id>", "the request's id")
   .requiredOption("--user <id>", "whose request it is")
   .option("--agent <id>", "the agent that it was composed for")
@@ -118,7 +118,7 @@ program
 program
   .command("check")
   .description(
-    "check a data directory: every file, every user's index, that every answer is there; a service may be running on it",
+    "check a data directory: files, every user's index, every stored answer; works while a service runs on it",
   )
   .argument("[directory]", "which (default: MEMSTEM_DATA_DIR)")
   .action(async (directory: string | undefined) => {
@@ -131,10 +131,8 @@ program
 
 program
   .command("backup")
-  .description(
-    "copy the data directory as it is at one moment, while a service runs on it; the copy is a data directory too",
-  )
-  .argument("<directory>", "where the copy goes; must not exist")
+  .description("back up the data directory: a consistent copy, also while a service runs on it")
+  .argument("<directory>", "the copy, itself a data directory; must not exist")
   .action(async (directory: string) => {
     const { runBackup } = await import("./data-directory.js");
     const { dataDir } = readSettings(process.env);
@@ -143,11 +141,11 @@ program
 
 program
   .command("demo")
-  .description("load a LoCoMo conversation into Mem0 and show what an engine would have to prefill for its questions")
+  .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
   .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
   .option("--conversation <id>", "which of its conversations (default: the first)")
   .option("--k <number>", "memories per question", wholeNumber, 20)
-  .option("--limit <number>", "first so many questions only", positive)
+  .option("--limit <number>", "only the first n questions", positive)
   .action(async (options: DemoOptions) => {
     const { runDemo } = await import("./demo.js");
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
@@ -156,7 +154,7 @@ program
 program
   .command("replay")
   .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
-  .requiredOption("--trace <file>", "memories, questions and what a memory search returned for them")
+  .requiredOption("--trace <file>", "a recorded trace: memories, questions, and what a search returned for each")
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .addOption(
     new Option(
@@ -166,22 +164,22 @@ program
   )
   .option(
     "--budget-ratio <number>",
-    "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved; in a conversation of what each turn adds (default: none, and it orders as prefix-exact)",
+    "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; in a conversation, of what each turn adds (default: none, which orders as prefix-exact)",
     ratio,
   )
-  .option("--budget-each <number>", "the same of every single prompt; with --budget-ratio both hold", ratio)
+  .option("--budget-each <number>", "the same bound for every single prompt; both may be given", ratio)
   .addOption(
     new Option(
       "--layout <name>",
-      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as one batch",
+      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as a batch",
     )
       .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
-  .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", positive)
-  .option("--limit <number>", "first so many questions only", positive)
-  .option("--peer <file>", "orders that another system gave the same questions: one more row, or `peer` in the JSON")
+  .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
+  .option("--limit <number>", "only the first n questions", positive)
+  .option("--peer <file>", "another system's orders for the same questions: one more row, or `peer` in the JSON")
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");

@@ -1,7 +1,7 @@
-/** What a shell says of a program that wrote to a pipe whose reader had gone (128 + SIGPIPE); Node.js ignores the signal itself. */
+/** Exit code after writing to a closed pipe (128 + SIGPIPE), as shells have it; Node.js ignores the signal itself. */
 const READER_GONE = 141;
 
-/** Ends this process where its standard output takes no more: without a word where the reader has gone, as `… | head` does. */
+/** Ends this process when standard output fails: silently where the reader closed the pipe, as `… | head` does. */
 export function endWithOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(READER_GONE);
@@ -13,12 +13,12 @@ export function endWithOutput(): void {
 /** Exit code of a command that was stopped, as shells have it for SIGINT. */
 export const STOPPED = 130;
 
-/** Aborts with the first SIGINT or SIGTERM; the second one ends the process there and then. */
+/** Aborts on the first SIGINT or SIGTERM; the second ends the process at once. */
 export function stopSignal(): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
   const stop = () => {
     if (controller.signal.aborted) process.exit(STOPPED);
-    process.stderr.write("\nmemstem: stopping; once more to stop at once\n");
+    process.stderr.write("\nmemstem: stopping; press again to stop at once\n");
     controller.abort();
   };
   const signals = ["SIGINT", "SIGTERM"] as const;

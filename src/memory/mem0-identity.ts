@@ -37,7 +37,7 @@ const ownership = z.looseObject({
 
 /**
  * Whether an item is proven to be the scope's, which it must be before it is deleted. With an agent in the scope it must be that agent's;
- * without one, any of the user's will do. False for what is no item at all.
+ * without one, any of the user's qualifies. False for anything that is not an item.
  */
 export function isOwnedBy(item: unknown, scope: Mem0Scope): boolean {
   const owner = ownership.safeParse(item);
@@ -60,8 +60,8 @@ const TENANT_PREFIX = "memstem/";
 export type UserScope = Pick<Scope, "tenant" | "userId">;
 
 /**
- * A user's name in the embedded store: injective over (tenant, user), so that no two users share one. Mem0 cannot take names as they
- * come: it trims them (" ada" would read "ada"'s memories), refuses white space inside, drops an empty name from its filters, and its
+ * A user's name in the embedded store: injective over (tenant, user), so that no two users share one. Mem0 cannot take names
+ * unmodified: it trims them (" ada" would read "ada"'s memories), refuses white space inside, drops an empty name from its filters, and its
  * store takes `*` for "any value", which would be everybody.
  */
 export function embeddedUserName(scope: UserScope): string {

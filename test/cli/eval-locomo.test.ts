@@ -170,7 +170,7 @@ describe("memstem eval locomo, simulated", () => {
     begun.kill("SIGINT");
     const { code, stdout, stderr } = await begun.ended;
     expect(code).toBe(130);
-    expect(stderr).toContain("stopping; once more to stop at once");
+    expect(stderr).toContain("stopping; press again to stop at once");
     expect(stdout).toMatch(/Stopped with \d+ prompts left: the same command with --resume goes on\./);
     for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
@@ -253,13 +253,13 @@ describe("memstem eval locomo, simulated", () => {
     [
       "a model that nothing extracts with",
       ["--extract-url", "http://h/v1", "--extract-model", "m"],
-      /means nothing without --ingest extract/,
+      /needs --ingest extract/,
     ],
     ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
     [
       "nothing to judge",
       ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"],
-      /nothing to judge with --no-scores/,
+      /conflicts with --no-scores/,
     ],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
@@ -291,7 +291,7 @@ describe("memstem eval locomo, simulated", () => {
     const full = await memstem.run(command(out()));
     expect(full).toMatchObject({ code: 1, stdout: "" });
     expect(full.stderr).toMatch(
-      /^memstem: --out .*: is not empty; give another directory, or --resume to go on with the run in it\n$/,
+      /^memstem: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
     );
     const none = await memstem.run(command(out(), "--resume"));
     expect(none).toMatchObject({ code: 1, stdout: "" });

@@ -23,9 +23,9 @@ const search = z.union([
 export type RecordedSearch = z.output<typeof search>;
 
 /**
- * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, after a resumption
- * too. Each k is searched for by itself: Mem0 ranks more candidates for a larger k, so what it answers to a smaller one is not always
- * the beginning of that.
+ * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, also in a resumed
+ * run. Each k is searched separately: Mem0 ranks more candidates for a larger k, so the answer for a smaller one is not always a prefix
+ * of it.
  */
 export class RecordedSearches {
   readonly #lines: JsonLines<typeof search>;

@@ -94,7 +94,7 @@ export interface ArmSummary {
   readonly categories: readonly { readonly category: number; readonly summary: QuestionsSummary }[];
 }
 
-/** Every arm of a run, in the run's order, those without a record too. Records of other arms are let be. */
+/** Every arm of a run, in the run's order, also those without records. Records of other arms are ignored. */
 export function summariseArms(
   run: RunRecord,
   records: readonly QuestionRecord[],

@@ -25,7 +25,7 @@ import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "../base/instruction.js";
 import { PromptMemories } from "../base/prompt-memories.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
-/** What prompts are made of a trace with. */
+/** How prompts are composed from a trace. */
 export interface ReplayOptions {
   readonly k: number;
   readonly policy: OrderingPolicy;
@@ -40,7 +40,7 @@ export interface ReplayOptions {
   readonly engine?: EngineModel | undefined;
   /** What the engine is taken to have answered to each question; default: the recorded answer. */
   readonly answer?: string | undefined;
-  /** What the composer takes the cache to let go of by itself. Default: nothing. */
+  /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
@@ -67,7 +67,7 @@ export interface ComposedPrompt {
   readonly retrievedTokens: number;
   /** Memory tokens in the prompt. */
   readonly memoryTokens: number;
-  /** Memory tokens outside the longest run of blocks that stood at the beginning of an earlier prompt: an endless, block-exact cache. */
+  /** Memory tokens outside the longest block prefix shared with an earlier prompt: an unlimited, block-exact cache. */
   readonly prefilledMemoryTokens: number;
   /** Evidence ids of the question, and how many of them are of a block in the prompt. */
   readonly evidence: number;
@@ -75,9 +75,9 @@ export interface ComposedPrompt {
 }
 
 /**
- * Composes a trace's prompts one by one, for one user with an empty scope. Given out step by step, so that several users can take
- * turns at one cache; no cache is asked, so that one composition can be costed on many. Whoever asks for the next prompt may report how
- * many tokens of the last one a cache held.
+ * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
+ * take turns at one cache; it asks no cache, so that one composition can be costed on many. The caller may pass `next` how many tokens of
+ * the last prompt were cached.
  */
 export function* composeTrace(
   trace: RecordedTrace,

@@ -12,7 +12,7 @@ export function markdownText(text: string): string {
     .replaceAll(">", "&gt;");
 }
 
-/** Text of others as code, on one line: there it is neither Markdown, HTML, a link nor somebody's name. `(empty)` where there is none. */
+/** Other people's text as code on one line, where nothing of it is Markdown, HTML, a link or a mention. `(empty)` for an empty text. */
 export function markdownCode(text: string): string {
   const shown = visibleText(text).trim().replaceAll("|", "\\|");
   if (shown === "") return "(empty)";

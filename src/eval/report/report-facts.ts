@@ -2,7 +2,7 @@ import { largest } from "../../core/text/lists.js";
 import type { RunRecord } from "../base/run-record.js";
 import type { ReportContent } from "./report-content.js";
 
-/** What stands over both reports. */
+/** The head of both reports. */
 export interface ReportTitle {
   readonly heading: string;
   readonly about: string;
@@ -10,7 +10,7 @@ export interface ReportTitle {
   readonly unfinished: string | null;
 }
 
-/** Words the beginning of a report. */
+/** Heading, summary and banner of a report. */
 export function reportTitle({ run, records, summaries }: ReportContent): ReportTitle {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);
@@ -40,7 +40,7 @@ export interface RunFact {
   readonly value: string;
 }
 
-/** What a run was made with: enough to make it again. */
+/** What a run was made with: enough to repeat it. */
 export function runFacts(run: RunRecord): RunFact[] {
   const { engine, judge, machine, data } = run;
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);

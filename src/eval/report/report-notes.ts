@@ -12,7 +12,7 @@ const ENGINES = {
   url: "An engine behind an OpenAI-compatible API answered; cached tokens are what it reported.",
 } as const;
 
-/** How to read the figures, and what they leave out. In plain words, one thing each. */
+/** How to read the figures and what they leave out, one fact each. */
 export function reportNotes(content: ReportContent): string[] {
   const { run, summaries, failures } = content;
   const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);

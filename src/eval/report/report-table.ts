@@ -14,7 +14,7 @@ export interface TableRow {
   readonly cells: readonly Cell[];
 }
 
-/** Rows under one heading; an empty title is none. */
+/** Rows under one heading; an empty title is no heading. */
 export interface RowGroup {
   readonly title: string;
   readonly rows: readonly TableRow[];

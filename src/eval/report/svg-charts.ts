@@ -91,7 +91,7 @@ export interface ChartRow {
   /** Class of the style sheet. */
   readonly style: string;
   readonly shape: RowShape | null;
-  /** The figure, or that there is none. */
+  /** The figure, or "not measured". */
   readonly note: string;
 }
 

@@ -29,7 +29,7 @@ function describeFailure(failure: JudgeFailure): string {
     case "stalled":
       return `did not answer within ${failure.afterMs} ms`;
     case "aborted":
-      return "was not waited for any longer";
+      return "was aborted by the caller";
     case "unreachable":
       return `could not be reached: ${failure.cause}`;
     case "broken":
@@ -170,7 +170,7 @@ const FLAT_OBJECT = /\{(?:[^{}"]|"(?:\\.|[^"\\])*")*\}/g;
 /**
  * What a judge's answer says: true for CORRECT, false for WRONG, null where that cannot be read from it. Read are JSON objects with a `label`,
  * in a fence or in a sentence, or else a last line that is nothing but the word. Labels that disagree are no verdict, and no word is picked
- * out of a sentence: "not correct" is not CORRECT. What a reasoning model thinks before `</think>` is let be.
+ * out of a sentence: "not correct" is not CORRECT. What a reasoning model thinks before `</think>` is ignored.
  */
 export function readVerdict(raw: string): boolean | null {
   const said = (raw.split("</think>").at(-1) ?? "").slice(-READ_CHARACTERS);
