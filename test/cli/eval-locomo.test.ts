@@ -171,7 +171,7 @@ describe("memstem eval locomo, simulated", () => {
     const { code, stdout, stderr } = await begun.ended;
     expect(code).toBe(130);
     expect(stderr).toContain("stopping; press again to stop at once");
-    expect(stdout).toMatch(/Stopped with \d+ prompts left: the same command with --resume goes on\./);
+    expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
     for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
     expect(await memstem.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
@@ -256,11 +256,7 @@ describe("memstem eval locomo, simulated", () => {
       /needs --ingest extract/,
     ],
     ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
-    [
-      "nothing to judge",
-      ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"],
-      /conflicts with --no-scores/,
-    ],
+    ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",

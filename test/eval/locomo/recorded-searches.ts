@@ -52,17 +52,24 @@ export function recordedData(): string | null {
   return folder;
 }
 
+/** The same where it has the peer's orders too; else null. */
+export function recordedPeers(): string | null {
+  const folder = recordedData();
+  return folder !== null && existsSync(join(folder, "peers")) ? folder : null;
+}
+
 /** Reads one conversation's recorded searches. */
 export function readRecordedTrace(data: string, conversation: RecordedConversation): RecordedTrace {
-  const [path = ""] = [`${conversation}.json`, `${conversation}-k100.json`]
-    .map((name) => join(data, "traces", name))
-    .sort((a, b) => Number(existsSync(b)) - Number(existsSync(a)));
+  const plain = join(data, "traces", `${conversation}.json`);
+  const path = existsSync(plain) ? plain : join(data, "traces", `${conversation}-k100.json`);
   return readTrace(JSON.parse(readFileSync(path, "utf8")));
 }
 
-/** Reads one conversation's recorded searches with the peer's orders of them. */
+/** Reads one conversation's recorded searches with the peer's orders of them. Throws where the folder has none. */
 export function readRecording(data: string, conversation: RecordedConversation): Recording {
-  const peer: unknown = JSON.parse(readFileSync(join(data, "peers", `${conversation}.json`), "utf8"));
+  const path = join(data, "peers", `${conversation}.json`);
+  if (!existsSync(path)) throw new Error(`there is no ${path}: the peer's orders, see docs/evaluation.md`);
+  const peer: unknown = JSON.parse(readFileSync(path, "utf8"));
   return { trace: readRecordedTrace(data, conversation), peer: readPeerOrders(peer) };
 }
 

@@ -7,7 +7,7 @@ import {
   promptsInTurn,
   RECORDED_CONVERSATIONS,
   readRecording,
-  recordedData,
+  recordedPeers,
   SKIPPED,
 } from "./recorded-searches.js";
 import { cachedShare, distinctTokens, inTurn } from "./shared-cache.js";
@@ -46,7 +46,7 @@ describe("a cache that several users share", () => {
     expect(cachedShare(prompts, simulatedCache("radix", { capacityTokens: 8 }))).toBe(3 / 12);
   });
 
-  const data = recordedData();
+  const data = recordedPeers();
   const title = "six users' recorded Mem0 searches, room for half of what all prompts hold";
   describe.skipIf(data === null)(data === null ? `${title}${SKIPPED}` : title, () => {
     const recordings = data === null ? [] : RECORDED_CONVERSATIONS.map((name) => readRecording(data, name));

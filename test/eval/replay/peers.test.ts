@@ -5,11 +5,11 @@ import {
   memoryHitShare,
   type PolicyFor,
   readRecording,
-  recordedData,
+  recordedPeers,
   SKIPPED,
 } from "../locomo/recorded-searches.js";
 
-const data = recordedData();
+const data = recordedPeers();
 const reason = data === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`single prompts on recorded Mem0 searches of LoCoMo's conv-26${reason}`, () => {
