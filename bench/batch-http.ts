@@ -1,26 +1,23 @@
 /**
  * `npm run bench:batch-http`: 10,000 requests of 60 users in one batch over HTTP, k = 20, from recorded real Mem0 searches: how long, when
  * the first answer came, the most memory that the service took, and what another user's single requests waited meanwhile. The service
- * is a process of its own. Needs `../shared/data`.
+ * is a process of its own. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of memory: one window's requests and their plan; of a JSON document the document too.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
+import { neededData } from "./recorded-data.js";
 
 const REQUESTS = 10_000;
 const USERS = 60;
 const K = 20;
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 const requests = Array.from({ length: REQUESTS }, (_, n) => {
   const trace = traces[n % traces.length];
   const question = trace?.questions[Math.floor(n / USERS) % trace.questions.length];

@@ -4,7 +4,7 @@
  *   -- --build          time, heap and resident memory of Alg. 4's tree over 2,000, 12,000 and 100,000 contexts, each in a process of its own
  *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
  *   -- --plan           time and memory of a plan for 10,000 requests
- *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; needs `../shared/data`
+ *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; takes `--data FOLDER` (`recorded-data.ts`), as does --bound
  *   -- --bound          hit ratios over the same that no plan can exceed which sends each request exactly its own blocks
  *
  * Synthetic contexts have k distinct blocks of 5,000, popular ones more often (Zipf, exponent 0.8), 16 tokens each.
@@ -14,16 +14,15 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { type BatchPlanner, clusterContexts, type Label, planBatch, type TurnId } from "../src/core/index.js";
 import { schedule } from "../src/core/published/schedule.js";
-import { readTrace } from "../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
-import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
 const BLOCKS = 5_000;
@@ -142,12 +141,8 @@ function approximation(): void {
 }
 
 function recordedTraces() {
-  const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
-  if (!existsSync(shared)) {
-    console.error("needs the recorded searches, which are not here");
-    process.exit(1);
-  }
-  return RECORDED_CONVERSATIONS.map((name) => readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))));
+  const data = neededData();
+  return RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 }
 
 /** How many contexts at once the bound looks at; more at k = 100 take minutes. */
@@ -206,7 +201,8 @@ function hits(): void {
   }
 }
 
-const [flag, ...rest] = process.argv.slice(2);
+const given = process.argv.slice(2).filter((argument, at, all) => argument !== "--data" && all[at - 1] !== "--data");
+const [flag, ...rest] = given;
 if (flag === "--build-one") buildOne(Number(rest[0]));
 else if (flag === "--plan-one") planOne(Number(rest[0]), rest[1] as BatchPlanner);
 else {
@@ -217,7 +213,7 @@ else {
     "--hits": hits,
     "--bound": bound,
   };
-  const chosen = Object.entries(parts).filter(([name]) => flag === undefined || process.argv.includes(name));
+  const chosen = Object.entries(parts).filter(([name]) => flag === undefined || given.includes(name));
   if (chosen.length === 0) console.error(`one of ${Object.keys(parts).join(", ")}`);
   for (const [, run] of chosen) run();
 }

@@ -3,14 +3,11 @@
  * conversations with recorded real Mem0 searches (question 1 of each, question 2 of each, …; first 150 of each), single prompts. The
  * share is of all prompt tokens: instructions, annotations and question included. Capacity 1 is what a cache without end holds when all
  * prompts of `retrieval` were served: the tokens of distinct blocks of 16, or of distinct prefixes in the radix cache. It is the same
- * for every row. Needs `../shared/data`.
+ * for every row. Takes `--data FOLDER` (`recorded-data.ts`), with the peer's orders.
  *
  * Floor of what is left to prefill: the question and the annotation, some 50 tokens per prompt, and what is seen for the first time.
  */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../src/core/index.js";
-import { cachedShare, distinctTokens } from "../src/eval/engine/shared-cache.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
@@ -19,16 +16,14 @@ import {
   RECORDED_CONVERSATIONS,
   readRecording,
 } from "../test/eval/locomo/recorded-searches.js";
+import { cachedShare, distinctTokens } from "../test/eval/locomo/shared-cache.js";
+import { neededData } from "./recorded-data.js";
 
 const LIMIT = 150;
 const BUDGET_EACH = 1.5;
 
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
+const data = neededData();
+const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(data, name));
 
 const ROWS: readonly [name: string, policyFor: PolicyFor, budgetEach: number | null][] = [
   ...POLICY_NAMES.filter((name) => name !== "carry-over").map((name): [string, PolicyFor, null] => [

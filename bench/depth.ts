@@ -1,17 +1,16 @@
 /**
  * `npm run bench:depth`: what adaptive depth costs an engine in prefill, over recorded real Mem0 searches of LoCoMo questions. Every
  * question goes through the proxy's own code to an engine, once with all memories at once and then by how many tries the engine takes to
- * be sure. Counted are the tokens that the engine had to compute for all that it was sent, relative to all at once. Needs `../shared/data`.
+ * be sure. Counted are the tokens that the engine had to compute for all that it was sent, relative to all at once. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * When the engine is sure is set by the arm: what tries cost is measured here, and nothing of whether fewer memories answer as well.
  *
  * `ENGINE=simulated` (a cache like vLLM's; or `embedded`: llama.cpp with a random 23M model), `LAYOUT=single` (or `conversation`: all questions
  * in one), `TRACE=conv-26`, `K=20`, `QUESTIONS=40`.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { type ChatMessage, DEFAULT_DEPTH, type UserId } from "../src/core/index.js";
 import { ENGINES } from "../src/engines/adapters/engines.js";
@@ -21,26 +20,22 @@ import { embeddedUpstream } from "../src/engines/embedded/embedded-upstream.js";
 import { MODEL_SHAPES, writeRandomModel } from "../src/engines/random-model/random-model.js";
 import type { Upstream } from "../src/engines/upstream/upstream.js";
 import { INSTRUCTION } from "../src/eval/base/instruction.js";
-import { readTrace } from "../src/eval/replay/recorded-trace.js";
 import { Chat } from "../src/service/chat/chat.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { openService } from "../test/service/compose/service-fixture.js";
+import { neededData } from "./recorded-data.js";
 
 const isEmbedded = process.env["ENGINE"] === "embedded";
 const layout = process.env["LAYOUT"] === "conversation" ? "conversation" : "single";
-const name = process.env["TRACE"] ?? "conv-26";
+const name = RECORDED_CONVERSATIONS.find((id) => id === process.env["TRACE"]) ?? "conv-26";
 const k = Number(process.env["K"] ?? 20);
 const limit = Number(process.env["QUESTIONS"] ?? 40);
 const userId = "ana" as UserId;
 
-const file = fileURLToPath(new URL(`../../shared/data/traces/${name}.json`, import.meta.url));
-if (!existsSync(file)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const trace = readTrace(JSON.parse(readFileSync(file, "utf8")));
+const trace = readRecordedTrace(neededData(), name);
 
 /** An engine that is asked, and what it had to compute. */
 interface CountedEngine {

@@ -1,17 +1,23 @@
 /**
  * `npm run bench:escape`: how much ordinary text is changed by escaping, by the list of tokens as it was and by shapes as it is. A text is a
- * memory or a turn of LoCoMo, a paragraph of documentation, or a piece of code between empty lines. LoCoMo needs `../shared/data`, and is
- * left out without it; the rest is read from this repository, the packages that it installs, and `ordinary-text.ts`.
+ * memory or a turn of LoCoMo, a paragraph of documentation, or a piece of code between empty lines. LoCoMo takes `--data FOLDER`
+ * (`recorded-data.ts`), and is left out without it; the rest is read from this repository, the packages that it installs, and `ordinary-text.ts`.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { BY_LIST, BY_SHAPES, canonicalText, escapeText, unescapeText } from "../src/core/index.js";
 import { readLocomo } from "../src/eval/locomo/locomo-data.js";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
+import {
+  HOW_TO_RECORD,
+  locomoFile,
+  RECORDED_CONVERSATIONS,
+  readRecordedTrace,
+} from "../test/eval/locomo/recorded-searches.js";
 import { ORDINARY_TEXTS } from "./ordinary-text.js";
+import { givenData } from "./recorded-data.js";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
+const data = givenData();
 const LONGEST = 2_000;
 
 /** What stands between empty lines in the files of some folders, each piece once. */
@@ -27,14 +33,14 @@ function piecesOf(ending: RegExp, ...folders: readonly string[]): string[] {
 }
 
 const texts: Record<string, readonly string[]> = {};
-if (existsSync(shared)) {
-  const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
-  texts["LoCoMo, memories that Mem0 made"] = recordings.flatMap(({ trace }) =>
-    trace.memories.map(({ memory }) => memory),
-  );
-  const dialogues = readLocomo(JSON.parse(readFileSync(`${shared}locomo/locomo6.json`, "utf8")));
-  texts["LoCoMo, what was said"] = dialogues.flatMap(({ turns }) => turns.map(({ text }) => text));
-} else console.error("LoCoMo is left out: its data is not here");
+if (data === null) console.error(`LoCoMo is left out: ${HOW_TO_RECORD}`);
+else {
+  const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+  texts["LoCoMo, memories that Mem0 made"] = traces.flatMap(({ memories }) => memories.map(({ memory }) => memory));
+  const file = locomoFile(data);
+  const dialogues = file === null ? [] : readLocomo(JSON.parse(readFileSync(file, "utf8")));
+  if (file !== null) texts["LoCoMo, what was said"] = dialogues.flatMap(({ turns }) => turns.map(({ text }) => text));
+}
 const packages = readdirSync(`${root}node_modules`).filter((name) => !name.startsWith("."));
 const installed = packages.map((name) => `node_modules/${name}`);
 texts["documentation (READMEs of the packages)"] = piecesOf(/^node_modules\/[^/]+\/README\.md$/i, ...installed);

@@ -3,17 +3,16 @@
  * its own. Throughput and waiting over time, memory, bytes on disk; then the same at a steady rate, up to twice what was sustained, and
  * users who come back when they are no longer in memory; then a start on the database that was made. In the environment: `USERS`,
  * `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out; `SHARES` and `RETURNING` of what was sustained,
- * or of `SUSTAINED`, for `SECONDS` each, on at most `MOST_CONNECTIONS`; `NODE_FLAGS` in place of those of `npm start`. Needs
- * `../shared/data`.
+ * or of `SUSTAINED`, for `SECONDS` each, on at most `MOST_CONNECTIONS`; `NODE_FLAGS` in place of those of `npm start`. Takes
+ * `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
 import { LoadServices } from "./load-services.js";
+import { neededData } from "./recorded-data.js";
 
 /** A service, and what its users ask. */
 interface Lane {
@@ -27,12 +26,8 @@ const composes = number("COMPOSES", 1_000_000);
 const active = number("ACTIVE", 1_000);
 const connections = number("CONNECTIONS", 16);
 const k = number("K", 20);
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 const services = new LoadServices(number("SERVICES", 1));
 /** Users are shared out among services. */
 const lanesOf = (questions: number): readonly Lane[] =>
@@ -150,7 +145,7 @@ async function steadily(perSecond: number, seconds: number, lanes: readonly Lane
 /** Of the second half: a service that has just started has its code still to compile. */
 const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
 console.log(
-  "\n| | sent per s | served per s | CPU ms each | turned away | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
+  "\n| | sent per s | served per s | CPU ms each | rejected | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
 );
 console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 const SECONDS = number("SECONDS", 20);

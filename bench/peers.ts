@@ -1,13 +1,11 @@
 /**
  * `npm run bench:peers`: share of memory tokens that an endless, block-exact prefix cache held, over recorded real Mem0 searches of
  * LoCoMo questions (first 150 of each conversation), by policy; medians over the conversations. The recorded orders are those that
- * ContextPilot 0.4.1's own code made. Needs `../shared/data`.
+ * ContextPilot 0.4.1's own code made. Takes `--data FOLDER` (`recorded-data.ts`), with the peer's orders.
  *
  * Floor of the prefilled share: what is seen for the first time, 0.09 at k = 20 and 0.02 at k = 100.
  */
 
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
 import { replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
@@ -19,6 +17,7 @@ import {
   readRecording,
 } from "../test/eval/locomo/recorded-searches.js";
 import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
 
 const LIMIT = 150;
 /** Most memory tokens sent ÷ retrieved: over all prompts so far, or in each of them. */
@@ -29,13 +28,9 @@ const BUDGETS: readonly [name: string, budget: Budget][] = [
   ...RATIOS.map((ratio): [string, Budget] => [`≤ ${ratio}×`, { budgetRatio: ratio }]),
   ...RATIOS.map((ratio): [string, Budget] => [`each ≤ ${ratio}×`, { budgetRatio: null, budgetEach: ratio }]),
 ];
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
+const data = neededData();
 
-const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name));
+const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(data, name));
 
 function totalsOf(policy: PolicyName, k: number, budget: Budget) {
   return recordings.map(({ trace }) => {

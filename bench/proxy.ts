@@ -7,27 +7,24 @@
  *
  * The added time is the difference between the two ways' percentiles.
  * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
- * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder` writes the service's profile there. Needs `../shared/data` for the memories.
+ * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder` writes the service's profile there. Takes `--data FOLDER` (`recorded-data.ts`).
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
+import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
 const WAYS = ["direct", "hop", "proxied", "direct with memories", "proxied with memories"] as const;
 type Way = (typeof WAYS)[number];
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const { trace } = readRecording(shared, "conv-26");
+const data = neededData();
+const trace = readRecordedTrace(data, "conv-26");
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
 interface Timing {

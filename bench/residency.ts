@@ -1,28 +1,20 @@
 /**
  * `npm run bench:residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
  * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memstem is told: nothing, what the
- * engine cached of each prompt, how many tokens it keeps, or both. Needs `../shared/data`.
+ * engine cached of each prompt, how many tokens it keeps, or both. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of the error: an engine caches whole blocks of 16 tokens and a plan counts to the token, so half a block, some 7 tokens, less
  * what the estimate is short of a chat template's own tokens.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
-import { readTrace } from "../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { neededData } from "./recorded-data.js";
 
-const shared = fileURLToPath(new URL("../../shared/data/traces/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const traces = RECORDED_CONVERSATIONS.map((name) =>
-  readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
-);
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
 interface Arm {
   readonly layout: TraceReplay["layout"];

@@ -1,32 +1,27 @@
 /**
  * `npm run bench:retention`: what a turn of a conversation costs under each retention, over recorded real Mem0 searches of LoCoMo
  * questions (first 150 of each conversation, or `TURNS`); means over the six conversations, prompts through an endless token-exact cache
- * that keeps what the engine generated too. Needs `../shared/data`.
+ * that keeps what the engine generated too. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * `system` is what memories in the system prompt come to (Mem0's README). `auto ÷ best` compares with the cheapest fixed retention of the
  * cell. Floor of what `keep` computes per turn: the question, what was never retrieved before, and one line that points at the rest.
  */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { FIXED_RETENTIONS } from "../src/core/index.js";
-import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
   costs,
   LAWS,
   mean,
+  servedByHand,
   servedFixed,
-  servedFromSystemPrompt,
   servedWith,
   uncached,
 } from "../test/eval/replay/retention-costs.js";
+import { neededData } from "./recorded-data.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name).trace);
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
 console.log(
   `| k | answer | engine | ${FIXED_RETENTIONS.join(" | ")} | auto | system | auto ÷ best | worst conversation | uncached: keep ÷ system |`,
@@ -36,7 +31,7 @@ for (const k of [20, 100]) {
   for (const answerTokens of [8, 200]) {
     const conversations = { traces, k, answerTokens, turns };
     const fixed = servedFixed(conversations);
-    const system = servedFromSystemPrompt(conversations);
+    const system = servedByHand(conversations);
     const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
     for (const [name, engine] of Object.entries(LAWS)) {
       const auto = costs(servedWith(conversations, "auto", engine), engine);

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:ttft`: time to the first token on the engine inside, over recorded real Mem0 searches of LoCoMo's conv-26. A random model
  * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
- * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Needs `../shared/data`.
+ * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * `SIZE=23m|135m` (23m), `K=20,100`, `LAYOUT=single,conversation`, `QUESTIONS=40`; `SLOTS=8` of the single prompts: an engine like
  * llama.cpp's holds as many prompts; `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed|
@@ -11,10 +11,9 @@
  *
  * Floor: the tokens that each prompt cannot share; what they cost is the time law `cpu` in docs/retention.md.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { countO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,
@@ -31,9 +30,10 @@ import type { GenerationUsage } from "../src/engines/embedded/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model/random-model.js";
 import { readmeMessages } from "../src/eval/replay/prefill-comparison.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { readRecording } from "../test/eval/locomo/recorded-searches.js";
+import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { mean } from "../test/eval/replay/retention-costs.js";
 import { openService } from "../test/service/compose/service-fixture.js";
+import { neededData } from "./recorded-data.js";
 
 const size = (process.env["SIZE"] ?? "23m") as ModelSize;
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
@@ -44,12 +44,8 @@ const restarts = process.env["RESTART"] === "on";
 const threads = process.env["THREADS"] === undefined ? undefined : Number(process.env["THREADS"]);
 /** A prediction within so many tokens is one that is right: the cache block of most engines. */
 const BLOCK_TOKENS = 16;
-const shared = fileURLToPath(new URL("../../shared/data/", import.meta.url));
-if (!existsSync(shared)) {
-  console.error("needs the recorded searches, which are not here");
-  process.exit(1);
-}
-const { trace } = readRecording(shared, "conv-26");
+const data = neededData();
+const trace = readRecordedTrace(data, "conv-26");
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 const user = "ana" as UserId;
 

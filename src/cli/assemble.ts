@@ -26,7 +26,7 @@ import { openDataDir } from "./open-data-dir.js";
 import { composeTimeoutOf, engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
-/** What of the engine inside the service is made with: how it reads a prompt. */
+/** What the service needs of the engine inside: its tokenizer. */
 type Inside = Pick<EmbeddedEngine, "countTokens">;
 
 /**
@@ -86,7 +86,7 @@ function assembleOn(
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,
     markers: settings.escape ?? [],
-    // Version 7 (RFC 9562 §5.7) grows with time: what is stored by it comes behind what is there, on pages that are at hand.
+    // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
     newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
@@ -95,7 +95,7 @@ function assembleOn(
   });
 }
 
-/** The engine that chats are sent on to: the one inside, where it was opened; null where none is configured. */
+/** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
   const upstream = inside ?? openConfiguredUpstream(settings);
   if (upstream === null) return null;
@@ -125,7 +125,7 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
   return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
 }
 
-/** How every engine is spoken to; LMCache runs in vLLM and SGLang only. */
+/** The adapter of every engine; LMCache runs in vLLM and SGLang only. */
 function enginesFor({ engine, blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   // Separators are LMCache's, which is not inside.
   if (engine === "embedded") return { ...ENGINES, vllm: embedded };
@@ -138,7 +138,7 @@ function enginesFor({ engine, blockSeparator }: Settings): Readonly<Record<Engin
   };
 }
 
-/** Behind the database, which says in words of its own what is wrong with the data directory that they share. */
+/** Opened after the database, whose errors on their shared data directory are clearer. */
 function openSourceBeside({ sqlite }: OpenDatabase, settings: Settings): MemorySource | null {
   try {
     return openSource(settings);

@@ -1,4 +1,4 @@
-/** A data directory could not be copied; what is there of the copy was taken away again. */
+/** A data directory could not be copied; the partial copy was removed. */
 export class BackupError extends Error {
   override readonly name = "BackupError";
   constructor(

@@ -16,15 +16,15 @@ import { readSettings } from "./settings.js";
 export interface BatchOptions {
   readonly out?: string;
   readonly window: number;
-  /** Names with commas between. */
+  /** Names separated by commas. */
   readonly workers?: string;
 }
 
 const named = z.object({ workers: field.workers.default([]) });
 
 /**
- * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. A request that is none is an
- * error in its own line. Rejects where a file cannot be read or written; what was answered by then is stored.
+ * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. An invalid request is an
+ * error on its own line. Rejects where a file cannot be read or written; what was answered before is stored.
  */
 export async function runBatch(file: string, { out, window, workers }: BatchOptions): Promise<BatchProgress> {
   const settings = readSettings(process.env);

@@ -16,8 +16,8 @@ export const DATABASE = "memstem.db";
 const MEM0 = "mem0";
 
 /**
- * `memstem check`: looks through every database of a data directory, also while a service runs on it, and says what is wrong with each.
- * True where nothing is. Throws `DatabaseOpenError` where the directory has no database of ours.
+ * `memstem check`: checks every database of a data directory, also while a service runs on it, and prints what is wrong with each.
+ * True where nothing is wrong. Throws `DatabaseOpenError` where the directory has no database of ours.
  */
 export function runCheck(directory: string, print: (line: string) => void): boolean {
   const { schema, scopes, requests, findings } = checkDatabase(join(directory, DATABASE));
@@ -34,9 +34,9 @@ export function runCheck(directory: string, print: (line: string) => void): bool
 }
 
 /**
- * `memstem backup`: copies a data directory, each database as it is at one moment, while a service runs on it. Mem0's memories come
- * first: what is forgotten between the two is known as forgotten in memstem's copy, and not sent.
- * The new directory is there whole or not at all. Rejects where it exists already, or cannot be written.
+ * `memstem backup`: copies a data directory, each database consistently, while a service runs on it. Mem0's memories are copied
+ * first: what is forgotten between the two copies is forgotten in memstem's, and not sent.
+ * The copy appears whole or not at all. Rejects where it exists already, or cannot be written.
  */
 export async function runBackup(from: string, to: string, print: (line: string) => void): Promise<void> {
   if (to === "") throw new BackupError('""', "it names no directory");
@@ -80,7 +80,7 @@ function report(name: string, said: string, findings: readonly string[], print: 
   return findings.length === 0;
 }
 
-/** Makes the names in a directory as durable as the files. */
+/** Syncs a directory, so that the names in it are durable. */
 function syncDirectory(directory: string): void {
   const handle = openSync(directory, "r");
   try {

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scope, UserId } from "../core/index.js";
 import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
-import { type AskedQuestion, comparePrefill, prefillTable } from "../eval/replay/prefill-comparison.js";
+import { type AskedQuestion, comparePrefill, PREFILL_ARMS, prefillTable } from "../eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
-import { progressBar } from "./progress-bar.js";
+import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
 /** What `memstem demo` was asked for. */
@@ -61,8 +61,8 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
       }
       return found;
     });
-    const costs = await withProgress("composing", 4 * asked.length, (step) =>
-      comparePrefill(memstem, asked, encodeO200k, (layout) => layout as string as UserId, step),
+    const costs = await withProgress("composing", PREFILL_ARMS.length * asked.length, (step) =>
+      comparePrefill(memstem, asked, encodeO200k, (arm) => arm as UserId, step),
     );
     const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;
     print(
@@ -70,6 +70,7 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
         `search p50 ${median.toFixed(0)} ms; tokens per question:\n`,
     );
     print(prefillTable(costs, asked.length));
+    print("\nbilled: tokens to prefill + 0.1 × cached, as hosted caches are priced, from 1,024 tokens in steps of 128");
   } finally {
     await source.close();
     await memstem.close();
@@ -90,13 +91,4 @@ async function readConversation({ data = SAMPLE, conversation }: DemoOptions): P
     throw new LocomoDataError(`conversation ${picked.id} has no observations or no questions`);
   }
   return picked;
-}
-
-async function withProgress<T>(title: string, total: number, work: (step: () => void) => Promise<T>): Promise<T> {
-  const bar = progressBar(title, total);
-  try {
-    return await work(() => bar.increment());
-  } finally {
-    bar.stop();
-  }
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { writeWhole } from "../eval/base/write-whole.js";
+import { writeWhole } from "../eval/base/durable-files.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 
@@ -33,8 +33,8 @@ export function readDataFile(path: string): DataFile {
 }
 
 /**
- * Fetches the published LoCoMo file; one that is there already is checked and not fetched again. Rejects with {@link LocomoDataError} where
- * it cannot be had or is not all of it; nothing is written then.
+ * Fetches the published LoCoMo file; an existing one is checked instead. Rejects with {@link LocomoDataError} where
+ * the download fails or is incomplete; nothing is written then.
  */
 export async function downloadData(path: string, from: string | true, signal: AbortSignal): Promise<void> {
   const url = from === true ? LOCOMO_URL : from;

@@ -22,7 +22,7 @@ import { encodeO200k } from "./o200k.js";
 /** Tokens of a conversation's prompts with random weights, which were trained on no length; the engine's default is for single ones. */
 const CONVERSATION_TOKENS = 16_384;
 
-/** Models that need no file, by the names that they are asked for with. */
+/** Models that need no file, by name. */
 const RANDOM = new Map<string, ModelSize>(MODEL_SIZES.map((size) => [`random-${size}`, size]));
 
 /** How arms are kept from finding each other's prompts in the cache. */
@@ -33,7 +33,7 @@ const EMPTIED = {
   marked: "a line at the head of every prompt, Mem0's README's too, different for every arm, conversation and run",
 } as const;
 
-/** The engine as `run.json` names it. Throws {@link EvaluationError} where the options make none. */
+/** The engine as `run.json` names it. Throws {@link EvaluationError} for options that name no engine. */
 export function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
   if (engine === "simulated") return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated };
   if (engine === "embedded") {
@@ -49,9 +49,9 @@ export function describeEngine({ engine, model, engineFamily }: EvalLocomoOption
     );
   }
   if (model === undefined)
-    throw new EvaluationError("--model: is needed for an engine behind an address: what it calls it");
+    throw new EvaluationError("--model: is needed for an engine behind an address: its model name");
   if (engineFamily === "anthropic") {
-    throw new EvaluationError("--engine-family: anthropic speaks another API than the one that an evaluation asks");
+    throw new EvaluationError("--engine-family: anthropic has another API; evaluations use OpenAI's");
   }
   const { origin, pathname } = new URL(engine);
   const emptied = SALTED_FAMILIES.has(engineFamily) ? EMPTIED.salted : EMPTIED.marked;
@@ -81,7 +81,7 @@ export async function openMeasuredEngine(
         process.setMaxListeners(process.getMaxListeners() + 1);
         return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isRandom) });
       };
-      // Nobody reads noise: its first token is all there is to measure.
+      // The text is noise: only the first token is measured.
       return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, isNoise });
     }
     case "url": {
@@ -91,7 +91,7 @@ export async function openMeasuredEngine(
   }
 }
 
-/** A conversation's prompts go on from each other, so one slot holds them all. */
+/** Each prompt of a conversation extends the last one, so one slot holds them all. */
 function roomFor(
   { layout }: EvalArm,
   { engineSlots, context, threads }: EvalLocomoOptions,

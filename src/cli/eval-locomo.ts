@@ -1,34 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import {
-  DEFAULT_POLICY,
-  DEFAULT_RETENTION,
-  type EngineModel,
-  type RequestId,
-  type Scope,
-  type UserId,
-} from "../core/index.js";
+import { DEFAULT_POLICY, DEFAULT_RETENTION, type EngineModel, type RequestId } from "../core/index.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { EmbeddedEngineError } from "../engines/embedded/embedded-engine-error.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
+import { JsonLines, writeWhole } from "../eval/base/durable-files.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { JsonLines } from "../eval/base/json-lines.js";
 import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
-import { writeWhole } from "../eval/base/write-whole.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
 import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
-import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/locomo/ingesting.js";
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
-import { writeTraces } from "../eval/locomo/searched-trace.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
 import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
 import { beginRun, writeRun } from "../eval/run/run-file.js";
 import type { Judge } from "../eval/scores/judge.js";
-import { withDeadline } from "../memory/deadline.js";
-import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { Memstem } from "../service/library/memstem.js";
 import { makeDirectory } from "../store/database/make-directory.js";
@@ -37,26 +25,16 @@ import { SqliteStore } from "../store/sqlite/sqlite-store.js";
 import { downloadData, readDataFile } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import {
-  costModel,
-  describeRun,
-  engineKey,
-  extractionModel,
-  openJudgeOf,
-  ownPrices,
-  THRESHOLD,
-} from "./eval-settings.js";
+import { searchConversations } from "./eval-searches.js";
+import { costModel, describeRun, engineKey, openJudgeOf, ownPrices } from "./eval-settings.js";
 import { countO200k } from "./o200k.js";
-import { progressBar } from "./progress-bar.js";
-import { STOPPED, stopSignal } from "./stop-signal.js";
+import { STOPPED, stopSignal } from "./process-end.js";
+import { withProgress } from "./progress-bar.js";
 
 const ALL_FAILED = 3;
 
-const SEARCH_MS = 120_000;
-const WRITE_MS = 600_000;
-
 /**
- * Runs an evaluation, or goes on with one, and returns the exit code. What there is when it is stopped makes a report too. Throws
+ * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
  * `EvaluationError`, `LocomoDataError`.
  */
 export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
@@ -82,7 +60,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
   }
 }
 
-/** Before the run begins in it: not every place takes a directory. */
+/** Creates the run's directory. Throws {@link EvaluationError} where that fails. */
 function makeOut(directory: string): void {
   try {
     makeDirectory(directory);
@@ -119,7 +97,7 @@ class LocomoEvaluation {
       }
       if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
     } catch (error) {
-      // Stopped: what there is makes a report, and --resume goes on from it.
+      // Stopped: a partial run is reported too, and --resume continues it.
       if (!this.signal.aborted) throw error;
     } finally {
       this.#results.close();
@@ -146,51 +124,16 @@ class LocomoEvaluation {
     }
   }
 
-  /** Puts into Mem0 what is not there yet, and makes the searches that were not made yet. */
   async #search(): Promise<ReadonlyMap<string, KeptMemories>> {
-    const { out, k: ks, ingest: how } = this.options;
-    const kept = new Map<string, KeptMemories>();
-    for (const { id } of this.conversations) {
-      const known = findKeptMemories(out, id);
-      if (known !== null) kept.set(id, known);
-    }
-    const model = extractionModel(this.options);
-    const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD, ...(model === null ? {} : { model }) });
-    const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
-    const extract: Extract | null =
-      model === null ? null : (scope, { messages }, signal) => mem0.extract(scope, messages, signal);
-    try {
-      const missing = this.conversations.filter(({ id }) => !kept.has(id));
-      const steps = missing.reduce((sum, { conversation }) => sum + ingestSteps(conversation, how), 0);
-      await withProgress("loading memories", steps, async (step) => {
-        for (const { id, conversation } of missing) {
-          const given = { conversation, how, directory: out };
-          kept.set(id, await ingest(source, scopeOf(id), given, extract, this.signal, step));
-        }
-      });
+    const parts = { options: this.options, conversations: this.conversations, searches: this.#searches };
+    return await searchConversations(parts, this.signal, (kept) =>
       this.#note({
         conversations: this.#run.conversations.map((conversation) => ({
           ...conversation,
           memories: kept.get(conversation.id)?.length ?? conversation.memories,
         })),
-      });
-      const unsearched = this.conversations.flatMap(({ id, asked }) =>
-        asked.flatMap(({ at }) => ks.filter((k) => this.#searches.find(id, at, k) === undefined)),
-      ).length;
-      await withProgress("searching", unsearched, async (step) => {
-        for (const conversation of this.conversations) {
-          const given = { memories: kept.get(conversation.id) ?? [], ks };
-          await this.#searches.complete(source, scopeOf(conversation.id), conversation, given, this.signal, step);
-        }
-      });
-    } finally {
-      await source.close();
-    }
-    for (const conversation of this.conversations) {
-      const memories = kept.get(conversation.id) ?? [];
-      writeTraces(out, conversation, { memories, searches: this.#searches, ks });
-    }
-    return kept;
+      }),
+    );
   }
 
   async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>): Promise<void> {
@@ -240,7 +183,7 @@ class LocomoEvaluation {
     );
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
-    // The one table that says it all; the rest is in the files.
+    // The main table; the rest is in the files.
     print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
     const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
     if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
@@ -250,7 +193,7 @@ class LocomoEvaluation {
     if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
     print(`${join(out, "report.html")}, report.md, results.jsonl, run.json`);
     if (this.#run.finishedAt === null) {
-      print(`Stopped with ${this.#left()} prompts left: the same command with --resume goes on.`);
+      print(`Stopped with ${this.#left()} prompts left; the same command with --resume continues.`);
       return STOPPED;
     }
     return failed > 0 && failed === this.#records.length ? ALL_FAILED : 0;
@@ -280,22 +223,7 @@ function openMemstem(cost: EngineModel, now: () => number): Memstem {
   });
 }
 
-/** Each conversation's memories are a user's of its own. */
-function scopeOf(conversation: string): Scope {
-  return { tenant: "default", userId: conversation as UserId, agentId: null };
-}
-
-async function withProgress(title: string, total: number, work: (step: () => void) => Promise<void>): Promise<void> {
-  if (total === 0) return await work(() => {});
-  const bar = progressBar(title, total);
-  try {
-    await work(() => bar.increment());
-  } finally {
-    bar.stop();
-  }
-}
-
-/** What a person can put right is said in a line. */
+/** An error that the caller can put right, as one line. */
 function sayable(error: unknown): unknown {
   const isSayable =
     error instanceof MemorySourceError ||

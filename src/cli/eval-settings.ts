@@ -12,15 +12,15 @@ import { type Price, readPrices } from "../eval/measures/prices.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import { type Judge, openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
-import { engineModel } from "./engine-model-setting.js";
 import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
+import { engineModel } from "./structured-settings.js";
 import { VERSION } from "./version.js";
 
-/** Of Mem0's searches: what it finds for a question is as many as k says, however far off. */
+/** Least similarity in Mem0's searches: none, so that each finds k memories. */
 export const THRESHOLD = 0;
 
-/** What `run.json` says at the beginning. Throws {@link EvaluationError} where options do not go together. */
+/** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
 export function describeRun(
   options: EvalLocomoOptions,
   sha256: string,
@@ -75,7 +75,7 @@ function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoic
   return budgetEach === undefined ? { budgetRatio, budgetOf: "all" } : { budgetRatio: budgetEach, budgetOf: "each" };
 }
 
-/** What `--retention auto` goes by. Throws {@link EvaluationError}. */
+/** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
 export function costModel({ cost, engine }: EvalLocomoOptions): EngineModel {
   const read = engineModel.safeParse(cost ?? (engine === "embedded" ? "cpu" : DEFAULT_ENGINE_MODEL));
   if (read.success) return read.data;
@@ -104,13 +104,13 @@ function judgeOf({
 }: EvalLocomoOptions): { readonly url: string; readonly model: string } | null {
   const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
   if (named === null) return null;
-  if (!scores) throw new EvaluationError("--judge: has nothing to judge with --no-scores");
-  // Without what may be a secret in it.
+  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
+  // Without query and credentials, which may hold a secret.
   const { origin, pathname } = new URL(named.url);
   return { url: `${origin}${pathname}`, model: named.model };
 }
 
-/** The judge that the options name; null for none. Throws {@link EvaluationError} where they name half of one. */
+/** The judge that the options name; null for none. Throws {@link EvaluationError} where its URL or its model is missing. */
 export function openJudgeOf(options: EvalLocomoOptions): Judge | null {
   const { judge: url, judgeModel: model, timeoutMs } = options;
   if (judgeOf(options) === null || url === undefined || model === undefined) return null;
@@ -118,17 +118,17 @@ export function openJudgeOf(options: EvalLocomoOptions): Judge | null {
   return openJudge({ url, model, timeoutMs, ...(apiKey === undefined ? {} : { apiKey }) });
 }
 
-/** What Mem0 extracts with; null where it is not to. Throws {@link EvaluationError} where it is to and nothing is named. */
+/** The model that Mem0 extracts with; null without `--ingest extract`. Throws {@link EvaluationError} where it is missing. */
 export function extractionModel(options: EvalLocomoOptions): ExtractionModel | null {
   const named = apiOf(["--extract-url", "--extract-model"], options.extractUrl, options.extractModel);
   if (options.ingest !== "extract") {
-    if (named !== null) throw new EvaluationError("--extract-url: means nothing without --ingest extract");
+    if (named !== null) throw new EvaluationError("--extract-url: needs --ingest extract");
     return null;
   }
   if (named === null) {
     const missing = "Mem0 extracts memories with a language model, and none is named";
     throw new EvaluationError(
-      `--ingest extract: ${missing}: give --extract-url and --extract-model, or take --ingest observations or turns, which need none`,
+      `--ingest extract: ${missing}: give --extract-url and --extract-model, or use --ingest observations or turns`,
     );
   }
   return { ...named, apiKey: keyOf("OPENAI_API_KEY") };

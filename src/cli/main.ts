@@ -1,38 +1,42 @@
 #!/usr/bin/env node
+
+/*
+ * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
+ *
+ * Enters: arguments, `MEMSTEM_` environment variables, standard input.
+ * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 1: the caller can put it right.
+ * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
+ */
+
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
-import { MODEL_SIZES } from "../engines/random-model/random-model.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { LocomoDataError } from "../eval/locomo/locomo-data.js";
-import { TraceError } from "../eval/replay/recorded-trace.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
-import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
+import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import { BackupError } from "./backup-error.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
-import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
+import { addEngineCommands } from "./engine-commands.js";
+import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
+import { positive, ratio, wholeNumber } from "./option-values.js";
+import { endWithOutput } from "./process-end.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
-import { endWithOutput } from "./standard-output.js";
 import { VERSION } from "./version.js";
 
-// Libraries print to the console, Mem0 even to standard output; what they say may quote memories, and answers go to standard output.
+// Libraries log to the console, Mem0 even to standard output, and may quote memories. Standard output is for answers only.
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
-// A command's own code loads with it: what only prints help or a mistake should not wait for databases and tokenizers.
 const program = new Command("memstem")
   .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
   .version(VERSION)
-  // All of a command's help would push the one line that says what is wrong off the screen.
+  // The whole help would scroll the one-line error off the screen.
   .showHelpAfterError("--help says what it takes")
   .configureOutput({ outputError: (message, write) => write(message.replace(/^error: /, "memstem: ")) })
   .exitOverride();
@@ -48,7 +52,7 @@ program
     let isStopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.on(signal, () => {
-        // Asked twice: at once. What was answered is stored; what was not is lost.
+        // A second signal ends the process at once: answered requests are stored, unanswered ones are lost.
         if (isStopping) process.exit(1);
         isStopping = true;
         void service.stop().then(() => process.exit(0));
@@ -78,8 +82,8 @@ program
   )
   .argument("<file>", "where the requests are")
   .option("--out <file>", "where the answers go, one on each line (default: standard output)")
-  .option("--workers <names>", "give each request to one of these, with commas between")
-  .option("--window <number>", "requests that are planned together; all of a window are in memory", positive, 10_000)
+  .option("--workers <names>", "assign each request to one of these workers, separated by commas")
+  .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
   .addHelpText("after", settingsHelp)
   .action(async (file: string, options: BatchOptions) => {
     const { runBatch } = await import("./batch.js");
@@ -90,7 +94,7 @@ program
 
 program
   .command("explain")
-  .description("say why a composed prompt hit the engine's cache as far as it did")
+  .description("explain a request's cache hits and misses")
   .argument("<id>", "the request's id")
   .requiredOption("--user <id>", "whose request it is")
   .option("--agent <id>", "the agent that it was composed for")
@@ -115,7 +119,7 @@ program
 program
   .command("check")
   .description(
-    "check a data directory: every file, every user's index, that every answer is there; a service may be running on it",
+    "check a data directory: files, every user's index, every stored answer; works while a service runs on it",
   )
   .argument("[directory]", "which (default: MEMSTEM_DATA_DIR)")
   .action(async (directory: string | undefined) => {
@@ -128,10 +132,8 @@ program
 
 program
   .command("backup")
-  .description(
-    "copy the data directory as it is at one moment, while a service runs on it; the copy is a data directory too",
-  )
-  .argument("<directory>", "where the copy goes; must not exist")
+  .description("back up the data directory: a consistent copy, also while a service runs on it")
+  .argument("<directory>", "the copy, itself a data directory; must not exist")
   .action(async (directory: string) => {
     const { runBackup } = await import("./data-directory.js");
     const { dataDir } = readSettings(process.env);
@@ -140,11 +142,11 @@ program
 
 program
   .command("demo")
-  .description("load a LoCoMo conversation into Mem0 and show what an engine would have to prefill for its questions")
+  .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
   .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
   .option("--conversation <id>", "which of its conversations (default: the first)")
   .option("--k <number>", "memories per question", wholeNumber, 20)
-  .option("--limit <number>", "first so many questions only", positive)
+  .option("--limit <number>", "only the first n questions", positive)
   .action(async (options: DemoOptions) => {
     const { runDemo } = await import("./demo.js");
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
@@ -153,7 +155,7 @@ program
 program
   .command("replay")
   .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
-  .requiredOption("--trace <file>", "memories, questions and what a memory search returned for them")
+  .requiredOption("--trace <file>", "a recorded trace: memories, questions, and what a search returned for each")
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .addOption(
     new Option(
@@ -163,22 +165,22 @@ program
   )
   .option(
     "--budget-ratio <number>",
-    "most memory that carry-over may send over all prompts so far, as a multiple of what was retrieved; in a conversation of what each turn adds (default: none, and it orders as prefix-exact)",
+    "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; in a conversation, of what each turn adds (default: none, which orders as prefix-exact)",
     ratio,
   )
-  .option("--budget-each <number>", "the same of every single prompt; with --budget-ratio both hold", ratio)
+  .option("--budget-each <number>", "the same bound for every single prompt; both may be given", ratio)
   .addOption(
     new Option(
       "--layout <name>",
-      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as one batch",
+      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as a batch",
     )
       .choices(["single", "conversation", "batch"])
       .default("single"),
   )
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
-  .option("--capacity <tokens>", "tokens that the cache holds (default: no end)", positive)
-  .option("--limit <number>", "first so many questions only", positive)
-  .option("--peer <file>", "orders that another system gave the same questions: one more row, or `peer` in the JSON")
+  .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
+  .option("--limit <number>", "only the first n questions", positive)
+  .option("--peer <file>", "another system's orders for the same questions: one more row, or `peer` in the JSON")
   .option("--json", "every request of one policy as JSON")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");
@@ -226,72 +228,10 @@ keys
     revokeKey(id);
   });
 
-const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
-
-engine
-  .command("random-model")
-  .description(
-    "write a model with random weights, to measure with: its times and cached tokens are real, its text is noise",
-  )
-  .addOption(
-    new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
-      .choices(MODEL_SIZES)
-      .default("23m"),
-  )
-  .requiredOption("--out <file>", "the GGUF file to write; must not exist")
-  .option("--seed <number>", "which random weights", wholeNumber, 1)
-  .action(async (options: RandomModelOptions) => {
-    const { runRandomModel } = await import("./engine.js");
-    await runRandomModel(options, (line) => process.stdout.write(`${line}\n`));
-  });
-
-engine
-  .command("serve")
-  .description("serve the engine by itself, as an OpenAI-compatible server; it has no keys, so keep it on loopback")
-  .requiredOption("--model <file>", "a GGUF file")
-  .option("--host <address>", "address to listen on", "127.0.0.1")
-  .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
-  .option("--slots <number>", "requests answered at once, and prompts kept for later ones", wholeNumber, 4)
-  .option("--context <tokens>", "tokens of a prompt with its answer (default: the model's, at most 8192)", positive)
-  .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
-  .action(async (options: ServeEngineOptions) => {
-    const { serveEngine } = await import("./engine.js");
-    // What failed, and not what it says, which may quote a prompt.
-    const onFault = (error: unknown) =>
-      process.stderr.write(`memstem: ${error instanceof Error ? error.name : "fault"}\n`);
-    const running = await serveEngine(options, onFault);
-    process.stdout.write(`memstem ${VERSION} engine listens on ${running.address}\n`);
-    for (const signal of ["SIGINT", "SIGTERM"] as const)
-      process.once(signal, () => void running.stop().then(() => process.exit(0)));
-  });
+addEngineCommands(program);
 
 function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
-}
-
-function ratio(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !(number >= 1 && number <= 100)) throw new InvalidArgumentError("must be 1 to 100");
-  return number;
-}
-
-function positive(value: string): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("must be a whole number above 0");
-  return number;
-}
-
-function port(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new InvalidArgumentError("must be 0 to 65535");
-  return number;
-}
-
-function wholeNumber(value: string): number {
-  const number = Number(value);
-  if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
-  return number;
 }
 
 function readJson(input: string): unknown {
@@ -303,37 +243,13 @@ function readJson(input: string): unknown {
   }
 }
 
-/** What a person can put right is said in a line or two; anything else keeps its stack. */
-function explain(error: unknown): string {
-  if (error instanceof InvalidRequestError) {
-    return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
-  }
-  if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
-  if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
-  if (error instanceof BackupError) return `memstem: ${error.message}\n`;
-  if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
-    return `memstem: ${error.message}\n`;
-  if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;
-  if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
-  return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
-}
-
-/** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the mistake is another. */
-async function unbuilt(error: unknown): Promise<string | null> {
-  if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
-    return null;
-  const { missingNativeBuild } = await import("../store/database/native-build.js");
-  const problem = missingNativeBuild();
-  return problem === null ? null : `memstem: ${problem}\n`;
-}
-
 endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else {
-    process.stderr.write((await unbuilt(error)) ?? explain(error));
+    process.stderr.write((await unbuilt(error)) ?? errorText(error));
     process.exitCode = 1;
   }
 }

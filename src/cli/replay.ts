@@ -28,7 +28,7 @@ export interface ReplayCommand {
   readonly budgetEach?: number;
   readonly layout: "single" | "conversation" | "batch";
   readonly cache: "radix" | "blocks";
-  /** Tokens that the simulated cache holds; absent: no end. */
+  /** Capacity of the simulated cache in tokens; absent: unlimited. */
   readonly capacity?: number;
   readonly limit?: number;
   readonly json?: boolean;
@@ -44,7 +44,7 @@ const NOT_FOR_A_BATCH = [
 ] as const;
 
 /**
- * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all of them as a table; of a conversation a
+ * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
  * table of all retentions. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
  */
 export async function runReplay(
@@ -56,7 +56,7 @@ export async function runReplay(
   noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
     for (const [option, name] of NOT_FOR_A_BATCH) {
-      if (command[option] !== undefined) throw new TraceError(`${name}: means nothing for a batch`);
+      if (command[option] !== undefined) throw new TraceError(`${name}: does not apply to a batch`);
     }
     print(batchTable(limited(trace, command), command));
     return;
@@ -147,9 +147,9 @@ function table(rows: readonly ReplayRow[]): string {
 }
 
 const CONVERSATION_HEAD = ["retention", "memory sent", "evidence", "prompt", "cached", "to prefill"];
-/** Else there would be one row for each policy, and all the same. */
+/** Said in place of a row for each policy, which would be equal. */
 const SAME_FOR_ALL_POLICIES =
-  "No policy gets more cached here: what a turn adds stands where nothing was served before.";
+  "All policies have the same cache hits here: what a turn adds stands behind everything cached.";
 
 /** The same columns without the two that go by blocks alone: in a conversation other text stands between them, which may change. */
 function conversationTable(rows: readonly ReplayRow[]): string {
@@ -172,7 +172,7 @@ function share(part: number, whole: number): string {
   return whole === 0 ? "-" : (part / whole).toFixed(3);
 }
 
-/** A search may find less than it was asked for, so that such a trace is none that is wrong; its figures are for what it found. */
+/** A search may find fewer than k memories, so a short list is valid; figures are of what it found. */
 function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
   const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
   if (short.length === 0) return;

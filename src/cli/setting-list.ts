@@ -10,16 +10,14 @@ import {
   RETENTION_NAMES,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import { adaptiveDepth } from "./adaptive-depth-setting.js";
-import { engineModel } from "./engine-model-setting.js";
-import { escapedMarkers } from "./escape-setting.js";
+import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
   readonly variable: string;
   readonly help: string;
   readonly schema: S;
-  /** The default as it would be given, where what is read of it is no text. */
+  /** The default as a caller would write it, where its parsed value is not text. */
   readonly standard?: string | undefined;
 }
 
@@ -41,7 +39,7 @@ const origin = z
   .string()
   .refine(
     (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
-    "must be origins as https://app.example.org, with commas between",
+    "must be origins as https://app.example.org, separated by commas",
   );
 
 /** Every setting there is; `memstem serve --help` lists them. */
@@ -105,42 +103,42 @@ export const SETTINGS = {
   ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",
-    "how long after its last use the engine's cache keeps a prompt's beginning; default: no limit",
+    "how long after its last use the engine's cache keeps a prefix; default: no limit",
     wholeNumber(1, 31_536_000).optional(),
   ),
   cacheTokens: setting(
     "MEMSTEM_CACHE_TOKENS",
-    "how many tokens of one user the engine's cache keeps, the least recently used going first; default: no limit",
+    "how many tokens of one user the engine's cache keeps, evicting the least recently used; default: no limit",
     wholeNumber(1, 1_000_000_000_000).optional(),
   ),
   cacheSlots: setting(
     "MEMSTEM_CACHE_SLOTS",
-    "how many prompts its cache keeps, the last of each slot, as llama.cpp's does; default: the slots of the engine inside, else no limit",
+    "how many prompts its cache keeps, the last of each slot, as in llama.cpp; default: the slots of the engine inside, else no limit",
     wholeNumber(1, 256).optional(),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
-    "how long a memory search may take before the prompt is composed without it",
+    "time-out of a memory search, in ms, after which the prompt is composed without it",
     wholeNumber(1, 600_000).default(2_000),
   ),
   composeTimeoutMs: setting(
     "MEMSTEM_COMPOSE_TIMEOUT_MS",
-    "how long a chat may wait to be composed before it goes on as it came; default: 3000 more than MEMSTEM_SEARCH_TIMEOUT_MS",
+    "time-out for composing a chat, in ms, after which it is forwarded unmodified; default: MEMSTEM_SEARCH_TIMEOUT_MS + 3000",
     wholeNumber(1, 3_600_000).optional(),
   ),
   writeTimeoutMs: setting(
     "MEMSTEM_WRITE_TIMEOUT_MS",
-    "how long adding or deleting memories may take",
+    "time-out for adding or deleting memories, in ms",
     wholeNumber(1, 3_600_000).default(60_000),
   ),
   maxMemoryCharacters: setting(
     "MEMSTEM_MAX_MEMORY_CHARACTERS",
-    "most characters of one memory in a prompt; a longer one is cut, and a mark says so",
+    "most characters of one memory in a prompt; a longer one is truncated, with a mark",
     wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
   ),
   escape: setting(
     "MEMSTEM_ESCAPE",
-    "more texts to be escaped in memories, as a JSON array: special tokens of no usual shape; default: none",
+    "more texts to escape in memories, as a JSON array: special tokens of an unusual shape; default: none",
     escapedMarkers.optional(),
   ),
   maxBodyBytes: setting(
@@ -150,82 +148,82 @@ export const SETTINGS = {
   ),
   maxBatchBytes: setting(
     "MEMSTEM_MAX_BATCH_BYTES",
-    "most bytes of a batch in one JSON document; one that comes line by line has no limit",
+    "most bytes of a batch in one JSON document; a batch of JSON lines has no limit",
     wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
   ),
   bodyTimeoutMs: setting(
     "MEMSTEM_BODY_TIMEOUT_MS",
-    "how long no byte of a request's body may come, and how long it may take beside MEMSTEM_BODY_BYTES_PER_SECOND",
+    "idle time-out of a request body, in ms, and its grace period beside MEMSTEM_BODY_BYTES_PER_SECOND",
     wholeNumber(1, 3_600_000).default(15_000),
   ),
   bodyBytesPerSecond: setting(
     "MEMSTEM_BODY_BYTES_PER_SECOND",
-    "least bytes of a request's body in a second, on average",
+    "slowest average rate of a request body, in bytes per second",
     wholeNumber(1, 1_073_741_824).default(4_096),
   ),
   answerTimeoutMs: setting(
     "MEMSTEM_ANSWER_TIMEOUT_MS",
-    "how long a client may take nothing of an answer that waits for it before it is cut off",
+    "idle time-out of a client that does not read its answer, in ms",
     wholeNumber(1, 3_600_000).default(120_000),
   ),
   ratePerSecond: setting(
     "MEMSTEM_RATE_PER_SECOND",
-    "requests that one API key may send in a second, on average; default: no limit",
+    "average requests per second of one API key; default: no limit",
     wholeNumber(1, 1_000_000).optional(),
   ),
   rateBurst: setting(
     "MEMSTEM_RATE_BURST",
-    "requests that it may send at once after a pause; default: those of two seconds",
+    "burst of requests of one API key; default: two seconds' worth",
     wholeNumber(1, 10_000_000).optional(),
   ),
   maxConcurrent: setting(
     "MEMSTEM_MAX_CONCURRENT",
-    "requests of one API key that may be under way, streams included; default: no limit",
+    "concurrent requests of one API key, streams included; default: no limit",
     wholeNumber(1, 1_000_000).optional(),
   ),
   maxWaitingPerUser: setting(
     "MEMSTEM_MAX_WAITING_PER_USER",
-    "requests of one user that may be under way or wait for each other",
+    "concurrent and queued requests of one user",
     wholeNumber(1, 1_000_000).default(256),
   ),
   maxPending: setting(
     "MEMSTEM_MAX_PENDING",
-    "requests in work at once, of everybody; more are turned away",
+    "concurrent requests in all; more are rejected",
     wholeNumber(1, 1_000_000).default(1_024),
   ),
   maxLagMs: setting(
     "MEMSTEM_MAX_LAG_MS",
-    "milliseconds that a request may wait to be taken up while more come than can be served",
+    "longest admission delay under overload, in ms",
     wholeNumber(1, 600_000).default(150),
   ),
   webhookToken: setting(
     "MEMSTEM_WEBHOOK_TOKEN",
-    "what Mem0 shows at POST /webhooks/mem0, 16 characters or more; default: there is no such route",
+    "bearer token for POST /webhooks/mem0, 16 characters or more; default: no such route",
     z.string().min(16, "must have at least 16 characters").optional(),
   ),
   corsOrigins: setting(
     "MEMSTEM_CORS_ORIGINS",
-    "other sites whose pages may call, as https://app.example.org, with commas between; default: none",
+    "CORS origins, as https://app.example.org, separated by commas; default: none",
     origins.pipe(z.array(origin)).optional(),
   ),
   keepDays: setting(
     "MEMSTEM_KEEP_DAYS",
-    "days after which conversations, prompts and memories' texts that nobody used are dropped; default: no limit",
+    "days after which unused conversations, prompts and memory texts are dropped; default: no limit",
     wholeNumber(1, 36_500).optional(),
   ),
   shutdownMs: setting(
     "MEMSTEM_SHUTDOWN_MS",
-    "how long requests under way, streams included, may take to end after SIGTERM",
+    "how long running requests, streams included, may take to end after SIGTERM, in ms",
     wholeNumber(0, 3_600_000).default(10_000),
   ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
-    "most megabytes of users' working state in memory, estimated; the process takes some five times as much",
+    "most megabytes of working state in memory, estimated; the process takes about five times as much",
     wholeNumber(1, 1_048_576).default(128),
   ),
   maxIndexNodes: setting(
     "MEMSTEM_MAX_INDEX_NODES",
-    "most nodes of one user's context index; the least recently used paths go",
+    "most nodes of one user's context index; the least recently used paths are evicted",
     wholeNumber(10, 10_000_000).default(20_000),
   ),
   engine: setting(
@@ -236,7 +234,7 @@ export const SETTINGS = {
   model: setting("MEMSTEM_MODEL", "its model: a GGUF file", z.string().min(1).optional()),
   engineSlots: setting(
     "MEMSTEM_ENGINE_SLOTS",
-    "requests that it answers at once, and prompts that it keeps for later ones to go on from",
+    "concurrent requests of that engine, and prompts that it keeps cached",
     wholeNumber(1, 256).default(4),
   ),
   contextTokens: setting(
@@ -261,12 +259,12 @@ export const SETTINGS = {
   ),
   upstreamTimeoutMs: setting(
     "MEMSTEM_UPSTREAM_TIMEOUT_MS",
-    "how long the first byte of its answer may take",
+    "time-out for the first byte of its answer, in ms",
     wholeNumber(1, 3_600_000).default(600_000),
   ),
   upstreamIdleMs: setting(
     "MEMSTEM_UPSTREAM_IDLE_MS",
-    "how long each further byte of its answer may take; default: as long as the first",
+    "idle time-out between bytes of its answer, in ms; default: as for the first",
     wholeNumber(1, 3_600_000).optional(),
   ),
   writeBack: setting(
@@ -276,7 +274,7 @@ export const SETTINGS = {
   ),
   warmUp: setting(
     "MEMSTEM_WARM_UP",
-    "on or off: while memories are searched for, have the engine compute what the prompt begins with, if that is long and cold",
+    "on or off: while memories are searched, have the engine compute the prompt's prefix, if it is long and uncached",
     z.enum(["on", "off"]).default("off"),
   ),
   adaptiveDepth: setting(

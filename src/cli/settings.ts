@@ -10,7 +10,7 @@ export type { Settings } from "./setting-list.js";
 
 /**
  * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
- * that is wrong, also a `MEMSTEM_` variable that is none of them.
+ * that is wrong, and every unknown `MEMSTEM_` variable.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const issues: { field: string; message: string }[] = [];
@@ -35,7 +35,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     if (settings.model === undefined)
       issues.push({ field: SETTINGS.model.variable, message: "is needed for MEMSTEM_ENGINE=embedded" });
     if (settings.upstreamUrl !== undefined)
-      issues.push({ field: SETTINGS.upstreamUrl.variable, message: "cannot be had with MEMSTEM_ENGINE=embedded" });
+      issues.push({ field: SETTINGS.upstreamUrl.variable, message: "conflicts with MEMSTEM_ENGINE=embedded" });
   }
   if (settings.upstreamApi === "anthropic") {
     const { upstreamApi, upstreamUrl, engineFamily } = SETTINGS;
@@ -49,19 +49,19 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const noLogprobs = family && ENGINES[family].noLogprobs;
   if (settings.adaptiveDepth && noLogprobs !== undefined) {
     const { adaptiveDepth: depth } = SETTINGS;
-    issues.push({ field: depth.variable, message: `cannot be had with this engine: ${noLogprobs}` });
+    issues.push({ field: depth.variable, message: `is not available with this engine: ${noLogprobs}` });
   }
   if (settings.rateBurst !== undefined && settings.ratePerSecond === undefined) {
     issues.push({ field: SETTINGS.rateBurst.variable, message: "needs MEMSTEM_RATE_PER_SECOND" });
   }
   if (settings.cacheSlots !== undefined && (settings.cacheTtlSeconds ?? settings.cacheTokens) !== undefined) {
-    const message = "cannot be had with MEMSTEM_CACHE_TTL_SECONDS or MEMSTEM_CACHE_TOKENS";
+    const message = "conflicts with MEMSTEM_CACHE_TTL_SECONDS and MEMSTEM_CACHE_TOKENS";
     issues.push({ field: SETTINGS.cacheSlots.variable, message });
   }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
-      message: "needs a memory source, and MEMSTEM_SOURCE=none is none",
+      message: "needs a memory source; MEMSTEM_SOURCE is none",
     });
   }
   if (issues.length > 0) throw new InvalidRequestError(issues);
@@ -95,13 +95,13 @@ export function bodyPaceOf({ bodyTimeoutMs, bodyBytesPerSecond }: Settings): Bod
   return { idleMs: bodyTimeoutMs, bytesPerSecond: bodyBytesPerSecond };
 }
 
-/** What the settings let one API key do. */
+/** The limits of one API key. */
 export function keyLimitsOf({ ratePerSecond, rateBurst, maxConcurrent }: Settings): KeyLimits {
   const rate = ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: rateBurst ?? 2 * ratePerSecond };
   return { rate, maxConcurrent: maxConcurrent ?? null };
 }
 
-/** What the settings say that an engine keeps of what it cached. The engine inside keeps what its slots hold, if nothing else is said. */
+/** What the engine's cache keeps. Default for the engine inside: its slots. */
 export function residencyOf(settings: Settings): ResidencyConfig {
   const { cacheTtlSeconds, cacheTokens: tokens, cacheSlots, engine, engineSlots } = settings;
   const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;

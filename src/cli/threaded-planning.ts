@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { type BatchRequest, type PlannedRequest, planBatch } from "../core/index.js";
 import { type PackedPlan, packBatch, unpackPlan } from "./plan-transfer.js";
 
-/** Blocks of a batch from which on a thread pays: planning fewer takes a few milliseconds. */
+/** Blocks of a batch from which a thread pays: planning fewer takes a few milliseconds. */
 const BLOCKS_FOR_A_THREAD = 5_000;
 
 type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
@@ -13,8 +13,8 @@ function isMissingFile(error: Error): boolean {
 }
 
 /**
- * Plans batches, large ones in a thread of its own that starts with the first of them and ends when it has nothing to do and the process
- * ends. The plan is the same either way.
+ * Plans batches, large ones in a worker thread that starts with the first of them and does not keep the process alive. The plan is the
+ * same either way.
  */
 export class ThreadedPlanning {
   #worker: Worker | null = null;
@@ -23,7 +23,7 @@ export class ThreadedPlanning {
 
   plan = async (requests: readonly BatchRequest[]): Promise<readonly PlannedRequest[]> => {
     const blocks = requests.reduce((sum, request) => sum + request.blocks.length, 0);
-    // From source there is nothing that a thread could load.
+    // Run from source, there is no JavaScript file for a thread to load.
     if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planBatch(requests);
     const batch = packBatch(requests);
     const id = this.#jobs++;

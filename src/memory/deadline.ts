@@ -12,9 +12,9 @@ export interface DeadlineLimits {
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * The same source, with an end to every call: after its time it rejects with {@link MemorySourceError} `timeout`, and when the caller's
- * signal aborts with `aborted`, even if the source takes no notice of signals. The source's own signal is aborted as well; what it still
- * answers is dropped. A write that timed out may have happened. `close` has no limit. Throws a `RangeError` for limits that are no delay.
+ * The same source, with a time-out for every call: it rejects with {@link MemorySourceError} `timeout` after its time, and with `aborted`
+ * when the caller's signal aborts, even if the source ignores signals. The source's own signal is aborted as well; a late answer is
+ * dropped. A write that timed out may have happened. `close` has no limit. Throws a `RangeError` for limits that are not valid delays.
  */
 export function withDeadline(source: MemorySource, limits: DeadlineLimits): MemorySource {
   for (const [name, ms] of Object.entries(limits)) {
@@ -58,7 +58,7 @@ async function within<T>(
     timer = setTimeout(() => stop(new MemorySourceError(name, { kind: "timeout", afterMs })), afterMs);
   });
   try {
-    // `race` listens to both, so a call that fails after its end is no unhandled rejection.
+    // `race` listens to both, so a call that fails after the time-out is no unhandled rejection.
     return await Promise.race([call(inner.signal), end]);
   } finally {
     clearTimeout(timer);

@@ -6,18 +6,12 @@ import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
-import { readMem0Added } from "./mem0-added.js";
-import { readMem0Found } from "./mem0-found.js";
-import { embeddedScope, embeddedUserName } from "./mem0-identity.js";
-import { readMem0Kept } from "./mem0-kept.js";
-import { filtersOf, isOwnedBy } from "./mem0-scope.js";
-import { similarityThreshold } from "./mem0-service.js";
+import { embeddedScope, embeddedUserName, filtersOf, isOwnedBy } from "./mem0-identity.js";
+import { readMem0Added, readMem0Found, readMem0Kept } from "./mem0-results.js";
+import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
-import { checkMemoryText } from "./memory-text.js";
-import { SerialQueue } from "./serial-queue.js";
-import { untilAborted } from "./until-aborted.js";
 
-/** Where the embedded memories are, and how near they must be. */
+/** Where the embedded memories are, and how similar to the query they must be. */
 export interface EmbeddedMem0Options {
   /** memstem's data directory; created where there is none. The memories are in its subdirectory `mem0`, and nothing outside of it. */
   readonly dataDir: string;
@@ -27,15 +21,15 @@ export interface EmbeddedMem0Options {
   readonly model?: ExtractionModel;
 }
 
-/** Something that was said, for Mem0's language model to find memories in. */
+/** A message for Mem0's language model to extract memories from. */
 export interface SaidMessage {
   readonly role: string;
   readonly content: string;
 }
 
-/** Mem0 inside this process; beside what every source can, it can have a language model make memories of what was said. */
+/** Mem0 inside this process. In addition to every source's methods, it can extract memories with a language model. */
 export interface EmbeddedMem0 extends MemorySource {
-  /** Gives back the memories that Mem0 made of it, none where it found nothing worth keeping. Rejects with `MemorySourceError`. */
+  /** Resolves to the memories that Mem0 extracted, none where it found nothing worth keeping. Rejects with `MemorySourceError`. */
   extract(scope: Scope, messages: readonly SaidMessage[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
 }
 
@@ -44,7 +38,7 @@ const NAME = "embedded";
 /** What of a query Mem0 sees. Its keyword search compares every word of it with every word of every memory. */
 const MAX_QUERY_CHARACTERS = 4_000;
 
-/** What another process deletes at the same time is listed no more the next time. */
+/** A memory that another process deletes meanwhile is missing from the next list. */
 const DELETE_ALL_ATTEMPTS = 3;
 
 /** More memories than one user can have here: Mem0 lists as many as it is asked for. */
@@ -54,16 +48,16 @@ const MOST_LISTED = 1_000_000_000;
  * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memstem owns what is in it.
  *
  * Scopes are exact: a search and an addition with an agent see that agent's memories, and those without one see the memories that have
- * no agent. Mem0 OSS itself would show a user's search all of his agents' memories; its hosted platform would not.
- * Exact it is, because memstem promises that no path reads the state of another scope, and because what one agent was told (say, a
- * health coach) must not turn up in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
+ * no agent. Mem0 OSS itself would search the memories of all the user's agents; its hosted platform would not.
+ * memstem promises that no path reads the state of another scope, and what one agent was told (say, a health coach) must not turn up
+ * in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
  *
- * Mem0, its model and its databases are loaded by `load`, or the first call; after a failure the next call tries again. Writes run one
- * at a time; searches run beside them. When a signal aborts, the caller is let go at once, and a write under way still ends. A search reads
- * every memory of every user from disk, and takes time in proportion: meant for up to some ten thousand memories in all.
+ * Mem0, its model and its databases are loaded by `load`, or by the first call; after a failed load the next call tries again. Writes run one at
+ * a time; searches run beside them. When a signal aborts, the call rejects at once, and a running write still completes. A search reads
+ * every memory of every user from disk, in linear time: meant for up to about ten thousand memories in all.
  *
  * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
- * Throws a `TypeError` for a threshold that is none, and what `mkdir` throws for a directory that cannot be made.
+ * Throws a `TypeError` for an invalid threshold, and what `mkdir` throws for a directory that cannot be created.
  */
 export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   const threshold = checkedThreshold(options.threshold);
@@ -86,7 +80,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
     return store.memory;
   });
 
-  /** Every call comes through here: opened first, let go when the signal aborts, and failing in one way only. */
+  /** Every call: opens the store first, rejects when the signal aborts, and fails with `MemorySourceError` only. */
   function call<T>(signal: AbortSignal, work: (mem0: EmbeddedStore["memory"]) => Promise<T>): Promise<T> {
     if (closed) return Promise.reject(unreachable("it is closed"));
     return untilAborted(NAME, signal, async () => {
@@ -208,7 +202,7 @@ function checkedThreshold(threshold: number | undefined): number | undefined {
   return checked.data;
 }
 
-/** Mem0's and SQLite's own words, cut short; they name ids, settings, and files (whose paths are not shown), never a memory's text. */
+/** Mem0's or SQLite's own message, truncated; it names ids, files and settings, never a memory's text. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "Mem0 failed";
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
@@ -217,4 +211,40 @@ function reasonOf(error: unknown): string {
 
 function unreachable(cause: string): MemorySourceError {
   return new MemorySourceError(NAME, { kind: "unreachable", cause });
+}
+
+/**
+ * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
+ * service's admission limit bounds it.
+ */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `job` after all jobs before it; settles as it does. */
+  run<T>(job: () => T | Promise<T>): Promise<T> {
+    const outcome = this.#last.then(job);
+    this.#last = outcome.catch(() => undefined);
+    return outcome;
+  }
+
+  /** Resolves when every job so far has settled; never rejects. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+}
+
+/**
+ * Settles as `work` does, or rejects with {@link MemorySourceError} `aborted` as soon as the signal aborts. Work that cannot be
+ * interrupted (Mem0's embedded store takes no signal) then ends unobserved: its outcome is dropped, a rejection included.
+ */
+export function untilAborted<T>(source: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const aborted = () => new MemorySourceError(source, { kind: "aborted" });
+  if (signal.aborted) return Promise.reject(aborted());
+  return new Promise<T>((resolve, reject) => {
+    const stop = () => reject(aborted());
+    signal.addEventListener("abort", stop, { once: true });
+    work()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", stop));
+  });
 }

@@ -21,14 +21,14 @@ export interface ExtractionModel {
 /** Mem0 OSS, running inside this process. */
 export interface EmbeddedStore {
   readonly memory: Memory;
-  /** Lets go of the database files. */
+  /** Closes the database files. */
   close(): void;
 }
 
 /**
  * Starts Mem0 OSS with everything it needs on this machine: its SQLite vector store in `directory` (which must exist), sentence vectors
- * computed in the process, no history, no telemetry; and a language model, where one is given. Rejects with whatever Mem0 fails with. Mem0 writes its `config.json` (a random id,
- * meant for the telemetry that is off) into `directory` too.
+ * computed in the process, no history, no telemetry; and a language model, where one is given. Mem0 writes its `config.json` (a random
+ * id, meant for the telemetry that is off) into `directory` too. Rejects with Mem0's own error.
  */
 export async function openEmbeddedStore(directory: string, model?: ExtractionModel): Promise<EmbeddedStore> {
   withoutTelemetry();
@@ -58,8 +58,8 @@ function modelConfig({ url, model, apiKey = "none" }: ExtractionModel) {
 }
 
 /**
- * Mem0 has no `close`, so its handles are taken from where it keeps them. Where a later version keeps them elsewhere, they are left to
- * the end of the process; nothing is lost by that, every write is committed when it is made.
+ * Mem0 has no `close`, so its handles are read from its private fields. A later version that keeps them elsewhere leaves them open until
+ * the process ends; nothing is lost, as every write is committed at once.
  */
 function closeDatabases(memory: Memory): void {
   for (const store of ["vectorStore", "_entityStore"]) {

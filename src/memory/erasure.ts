@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 
-/** How long another process may hold a database before an erasure is put off, in milliseconds. Waiting blocks the event loop. */
+/** How long to wait for another process's lock before an erasure is postponed, in milliseconds. Waiting blocks the event loop. */
 const LOCK_WAIT_MS = 1_000;
 
 /** Stands beside the databases while something deleted is still to be erased. */
@@ -18,7 +18,7 @@ export class Erasure {
   readonly #marker: string;
   readonly #databases: readonly string[];
 
-  /** `databases` are file names in `directory`; those that do not exist are passed over. */
+  /** `databases` are file names in `directory`; missing ones are skipped. */
   constructor(directory: string, databases: readonly string[]) {
     this.#marker = join(directory, ERASURE_MARKER);
     this.#databases = databases.map((name) => join(directory, name));
@@ -30,8 +30,8 @@ export class Erasure {
   }
 
   /**
-   * Call after rows were deleted; takes time in proportion to the databases' size. False where a database could not be rewritten now
-   * (another process holds it, the disk is full): the rows are gone all the same, and the next `finish` or `resume` tries again.
+   * Call after rows were deleted; takes time linear in the databases' size. False where a database could not be rewritten
+   * (another process locks it, the disk is full): the rows are deleted anyway, and the next `finish` or `resume` tries again.
    */
   finish(): boolean {
     try {

@@ -3,13 +3,10 @@ import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { LoadingError, loadOnce } from "./load-once.js";
-import { readMem0Added } from "./mem0-added.js";
-import { readMem0Found } from "./mem0-found.js";
-import { sharedScope, sharedUserName } from "./mem0-identity.js";
-import { filtersOf, isOwnedBy } from "./mem0-scope.js";
-import { checkedService } from "./mem0-service.js";
+import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { checkedService, checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
-import { checkMemoryText } from "./memory-text.js";
 
 /** How to reach Mem0's hosted platform. */
 export interface HostedMem0Options {

@@ -91,7 +91,7 @@ interface RankedMemory {
   readonly rerankScore: number | null;
 }
 
-/** The value's list of items, and where in the value it is; null where the value is of no known shape. */
+/** The value's list of items and its path in the value; null for an unknown shape. */
 function listOf(value: unknown): { readonly items: unknown; readonly path: string } | null {
   if (Array.isArray(value)) return { items: value, path: "" };
   if (typeof value === "object" && value !== null && "results" in value)

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { memoryTextProblem } from "../core/text/storable-text.js";
+import { MemorySourceError } from "./memory-source.js";
 
 /** How to reach a Mem0 service, as both kinds of service are configured. */
 export interface Mem0Service {
@@ -38,4 +40,12 @@ export function checkedService(settings: {
     throw new TypeError(checked.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "));
   }
   return { url: checked.data.url, apiKey: checked.data.apiKey, threshold: checked.data.threshold };
+}
+
+/** Throws {@link MemorySourceError} `unsupported` for a text that cannot be a memory. */
+export function checkMemoryText(source: string, text: string): void {
+  const problem = memoryTextProblem(text);
+  if (problem !== null) {
+    throw new MemorySourceError(source, { kind: "unsupported", operation: `keep a memory: its text ${problem}` });
+  }
 }

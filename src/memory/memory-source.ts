@@ -1,3 +1,11 @@
+/*
+ * Where memories come from: Mem0 inside this process, Mem0's hosted platform, or its self-hosted server, behind one interface.
+ *
+ * Enters: a scope (tenant, user, agent) with a query, or memories to keep or delete.
+ * Leaves: memories, best first, or a `MemorySourceError` that says how the source failed and quotes neither memory nor key.
+ * This file is the contract, which `service` and `eval` may import; nothing else of the room is known to them but Mem0's answer shapes.
+ */
+
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { withoutFilePaths } from "../core/text/file-paths.js";
 import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
@@ -31,7 +39,7 @@ export interface KeptMemory {
 /** Why a memory source gave no answer. */
 export type MemorySourceFailure =
   | { readonly kind: "timeout"; readonly afterMs: number }
-  /** The caller's own signal aborted: nobody waits for the answer any more. */
+  /** The caller's own signal aborted. */
   | { readonly kind: "aborted" }
   | { readonly kind: "unreachable"; readonly cause: string }
   | { readonly kind: "refused"; readonly status: number; readonly body: string }
@@ -54,13 +62,13 @@ function describeFailure(source: string, failure: MemorySourceFailure): string {
     case "timeout":
       return `memory source "${source}" did not answer within ${failure.afterMs} ms`;
     case "aborted":
-      return `memory source "${source}" was not waited for any longer`;
+      return `memory source "${source}" was aborted by the caller`;
     case "unreachable":
       return `memory source "${source}" could not be reached: ${withoutFilePaths(failure.cause)}`;
     case "refused":
       return `memory source "${source}" answered with status ${failure.status}`;
     case "unreadable":
-      return `memory source "${source}" gave an answer that could not be read: ${withoutFilePaths(failure.cause)}`;
+      return `memory source "${source}" gave an unreadable answer: ${withoutFilePaths(failure.cause)}`;
     case "unsupported":
       return `memory source "${source}" cannot ${failure.operation}`;
   }
@@ -91,12 +99,12 @@ export interface MemorySource {
    * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.
    */
   add(scope: Scope, memories: readonly NewMemory[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
-  /** Deletes one memory of this scope, without an agent: of this user; false where there was none, or where it is another's. */
+  /** Deletes one memory of this scope (without an agent: of this user); false where it does not exist or is another's. */
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything kept for this user, whatever the agent. */
   deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;
   /** Everything kept for this user, whatever the agent, oldest first. There where memstem owns the memories. */
   list?(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<readonly KeptMemory[]>;
-  /** Waits for writes under way and lets go of files; every later call rejects as unreachable. */
+  /** Waits for pending writes and closes files; every later call rejects as unreachable. */
   close(): Promise<void>;
 }

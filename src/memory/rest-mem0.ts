@@ -1,13 +1,10 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
-import { readMem0Added } from "./mem0-added.js";
-import { readMem0Found } from "./mem0-found.js";
-import { sharedScope, sharedUserName } from "./mem0-identity.js";
-import { filtersOf, isOwnedBy } from "./mem0-scope.js";
-import { checkedService, type Mem0Service } from "./mem0-service.js";
+import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { checkedService, checkMemoryText, type Mem0Service } from "./mem0-service.js";
 import type { MemorySource } from "./memory-source.js";
-import { checkMemoryText } from "./memory-text.js";
 
 /** Where Mem0's self-hosted REST server is. */
 export interface RestMem0Options {

@@ -17,18 +17,27 @@ describe("memstem demo", () => {
         .slice(1, -1)
         .map((cell) => cell.trim()),
     );
-    expect(cells[0]).toEqual(["layout", "prompt built by", "prompt tokens", "to prefill", ""]);
+    expect(cells[0]).toEqual(["layout", "prompt built by", "prompt tokens", "memories", "to prefill", "billed", ""]);
     expect(cells.slice(2).map(([layout, builder]) => [layout, builder])).toEqual([
       ["conversation", "Mem0's README"],
-      ["conversation", "memstem"],
+      ["conversation", "memstem, ephemeral"],
+      ["conversation", "memstem, keep"],
       ["single", "Mem0's README"],
       ["single", "memstem"],
     ]);
-    for (const [, , prompt, prefill] of cells.slice(2)) {
-      expect(Number(prefill?.replaceAll(",", ""))).toBeGreaterThan(0);
-      expect(Number(prefill?.replaceAll(",", ""))).toBeLessThanOrEqual(Number(prompt?.replaceAll(",", "")));
+    for (const row of cells.slice(2)) {
+      const [prompt = 0, memories = 0, prefill = 0, billed = 0] = row
+        .slice(2, 6)
+        .map((cell) => Number(cell.replaceAll(",", "")));
+      expect(prefill).toBeGreaterThan(0);
+      expect(prefill).toBeLessThanOrEqual(prompt);
+      expect(billed).toBeGreaterThanOrEqual(Math.floor(prefill + 0.1 * (prompt - prefill)));
+      // A conversation that keeps what it was sent holds more than one search found.
+      if (row[1] === "memstem, keep") expect(memories).toBeGreaterThan(20);
+      else expect(memories).toBe(20);
     }
-    expect(cells[3]?.[4]).toMatch(/^\d+\.\d× fewer$/);
+    expect(cells[3]?.[6]).toMatch(/^\d+\.\d× fewer$/);
+    expect(cells[4]?.[6]).toMatch(/^\d+\.\d× fewer$/);
     expect(memstem.leftBehind).toEqual([]);
   });
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { messageText } from "../../src/core/text/message.js";
 import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { readLocomo } from "../../src/eval/locomo/locomo-data.js";
-import { tokenF1 } from "../../src/eval/scores/token-f1.js";
+import { tokenF1 } from "../../src/eval/scores/answer-scores.js";
 import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
 import {
   eventOf,

@@ -170,8 +170,8 @@ describe("memstem eval locomo, simulated", () => {
     begun.kill("SIGINT");
     const { code, stdout, stderr } = await begun.ended;
     expect(code).toBe(130);
-    expect(stderr).toContain("stopping; once more to stop at once");
-    expect(stdout).toMatch(/Stopped with \d+ prompts left: the same command with --resume goes on\./);
+    expect(stderr).toContain("stopping; press again to stop at once");
+    expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
     for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
     expect(await memstem.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
@@ -253,14 +253,10 @@ describe("memstem eval locomo, simulated", () => {
     [
       "a model that nothing extracts with",
       ["--extract-url", "http://h/v1", "--extract-model", "m"],
-      /means nothing without --ingest extract/,
+      /needs --ingest extract/,
     ],
     ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
-    [
-      "nothing to judge",
-      ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"],
-      /nothing to judge with --no-scores/,
-    ],
+    ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",
@@ -291,7 +287,7 @@ describe("memstem eval locomo, simulated", () => {
     const full = await memstem.run(command(out()));
     expect(full).toMatchObject({ code: 1, stdout: "" });
     expect(full.stderr).toMatch(
-      /^memstem: --out .*: is not empty; give another directory, or --resume to go on with the run in it\n$/,
+      /^memstem: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
     );
     const none = await memstem.run(command(out(), "--resume"));
     expect(none).toMatchObject({ code: 1, stdout: "" });

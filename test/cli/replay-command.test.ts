@@ -48,7 +48,7 @@ describe("memstem replay", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const rows = rowsOf(stdout);
     expect([...rows.keys()]).toEqual([...RETENTION_NAMES]);
-    expect(stdout).toContain("Ordered by prefix-exact. No policy gets more cached here");
+    expect(stdout).toContain("Ordered by prefix-exact. All policies have the same cache hits here");
     const sent = (retention: string) => Number(rows.get(retention)?.[0]);
     expect(sent("ephemeral")).toBe(1);
     expect(sent("keep")).toBeGreaterThan(1);
@@ -157,9 +157,9 @@ describe("memstem replay", () => {
   });
 
   it.each([
-    ["--json", "--json: means nothing for a batch"],
-    ["--budget-each=2", "--budget-each: means nothing for a batch"],
-    ["--policy=sorted", "--policy: means nothing for a batch"],
+    ["--json", "--json: does not apply to a batch"],
+    ["--budget-each=2", "--budget-each: does not apply to a batch"],
+    ["--policy=sorted", "--policy: does not apply to a batch"],
   ])("refuses a batch with %s", async (option, message) => {
     const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", "batch", option]);
     expect(code).toBe(1);

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readMem0Added } from "../../src/memory/mem0-added.js";
 import { readMem0Answer } from "../../src/memory/mem0-answer.js";
+import { readMem0Added } from "../../src/memory/mem0-results.js";
 
 const FIXTURES = join(import.meta.dirname, "fixtures");
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { withDeadline } from "../../src/memory/deadline.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
-import { recordedMemories } from "../../src/memory/recorded-memories.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { describeMemorySource, type OpenedSource } from "./memory-source.suite.js";
+import { recordedMemories } from "./recorded-memories.js";
 
 async function openedRest(): Promise<OpenedSource> {
   const server = await startRestServer("m0-secret");

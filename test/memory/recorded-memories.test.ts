@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MemoryId } from "../../src/core/text/ids.js";
-import { recordedMemories } from "../../src/memory/recorded-memories.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
+import { recordedMemories } from "./recorded-memories.js";
 
 const never = new AbortController().signal;
 const ada = scopeOf("ada");

@@ -1,4 +1,4 @@
-/** An evaluation cannot be run as it was asked for; the message says what to put right. */
+/** An evaluation cannot be run as requested; the message says what to change. */
 export class EvaluationError extends Error {
   override readonly name = "EvaluationError";
 }

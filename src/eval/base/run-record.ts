@@ -1,10 +1,13 @@
+/*
+ * What every other folder of the evaluation shares: the records that a run writes, files that survive a kill, and small readers of prompts.
+ *
+ * Enters: lines of `results.jsonl`, `run.json`, composed prompts and their plans.
+ * Leaves: checked records, in which null means "not measured"; the memories and references in a prompt.
+ * No file here knows a data set, an engine or a report.
+ */
+
 import { z } from "zod";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
-
-/*
- * What an evaluation writes while it runs, and what scores and reports are made of: one line of `results.jsonl` per question and arm, and
- * `run.json` once. Null always means "not measured": never zero, never left out.
- */
 
 /** Ways to build a prompt: `readme` is what Mem0's README builds; the others are memstem's ordering policies. */
 export const ARM_POLICIES = ["readme", ...POLICY_NAMES] as const;

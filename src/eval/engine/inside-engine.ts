@@ -15,7 +15,7 @@ export interface InsideEngineOptions {
   readonly isNoise: boolean;
 }
 
-/** The engine inside, one for every arm: slots that arms share would be taken from one by the other. */
+/** The engine inside, one for every arm: arms that share slots would evict each other's prompts. */
 export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions): MeasuredEngine {
   const opened = new Map<string, Promise<OpenModel>>();
   return {

@@ -3,7 +3,7 @@ import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
-/** No engine but its cache, endless: what vLLM would find cached. It answers nothing and takes no time. */
+/** Only an engine's cache, unlimited: what vLLM would find cached. It answers nothing and takes no time. */
 export function simulatedEngine(encode: Encode): MeasuredEngine {
   return {
     kind: "simulated",
@@ -15,7 +15,7 @@ export function simulatedEngine(encode: Encode): MeasuredEngine {
       const serve = ({ messages }: EnginePrompt, goesOn: ChatMessage | null) => {
         const tokens = tokenize(messages);
         const { cachedTokens } = cache.serve({ tokens }, 0);
-        // An answer stays in the cache like what it was made from.
+        // An answer stays in the cache like its prompt.
         if (goesOn !== null) cache.serve({ tokens: tokenize([...messages, goesOn]) }, 0);
         return { promptTokens: tokens.length, cachedTokens };
       };

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
+import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
-import { readDelta, readErrorMessage, readWholeAnswer } from "./chat-answer.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
-/** An engine did not answer a prompt. What it says is the engine's own word, cut short. */
+/** An engine did not answer a prompt. The message quotes the engine's own, truncated. */
 export class EngineAnswerError extends Error {
   override readonly name = "EngineAnswerError";
   constructor(
@@ -31,7 +31,7 @@ export interface UpstreamEngineOptions {
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
-/** OpenAI's newer models take no other name. */
+/** Families whose newer models reject `max_tokens`. */
 const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
 
 /** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
@@ -102,7 +102,7 @@ async function completion(
     }
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
-    // All at once: when the first token was there cannot be told.
+    // Not streamed: the time to the first token is unknown.
     return { ...countsOf(ENGINES[family].readUsage(json)), ttftMs: null, answer: answer.trim() };
   }
   let ttftMs: number | null = null;
@@ -130,7 +130,7 @@ function countsOf({ promptTokens, cachedTokens, completionTokens }: EngineUsage)
   return { promptTokens, cachedTokens, answerTokens: completionTokens };
 }
 
-/** The later word counts; what it does not say stays. */
+/** Later counts replace earlier ones; null keeps them. */
 function withKnown(later: Counts, earlier: Counts): Counts {
   return {
     promptTokens: later.promptTokens ?? earlier.promptTokens,
@@ -145,4 +145,59 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/*
+ * What an OpenAI-compatible API answers, as far as an evaluation reads it. Tolerant: other fields are ignored.
+ */
+
+const MAX_QUOTED = 300;
+
+const failure = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
+const whole = z.looseObject({
+  choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }) })).min(1),
+});
+const chunk = z.looseObject({
+  choices: z.array(
+    z.looseObject({
+      delta: z
+        .looseObject({
+          content: z.string().nullish(),
+          reasoning_content: z.string().nullish(),
+          reasoning: z.string().nullish(),
+        })
+        .nullish(),
+      finish_reason: z.string().nullish(),
+    }),
+  ),
+});
+
+/** An engine's error message, truncated; null where the answer is no error. */
+export function readErrorMessage(answer: unknown): string | null {
+  const read = failure.safeParse(answer);
+  if (!read.success) return null;
+  const { error } = read.data;
+  return (typeof error === "string" ? error : error.message).slice(0, MAX_QUOTED);
+}
+
+/** The text of an answer that was not streamed; null for anything else. */
+export function readWholeAnswer(answer: unknown): string | null {
+  const read = whole.safeParse(answer);
+  return read.success ? (read.data.choices[0]?.message.content ?? "") : null;
+}
+
+/** One piece of a streamed answer. */
+export interface AnswerDelta {
+  readonly text: string;
+  /** Whether a token came with it: text, or what the model thinks before it. */
+  readonly begins: boolean;
+  readonly ends: boolean;
+}
+
+export function readDelta(event: unknown): AnswerDelta {
+  const read = chunk.safeParse(event);
+  const choice = read.success ? read.data.choices[0] : undefined;
+  const text = choice?.delta?.content ?? "";
+  const thought = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning ?? "";
+  return { text, begins: text !== "" || thought !== "", ends: typeof choice?.finish_reason === "string" };
 }

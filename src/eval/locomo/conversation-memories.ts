@@ -17,7 +17,7 @@ export interface GivenMemory {
   readonly evidence: readonly string[];
 }
 
-/** What there is to keep as it is, in the order in which it was said. */
+/** The texts to keep unmodified, in the conversation's order. */
 export function givenMemories(conversation: LocomoConversation, ingest: "observations" | "turns"): GivenMemory[] {
   if (ingest === "observations") return conversation.observations.map(({ text, evidence }) => ({ text, evidence }));
   return conversation.turns
@@ -50,7 +50,7 @@ export function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
   return pieces;
 }
 
-/** With the day, which answers "when" and which the text itself does not hold. */
+/** With the day, which answers "when" and is missing from the text. */
 function spoken({ speaker, sessionTime, text }: LocomoConversation["turns"][number]): string {
   return `${speaker}${sessionTime === "" ? "" : ` (${sessionTime})`}: ${text}`;
 }

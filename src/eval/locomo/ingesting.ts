@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RetrievedMemory, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
+import { writeWhole } from "../base/durable-files.js";
 import { EvaluationError } from "../base/evaluation-error.js";
-import { writeWhole } from "../base/write-whole.js";
 import {
   type DialoguePiece,
   dialoguePieces,
@@ -22,7 +22,7 @@ export function ingestSteps(conversation: LocomoConversation, ingest: Ingest): n
   return ingest === "extract" ? dialoguePieces(conversation).length : givenMemories(conversation, ingest).length;
 }
 
-/** What was put into Mem0 before; null where that never came to its end. Throws {@link EvaluationError} where the list is broken. */
+/** What an earlier run ingested; null where it did not finish. Throws {@link EvaluationError} where the list is broken. */
 export function findKeptMemories(directory: string, conversation: string): KeptMemories | null {
   const path = pathOf(directory, conversation);
   if (!existsSync(path)) return null;
@@ -34,8 +34,8 @@ export function findKeptMemories(directory: string, conversation: string): KeptM
 }
 
 /**
- * Puts a conversation into Mem0, for a user of its own, and writes down what it holds then. Where that was begun and not ended, it begins
- * again with nothing. Rejects with a `MemorySourceError`, or with an {@link EvaluationError} where nothing came of it.
+ * Puts a conversation into Mem0, for a user of its own, and writes down what it holds then. An interrupted ingestion starts
+ * over. Rejects with a `MemorySourceError`, or with an {@link EvaluationError} where nothing came of it.
  */
 export async function ingest(
   source: MemorySource,

@@ -1,3 +1,11 @@
+/*
+ * LoCoMo as a source of questions: its data file, its memories in Mem0, and what Mem0's search found for each question.
+ *
+ * Enters: a file in LoCoMo's format, and a memory source.
+ * Leaves: conversations with the questions to ask, the memories kept of them, and recorded searches, which every arm of a run shares.
+ * What was ingested or searched is written at once, so that a resumed run repeats neither.
+ */
+
 import { z } from "zod";
 
 /** A fact that was extracted from a session; ready to be a memory. */

@@ -1,8 +1,9 @@
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { MemoryId, Scope } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import { JsonLines } from "../base/json-lines.js";
+import { JsonLines, writeWhole } from "../base/durable-files.js";
 import type { KeptMemories } from "./conversation-memories.js";
 import type { EvaluatedConversation } from "./evaluated-conversation.js";
 
@@ -22,9 +23,9 @@ const search = z.union([
 export type RecordedSearch = z.output<typeof search>;
 
 /**
- * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, after a resumption
- * too. Each k is searched for by itself: Mem0 ranks more candidates for a larger k, so what it answers to a smaller one is not always
- * the beginning of that.
+ * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, also in a resumed
+ * run. Each k is searched separately: Mem0 ranks more candidates for a larger k, so the answer for a smaller one is not always a prefix
+ * of it.
  */
 export class RecordedSearches {
   readonly #lines: JsonLines<typeof search>;
@@ -80,4 +81,25 @@ export class RecordedSearches {
 
 function keyOf(conversation: string, question: number, k: number): string {
   return JSON.stringify([conversation, question, k]);
+}
+
+/** Writes what was searched as a trace for each k, which `memstem replay` costs again, so that anybody can check the run's figures. */
+export function writeTraces(
+  directory: string,
+  { id, asked }: EvaluatedConversation,
+  { memories, searches, ks }: { memories: KeptMemories; searches: RecordedSearches; ks: readonly number[] },
+): void {
+  mkdirSync(join(directory, "traces"), { recursive: true });
+  for (const k of ks) {
+    const questions = asked.flatMap(({ at, question: { question, answer, category, evidence } }) => {
+      const retrieved = searches.find(id, at, k)?.retrieved ?? null;
+      return retrieved === null ? [] : [{ question, answer, category, evidence, retrieved }];
+    });
+    const trace = {
+      sample_id: id,
+      memories: memories.map(({ text, evidence }) => ({ memory: text, evidence })),
+      questions,
+    };
+    writeWhole(join(directory, "traces", `${encodeURIComponent(id)}-k${k}.json`), JSON.stringify(trace));
+  }
 }

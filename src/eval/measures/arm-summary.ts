@@ -1,9 +1,56 @@
+/*
+ * Figures from records: means, quantiles, ratios, paired differences with bootstrap intervals, costs at list prices.
+ *
+ * Enters: the records of one run, or of two.
+ * Leaves: figures, each with the number of questions that it is of; null where nothing was measured.
+ * Warm-ups and failures are in no figure. The same records and seed give the same figures.
+ */
+
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { type Measured, meanOf, quantileOf, ratioOf } from "./measured.js";
-import type { Price } from "./prices.js";
-import { isAnswered, isFailed, judgedRight, uncachedTokens } from "./question-measures.js";
-import { costAt, type RunCost } from "./run-cost.js";
+import { budgetLabel } from "../run/arms.js";
+import {
+  isAnswered,
+  isFailed,
+  judgedRight,
+  type Measured,
+  meanOf,
+  quantileOf,
+  ratioOf,
+  uncachedTokens,
+} from "./measured.js";
+import { costAt, type Price, type RunCost } from "./prices.js";
+
+/** Arms that differ in nothing but how prompts were built: those to compare with each other. */
+export interface ArmGroup<A> {
+  readonly title: string;
+  readonly arms: readonly A[];
+}
+
+/** Groups whatever belongs to arms by layout and k, in their order. */
+export function groupArms<A>(arms: readonly A[], armOf: (arm: A) => EvalArm): ArmGroup<A>[] {
+  const groups = groupBy(arms, (arm) => {
+    const { layout, k } = armOf(arm);
+    return `${layout} ${k}`;
+  });
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { layout, k } = armOf(first);
+    return [{ title: `${layout === "single" ? "Single prompts" : "Conversations"}, k = ${k}`, arms: group }];
+  });
+}
+
+/** Whether two arms differ in nothing but how prompts were built. */
+export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
+  return a.layout === b.layout && a.k === b.k;
+}
+
+/** How an arm is called among those of its group. */
+export function armLabel({ policy, retention, ...budget }: EvalArm): string {
+  if (policy === "readme") return "Mem0’s README";
+  return [policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention])].join(" ");
+}
 
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
 export interface QuestionsSummary {
@@ -47,7 +94,7 @@ export interface ArmSummary {
   readonly categories: readonly { readonly category: number; readonly summary: QuestionsSummary }[];
 }
 
-/** Every arm of a run, in the run's order, those without a record too. Records of other arms are let be. */
+/** Every arm of a run, in the run's order, also those without records. Records of other arms are ignored. */
 export function summariseArms(
   run: RunRecord,
   records: readonly QuestionRecord[],

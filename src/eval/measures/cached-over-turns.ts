@@ -1,6 +1,6 @@
 import { groupBy } from "../../core/text/lists.js";
 import type { QuestionRecord } from "../base/run-record.js";
-import { isAnswered } from "./question-measures.js";
+import { isAnswered } from "./measured.js";
 
 /** The cached share of prompts around one place in their conversations. */
 export interface TurnShare {

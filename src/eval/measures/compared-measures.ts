@@ -1,8 +1,7 @@
 import type { AnsweredQuestion, QuestionRecord } from "../base/run-record.js";
 import { type Format, milliseconds, score, tokens } from "./figures.js";
-import type { Measure } from "./measured.js";
+import { judgedRight, type Measure, uncachedTokens } from "./measured.js";
 import { type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
-import { judgedRight, uncachedTokens } from "./question-measures.js";
 
 /** What arms and runs are compared in, question by question. */
 export interface ComparedMeasure {

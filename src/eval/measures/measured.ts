@@ -1,4 +1,4 @@
-import { quantile } from "../base/quantile.js";
+import type { AnsweredQuestion, FailedQuestion, QuestionRecord } from "../base/run-record.js";
 
 /** A figure, and of how many questions it is: those that it was measured of. */
 export interface Measured {
@@ -39,4 +39,45 @@ export function ratioOf<Q>(questions: readonly Q[], part: Measure<Q>, whole: Mea
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/**
+ * The value below which a share of some figures lies, from 0 to 1; between two figures, on the line between them (what NumPy and R do by
+ * default). Null of none.
+ */
+export function quantile(values: readonly number[], share: number): number | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = share * (sorted.length - 1);
+  const below = sorted[Math.floor(at)];
+  const above = sorted[Math.ceil(at)];
+  if (below === undefined || above === undefined) return null;
+  return below + (above - below) * (at - Math.floor(at));
+}
+
+/** Prompt tokens that the cache did not hold; null where either count was not measured. */
+export function uncachedTokens({ promptTokens, cachedTokens }: AnsweredQuestion): number | null {
+  return promptTokens === null || cachedTokens === null ? null : promptTokens - cachedTokens;
+}
+
+/** Cached tokens ÷ prompt tokens; null where either count was not measured, and of an empty prompt. */
+export function cachedShare({ promptTokens, cachedTokens }: AnsweredQuestion): number | null {
+  return promptTokens === null || cachedTokens === null || promptTokens === 0 ? null : cachedTokens / promptTokens;
+}
+
+/** 1 where the judge says that the answer is right, 0 where it says that it is not; null without a readable verdict. */
+export function judgedRight({ judge }: AnsweredQuestion): number | null {
+  return judge?.isCorrect == null ? null : Number(judge.isCorrect);
+}
+
+export function isAnswered(record: QuestionRecord): record is AnsweredQuestion {
+  return record.outcome === "answered";
+}
+
+export function isFailed(record: QuestionRecord): record is FailedQuestion {
+  return record.outcome === "failed";
+}
+
+/** Names a question across arms. */
+export function questionKey({ conversation, question }: Pick<QuestionRecord, "conversation" | "question">): string {
+  return JSON.stringify([conversation, question]);
 }

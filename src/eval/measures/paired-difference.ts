@@ -1,7 +1,6 @@
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
-import { type BootstrapOptions, bootstrapMean, bootstrapMedian, type Interval } from "./bootstrap.js";
-import type { Measure } from "./measured.js";
-import { isAnswered, questionKey } from "./question-measures.js";
+import { seeded } from "../base/seeded.js";
+import { isAnswered, type Measure, questionKey } from "./measured.js";
 
 /** One question's figure in two arms. */
 export interface Pair {
@@ -63,4 +62,69 @@ export function baselineOf(arm: EvalArm, arms: readonly EvalArm[]): EvalArm | nu
   const readme = arms.find(({ policy, layout, k }) => policy === "readme" && layout === arm.layout && k === arm.k);
   const baseline = readme ?? arms[0];
   return baseline === undefined || baseline.id === arm.id ? null : baseline;
+}
+
+/** An estimate with the interval that 95 % of resamples lie in. */
+export interface Interval {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** How intervals are taken. */
+export interface BootstrapOptions {
+  readonly seed: number;
+  /** Default: {@link RESAMPLES}. */
+  readonly resamples?: number | undefined;
+}
+
+export const RESAMPLES = 1_000;
+const [LOW, HIGH] = [0.025, 0.975];
+
+/** The mean with its percentile bootstrap interval: values are drawn with replacement, as many as there are. Null of none. */
+export function bootstrapMean(values: readonly number[], options: BootstrapOptions): Interval | null {
+  if (values.length === 0) return null;
+  const given = Float64Array.from(values);
+  const draw = seeded(options.seed);
+  return interval(given.reduce((sum, value) => sum + value, 0) / given.length, options, () => {
+    let sum = 0;
+    for (let i = 0; i < given.length; i++) sum += given[Math.floor(draw() * given.length)] ?? 0;
+    return sum / given.length;
+  });
+}
+
+/** The median with its percentile bootstrap interval; of an even number of values, the mean of the two in the middle. Null of none. */
+export function bootstrapMedian(values: readonly number[], options: BootstrapOptions): Interval | null {
+  if (values.length === 0) return null;
+  const sorted = Float64Array.from(values).sort();
+  const draw = seeded(options.seed);
+  // A resample is counted by rank, so that it needs no sorting.
+  const counts = new Uint32Array(sorted.length);
+  return interval(medianByRank(sorted, counts.fill(1)), options, () => {
+    counts.fill(0);
+    for (let i = 0; i < sorted.length; i++) {
+      const rank = Math.floor(draw() * sorted.length);
+      counts[rank] = (counts[rank] ?? 0) + 1;
+    }
+    return medianByRank(sorted, counts);
+  });
+}
+
+/** The median of sorted values, each of which stands there so many times; they are as many as there are values. */
+function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
+  const [lower, upper] = [(sorted.length - 1) >> 1, sorted.length >> 1];
+  let [seen, below] = [0, 0];
+  for (let rank = 0; rank < counts.length; rank++) {
+    const count = counts[rank] ?? 0;
+    if (seen <= lower && lower < seen + count) below = sorted[rank] ?? 0;
+    if (seen <= upper && upper < seen + count) return (below + (sorted[rank] ?? 0)) / 2;
+    seen += count;
+  }
+  return below;
+}
+
+function interval(value: number, { resamples = RESAMPLES }: BootstrapOptions, resample: () => number): Interval {
+  const estimates = Float64Array.from({ length: resamples }, resample).sort();
+  const at = (share: number) => estimates[Math.round(share * (resamples - 1))] ?? value;
+  return { value, low: at(LOW), high: at(HIGH) };
 }

@@ -1,4 +1,12 @@
 import { z } from "zod";
+import {
+  ANTHROPIC_LIMITS,
+  GEMINI_MINIMUM,
+  LONGEST_ANTHROPIC_MINIMUM,
+  OPENAI_LIMITS,
+} from "../../engines/adapters/provider-limits.js";
+import type { AnsweredQuestion } from "../base/run-record.js";
+import { type Measured, meanOf } from "./measured.js";
 
 const usd = z.number().min(0);
 
@@ -15,6 +23,8 @@ const price = z.strictObject({
   /** Null where writing to the cache costs what input costs. */
   cacheWrite: usd.nullable(),
   output: usd,
+  /** Shortest prefix that the provider caches, in tokens. Null: what {@link minimumTokensOf} knows of the model. */
+  minimumTokens: z.int().min(0).nullable().default(null),
   /** What else is to be known: when the price ends, which hours it is of. */
   note: z.string().nullable().default(null),
 });
@@ -59,6 +69,7 @@ export const PRICES: readonly Price[] = [
     cachedInput: 0.1,
     cacheWrite: 2.5,
     output: 10,
+    minimumTokens: null,
     note: "kept for 30 minutes",
   },
   {
@@ -70,6 +81,7 @@ export const PRICES: readonly Price[] = [
     cachedInput: 0.1,
     cacheWrite: 2.5,
     output: 10,
+    minimumTokens: null,
     note: "kept for 5 minutes",
   },
   {
@@ -81,6 +93,7 @@ export const PRICES: readonly Price[] = [
     cachedInput: 0.075,
     cacheWrite: null,
     output: 3.75,
+    minimumTokens: null,
     note: "until the end of 2026, then twice as much",
   },
   {
@@ -92,6 +105,57 @@ export const PRICES: readonly Price[] = [
     cachedInput: 0.006,
     cacheWrite: null,
     output: 1.2,
+    minimumTokens: null,
     note: "in peak hours; else half",
   },
 ];
+
+type MinimumTokens = (model: string) => number | null;
+
+/** Shortest cached prefixes by provider, in tokens. A model whose minimum is not known has the largest of its provider's. */
+const MINIMUM_TOKENS: ReadonlyMap<string, MinimumTokens> = new Map<string, MinimumTokens>([
+  ["Anthropic", (model) => ANTHROPIC_LIMITS.minimumTokens(model) ?? LONGEST_ANTHROPIC_MINIMUM],
+  ["Google", GEMINI_MINIMUM.minimumTokens],
+  ["OpenAI", OPENAI_LIMITS.minimumTokens],
+]);
+
+/** Shortest prefix that is billed as cached, in tokens; null where none is known of the provider. */
+export function minimumTokensOf({ provider, model, minimumTokens }: Price): number | null {
+  return minimumTokens ?? MINIMUM_TOKENS.get(provider)?.(model) ?? null;
+}
+
+/** What a thousand questions come to at a price, in US dollars. */
+export interface RunCost {
+  readonly price: Price;
+  /**
+   * Prompts: cached tokens at the cached price, all others at the price of writing them to the cache where that costs more than input. A
+   * cached prefix below the provider's minimum is billed as uncached; a prompt below it is not written either. An upper bound for the
+   * cached shares that were measured; a provider's own cache may still hold less. Null where cached tokens were not measured.
+   */
+  readonly prompts: Measured | null;
+  /** Answers; null where their tokens were not counted. */
+  readonly answers: Measured | null;
+}
+
+const PER = 1_000 / 1_000_000;
+
+/** What answered questions would cost per thousand. */
+export function costAt(price: Price, questions: readonly AnsweredQuestion[]): RunCost {
+  return {
+    price,
+    prompts: meanOf(questions, ({ promptTokens, cachedTokens }) =>
+      promptTokens === null || cachedTokens === null ? null : PER * promptUsd(price, promptTokens, cachedTokens),
+    ),
+    answers: meanOf(questions, ({ answerTokens }) =>
+      answerTokens === null ? null : PER * answerTokens * price.output,
+    ),
+  };
+}
+
+/** One prompt, in millionths of a dollar. */
+function promptUsd(price: Price, promptTokens: number, cachedTokens: number): number {
+  const minimum = minimumTokensOf(price) ?? 0;
+  const cached = cachedTokens < minimum ? 0 : cachedTokens;
+  const uncachedPrice = promptTokens < minimum ? price.input : (price.cacheWrite ?? price.input);
+  return cached * price.cachedInput + (promptTokens - cached) * uncachedPrice;
+}

@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { type QuestionRecord, questionRecord, type RunRecord, runRecord } from "../base/run-record.js";
-import { questionKey } from "./question-measures.js";
+import { questionKey } from "./measured.js";
 
-/** A run as it was written. */
+/** A run, read from its files. */
 export interface WrittenRun {
   readonly run: RunRecord;
   readonly records: readonly QuestionRecord[];
-  /** The last line was cut off while it was written, and is left out. */
+  /** The last line was torn by a crash and is left out. */
   readonly isLastLineTorn: boolean;
 }
 

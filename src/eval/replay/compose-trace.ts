@@ -24,9 +24,8 @@ import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "../base/instruction.js";
 import { PromptMemories } from "../base/prompt-memories.js";
 import type { RecordedTrace } from "./recorded-trace.js";
-import { ServedPrefixes } from "./served-prefixes.js";
 
-/** What prompts are made of a trace with. */
+/** How prompts are composed from a trace. */
 export interface ReplayOptions {
   readonly k: number;
   readonly policy: ScopePolicy;
@@ -41,7 +40,7 @@ export interface ReplayOptions {
   readonly engine?: EngineModel | undefined;
   /** What the engine is taken to have answered to each question; default: the recorded answer. */
   readonly answer?: string | undefined;
-  /** What the composer takes the cache to let go of by itself. Default: nothing. */
+  /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
@@ -68,7 +67,7 @@ export interface ComposedPrompt {
   readonly retrievedTokens: number;
   /** Memory tokens in the prompt. */
   readonly memoryTokens: number;
-  /** Memory tokens outside the longest run of blocks that stood at the beginning of an earlier prompt: an endless, block-exact cache. */
+  /** Memory tokens outside the longest block prefix shared with an earlier prompt: an unlimited, block-exact cache. */
   readonly prefilledMemoryTokens: number;
   /** Evidence ids of the question, and how many of them are of a block in the prompt. */
   readonly evidence: number;
@@ -76,9 +75,9 @@ export interface ComposedPrompt {
 }
 
 /**
- * Composes a trace's prompts one by one, for one user with an empty scope. Given out step by step, so that several users can take
- * turns at one cache; no cache is asked, so that one composition can be costed on many. Whoever asks for the next prompt may report how
- * many tokens of the last one a cache held.
+ * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
+ * take turns at one cache; it asks no cache, so that one composition can be costed on many. The caller may pass `next` how many tokens of
+ * the last prompt were cached.
  */
 export function* composeTrace(
   trace: RecordedTrace,
@@ -138,5 +137,30 @@ export function* composeTrace(
     if (cachedTokens === undefined) continue;
     const { leaf, turn, plan } = composition;
     takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, { cachedTokens, promptTokens: tokens.length }, now);
+  }
+}
+
+interface Step {
+  readonly next: Map<number, Step>;
+}
+
+/** Block sequences that were served: an endless cache that is exact on blocks. Knows nothing of the context index, which it measures. */
+export class ServedPrefixes {
+  readonly #root: Step = { next: new Map() };
+
+  /** How many blocks from the front some earlier sequence began with; takes the sequence in. */
+  take(sequence: readonly number[]): number {
+    let at = this.#root;
+    let held = 0;
+    let isHeld = true;
+    for (const block of sequence) {
+      const known = at.next.get(block);
+      isHeld &&= known !== undefined;
+      if (isHeld) held++;
+      const step: Step = known ?? { next: new Map() };
+      at.next.set(block, step);
+      at = step;
+    }
+    return held;
   }
 }

@@ -1,10 +1,19 @@
-import type { ChatMessage, ConversationId, RetrievedMemory, UserId } from "../../core/index.js";
+import {
+  type ChatMessage,
+  type ConversationId,
+  ENGINE_MODELS,
+  promptCost,
+  type RetentionName,
+  type RetrievedMemory,
+  type UserId,
+} from "../../core/index.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { INSTRUCTION } from "../base/instruction.js";
+import { labelsIn } from "../base/prompt-memories.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
 export interface AskedQuestion {
@@ -14,15 +23,37 @@ export interface AskedQuestion {
 }
 
 export type Layout = "conversation" | "single";
-export type Builder = "mem0-readme" | "memstem";
 
-/** What one builder's prompts came to in one layout. Tokens, summed over all questions. */
+/** How prompts are built: as Mem0's README does, or with memstem, in conversations with either retention. */
+export type Builder = "mem0-readme" | "memstem, ephemeral" | "memstem, keep" | "memstem";
+
+/** One way to ask all questions. */
+interface Arm {
+  readonly layout: Layout;
+  readonly builder: Builder;
+  /** Null: not built by memstem, or single prompts. */
+  readonly retention: RetentionName | null;
+}
+
+export const PREFILL_ARMS: readonly Arm[] = [
+  { layout: "conversation", builder: "mem0-readme", retention: null },
+  { layout: "conversation", builder: "memstem, ephemeral", retention: "ephemeral" },
+  { layout: "conversation", builder: "memstem, keep", retention: "keep" },
+  { layout: "single", builder: "mem0-readme", retention: null },
+  { layout: "single", builder: "memstem", retention: null },
+];
+
+/** What one builder's prompts came to in one layout, summed over all questions. */
 export interface ArmCost {
   readonly layout: Layout;
   readonly builder: Builder;
   readonly promptTokens: number;
-  /** Tokens that are not in the longest beginning shared with anything sent before, in blocks of 16. */
+  /** Tokens outside the longest prefix shared with anything sent before, in blocks of 16. */
   readonly prefillTokens: number;
+  /** Prices of an uncached token: a provider's that reads its cache at a tenth, from 1,024 tokens in steps of 128. */
+  readonly hostedCost: number;
+  /** Memories in the prompts. */
+  readonly memories: number;
 }
 
 /** The prompt that Mem0's README, its examples and its provider for the Vercel AI SDK build: memories in the system message, in search order. */
@@ -32,47 +63,49 @@ export function readmeMessages(memories: readonly RetrievedMemory[], history: re
 }
 
 /**
- * Builds every question's prompt four ways (as one conversation and as single requests; as Mem0's README does and with memstem) and
- * counts what an engine with an endless prefix cache would have to prefill. Every arm starts with an empty cache. `memstem` is given the
- * same memories and must not know the users `userFor` names yet. Calls `onTurn` after each prompt.
+ * Builds every question's prompt in every one of {@link PREFILL_ARMS} and counts what an engine with an endless prefix cache would have to
+ * prefill. Every arm starts with an empty cache. `memstem` is given the same memories and must not know the users that `userFor` names.
+ * Calls `onTurn` after each prompt.
  */
 export async function comparePrefill(
   memstem: Memstem,
   questions: readonly AskedQuestion[],
   encode: Encode,
-  userFor: (layout: Layout) => UserId,
+  userFor: (arm: string) => UserId,
   onTurn: () => void = () => {},
 ): Promise<ArmCost[]> {
   const tokenize = chatTokenizer(encode);
   const costs: ArmCost[] = [];
-  for (const layout of ["conversation", "single"] as const) {
-    for (const builder of ["mem0-readme", "memstem"] as const) {
-      const cache = new BlockHashCache();
-      const history: ChatMessage[] = [];
-      let promptTokens = 0;
-      let prefillTokens = 0;
-      for (const { question, answer, memories } of questions) {
-        const asked: ChatMessage = { role: "user", content: question };
-        const messages = [...(layout === "conversation" ? history : []), asked];
-        const prompt =
-          builder === "mem0-readme"
-            ? readmeMessages(memories, messages)
-            : (await memstem.compose(memstemRequest(userFor(layout), layout, messages, memories))).messages;
-        const tokens = tokenize(prompt);
-        promptTokens += tokens.length;
-        prefillTokens += tokens.length - cache.serve({ tokens }, 0).cachedTokens;
-        history.push(asked, { role: "assistant", content: answer });
-        onTurn();
-      }
-      costs.push({ layout, builder, promptTokens, prefillTokens });
+  for (const arm of PREFILL_ARMS) {
+    const { layout, builder } = arm;
+    const userId = userFor(`${layout}-${builder}`);
+    const cache = new BlockHashCache();
+    const history: ChatMessage[] = [];
+    const sums = { promptTokens: 0, prefillTokens: 0, hostedCost: 0, memories: 0 };
+    for (const { question, answer, memories } of questions) {
+      const asked: ChatMessage = { role: "user", content: question };
+      const messages = [...(layout === "conversation" ? history : []), asked];
+      const isReadme = builder === "mem0-readme";
+      const prompt = isReadme
+        ? readmeMessages(memories, messages)
+        : (await memstem.compose(memstemRequest(userId, arm, messages, memories))).messages;
+      const tokens = tokenize(prompt);
+      const { cachedTokens } = cache.serve({ tokens }, 0);
+      sums.promptTokens += tokens.length;
+      sums.prefillTokens += tokens.length - cachedTokens;
+      sums.hostedCost += promptCost(ENGINE_MODELS.hosted, tokens.length, cachedTokens);
+      sums.memories += isReadme ? memories.length : prompt.flatMap(labelsIn).length;
+      history.push(asked, { role: "assistant", content: answer });
+      onTurn();
     }
+    costs.push({ layout, builder, ...sums });
   }
   return costs;
 }
 
 function memstemRequest(
   userId: UserId,
-  layout: Layout,
+  { layout, retention }: Arm,
   messages: readonly ChatMessage[],
   memories: readonly RetrievedMemory[],
 ) {
@@ -82,29 +115,31 @@ function memstemRequest(
     messages: [...messages],
     memories,
     system: INSTRUCTION,
+    ...(retention === null ? {} : { retention }),
   });
 }
 
-/** The figures as a table in Markdown, per question; `saved` is how many times fewer tokens memstem leaves to prefill. */
+/** The figures as a table in Markdown, per question; the last column is how many times fewer tokens memstem leaves to prefill. */
 export function prefillTable(costs: readonly ArmCost[], questions: number): string {
   const rows = costs.map((cost) => {
     const readme = costs.find(({ layout, builder }) => layout === cost.layout && builder === "mem0-readme");
     const ratio = (readme?.prefillTokens ?? 0) / cost.prefillTokens;
     return [
       cost.layout,
-      cost.builder === "memstem" ? "memstem" : "Mem0's README",
-      perQuestion(cost.promptTokens, questions),
-      perQuestion(cost.prefillTokens, questions),
-      cost.builder === "memstem" ? `${ratio.toFixed(1)}× fewer` : "",
+      cost.builder === "mem0-readme" ? "Mem0's README" : cost.builder,
+      ...[cost.promptTokens, cost.memories, cost.prefillTokens, cost.hostedCost].map((sum) =>
+        perQuestion(sum, questions),
+      ),
+      cost === readme ? "" : `${ratio.toFixed(1)}× fewer`,
     ];
   });
   return alignedTable(
-    ["layout", "prompt built by", "prompt tokens", "to prefill", ""],
+    ["layout", "prompt built by", "prompt tokens", "memories", "to prefill", "billed", ""],
     rows,
-    (column) => column !== 2 && column !== 3,
+    (column) => column < 2 || column === 6,
   );
 }
 
-function perQuestion(tokens: number, questions: number): string {
-  return Math.round(tokens / questions).toLocaleString("en");
+function perQuestion(sum: number, questions: number): string {
+  return Math.round(sum / questions).toLocaleString("en");
 }

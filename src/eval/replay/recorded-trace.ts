@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /*
- * A recorded trace: one user's memories, and what a memory search returned for each question. Read tolerantly: other fields are let be.
+ * A recorded trace: one user's memories, and what a memory search returned for each question. Read tolerantly: other fields are ignored.
  */
 
 const trace = z.object({

@@ -24,13 +24,13 @@ const MAX_NODES = 20_000;
 /** Who orders: nobody, Alg. 1 and 2 while the requests come in, or a planner that knows them all. */
 export type BatchArm = "retrieval" | "online" | BatchPlanner;
 
-/** A request as it was executed. */
+/** An executed request. */
 export interface ExecutedRequest {
   readonly request: number;
   readonly order: readonly Label[];
 }
 
-/** All questions of some users as one batch, as they came: user after user. Blocks of one user are no other's. */
+/** All questions of some users as one batch, in their original order, user after user. No two users share blocks. */
 export class RecordedBatch {
   readonly requests: readonly BatchRequest[];
   /** Tokens of all prompts, whatever the order. */
@@ -120,7 +120,7 @@ export class RecordedBatch {
         depth,
       ),
     );
-    // Where two prompts' blocks part they may go on alike for some tokens: as far as two lines do, or a line and what ends the blocks.
+    // Behind the last common block two prompts may share some more tokens: the common prefix of two lines, or of a line and the closing tag.
     const parting = largest(this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
     const withTwin = [...groupBy(this.requests.keys(), (request) => this.#contextOf(request)).values()]
       .filter(({ length }) => length > 1)
@@ -158,7 +158,7 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-/** How many tokens any two of the texts begin with alike, at most. */
+/** The longest common prefix of any two texts, in tokens. */
 function longestAlike(texts: readonly (readonly number[])[]): number {
   const sorted = [...texts].sort((a, b) => {
     const at = alike(a, b);

@@ -1,3 +1,11 @@
+/*
+ * Recorded searches, composed again without a memory source or an engine, every prompt costed on a simulated prefix cache.
+ *
+ * Enters: a trace (memories, questions, what a search returned for each), an ordering policy, a layout and a cache.
+ * Leaves: every prompt with its tokens, its cached tokens and its memories, and their sums; a batch also its execution order.
+ * Pure but for the cache: the same trace and options give the same figures.
+ */
+
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens } from "./compose-trace.js";
 import type { RecordedTrace } from "./recorded-trace.js";

@@ -1,10 +1,8 @@
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { COMPARED_MEASURES, compareRecords } from "../measures/compared-measures.js";
-import { questionKey } from "../measures/question-measures.js";
-import { comparedCells } from "./compared-cells.js";
-import { markdownTable } from "./markdown-table.js";
-import { markdownCode } from "./markdown-text.js";
-import type { ReportTable } from "./report-table.js";
+import { questionKey } from "../measures/measured.js";
+import { markdownCode, markdownTable } from "./markdown.js";
+import { comparedCells, type ReportTable } from "./report-table.js";
 
 /** A run with what it recorded. */
 export interface ComparedRun {

@@ -1,18 +1,13 @@
-import { quantile } from "../base/quantile.js";
 import type { EvalArm, QuestionRecord } from "../base/run-record.js";
-import { armLabel, groupArms } from "../measures/arm-groups.js";
-import type { ArmSummary } from "../measures/arm-summary.js";
+import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
 import { cachedOverTurns } from "../measures/cached-over-turns.js";
 import { milliseconds, percent, tokens } from "../measures/figures.js";
-import { valuesOf } from "../measures/measured.js";
-import { isAnswered } from "../measures/question-measures.js";
+import { isAnswered, quantile, valuesOf } from "../measures/measured.js";
 import { budgetLabel } from "../run/arms.js";
-import { htmlTable } from "./html-table.js";
-import { type Markup, markup } from "./markup.js";
+import { htmlTable, type Markup, markup } from "./html.js";
 import type { ReportContent } from "./report-content.js";
 import { NOT_MEASURED, type ReportTable, type TableRow } from "./report-table.js";
-import { shareChart } from "./svg-line-chart.js";
-import { type ChartRow, rowChart } from "./svg-row-chart.js";
+import { type ChartRow, rowChart, shareChart } from "./svg-charts.js";
 
 /** Turns that a point of the lines over turns averages. */
 const WINDOW = 9;

@@ -1,9 +1,9 @@
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { type ArmSummary, summariseArms } from "../measures/arm-summary.js";
 import { compareRecords, type MeasuredDifference } from "../measures/compared-measures.js";
+import { isFailed } from "../measures/measured.js";
 import { baselineOf } from "../measures/paired-difference.js";
 import type { Price } from "../measures/prices.js";
-import { isFailed } from "../measures/question-measures.js";
 
 /** How far an arm is from the one that it is compared with, in all measures that are compared. */
 export interface ArmComparison {

@@ -1,4 +1,38 @@
+import { largest } from "../../core/text/lists.js";
 import type { RunRecord } from "../base/run-record.js";
+import type { ReportContent } from "./report-content.js";
+
+/** The head of both reports. */
+export interface ReportTitle {
+  readonly heading: string;
+  readonly about: string;
+  /** What is missing of a run that did not end; null where it did. */
+  readonly unfinished: string | null;
+}
+
+/** Heading, summary and banner of a report. */
+export function reportTitle({ run, records, summaries }: ReportContent): ReportTitle {
+  const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
+  const most = largest(asked, 0);
+  const engine =
+    run.engine.model ?? { simulated: "simulated cache", embedded: "engine inside", url: "engine" }[run.engine.kind];
+  const ids = run.conversations.map(({ id }) => id).join(", ");
+  const behind = asked.filter((count) => count < most).length;
+  return {
+    heading: "LoCoMo with Mem0: prompts and cache",
+    about: `${ids} · ${count(most, "question")} · ${count(run.arms.length, "arm")} · ${engine} · ${run.startedAt.slice(0, 10)}`,
+    unfinished:
+      run.finishedAt !== null
+        ? null
+        : `It was interrupted, or is still running: ${count(records.length, "record")} so far${
+            behind === 0 ? "" : `, and ${count(behind, "arm")} behind the others`
+          }. Only differences question by question compare like with like.`,
+  };
+}
+
+function count(number: number, thing: string): string {
+  return `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+}
 
 /** A setting or a circumstance of a run, with its value: text of others. */
 export interface RunFact {
@@ -6,7 +40,7 @@ export interface RunFact {
   readonly value: string;
 }
 
-/** What a run was made with: enough to make it again. */
+/** What a run was made with: enough to repeat it. */
 export function runFacts(run: RunRecord): RunFact[] {
   const { engine, judge, machine, data } = run;
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);

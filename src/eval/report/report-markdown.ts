@@ -1,11 +1,9 @@
 import { failureGroups, questionsText } from "../measures/failure-list.js";
-import { markdownTable } from "./markdown-table.js";
-import { markdownCode, markdownText } from "./markdown-text.js";
+import { markdownCode, markdownTable, markdownText } from "./markdown.js";
 import type { ReportContent } from "./report-content.js";
-import { runFacts } from "./report-facts.js";
+import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
 import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
-import { reportTitle } from "./report-title.js";
 
 /** Different messages of failures that are listed, each with all its questions. */
 const LISTED_MESSAGES = 50;

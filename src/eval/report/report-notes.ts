@@ -1,6 +1,7 @@
 import { largest, smallest } from "../../core/text/lists.js";
-import { RESAMPLES } from "../measures/bootstrap.js";
 import { percent } from "../measures/figures.js";
+import { RESAMPLES } from "../measures/paired-difference.js";
+import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 import { NOT_MEASURED, type ReportTable } from "./report-table.js";
 import { wholeTable } from "./report-tables.js";
@@ -11,7 +12,7 @@ const ENGINES = {
   url: "An engine behind an OpenAI-compatible API answered; cached tokens are what it reported.",
 } as const;
 
-/** How to read the figures, and what they leave out. In plain words, one thing each. */
+/** How to read the figures and what they leave out, one fact each. */
 export function reportNotes(content: ReportContent): string[] {
   const { run, summaries, failures } = content;
   const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);
@@ -41,7 +42,7 @@ export function reportNotes(content: ReportContent): string[] {
           }`,
         ]),
     `Intervals are 95 % percentile bootstrap intervals over questions (${RESAMPLES} resamples, seed ${run.seed}): they say how much these questions vary, not how other conversations would.`,
-    `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A provider’s own cache may hold less: it has smallest lengths, breakpoints and lifetimes of its own. Prices change.`,
+    `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A cached prefix shorter than the provider’s minimum is billed as uncached; a model whose minimum is not known gets the largest of its provider’s${unknownMinimum(content)}. A provider’s own cache may hold less: it has breakpoints and lifetimes of its own. Prices change.`,
   ];
 }
 
@@ -54,4 +55,10 @@ function hitRange({ summaries }: ReportContent): string {
   const ratios = summaries.flatMap(({ overall }) => (overall.hitRatio === null ? [] : [overall.hitRatio.value]));
   if (ratios.length === 0) return NOT_MEASURED;
   return `${percent(smallest(ratios))} to ${percent(largest(ratios))}`;
+}
+
+function unknownMinimum({ prices }: ReportContent): string {
+  const unknown = prices.filter((price) => minimumTokensOf(price) === null);
+  if (unknown.length === 0) return "";
+  return `, and no minimum is known, so none is applied, for ${unknown.map(({ provider, model }) => `${provider} ${model}`).join(", ")}`;
 }

@@ -1,17 +1,14 @@
 import type { FailedQuestion } from "../base/run-record.js";
-import { armLabel, groupArms } from "../measures/arm-groups.js";
-import type { ArmSummary } from "../measures/arm-summary.js";
+import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
 import { failureGroups, questionsText } from "../measures/failure-list.js";
 import { milliseconds, tokens } from "../measures/figures.js";
-import { htmlTable } from "./html-table.js";
-import { Markup, markup } from "./markup.js";
+import { htmlTable, Markup, markup } from "./html.js";
 import { reportCharts } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";
-import { runFacts } from "./report-facts.js";
+import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
 import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
-import { reportTitle } from "./report-title.js";
 
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;

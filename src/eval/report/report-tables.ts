@@ -1,11 +1,10 @@
-import { armLabel, groupArms, isSameGroup } from "../measures/arm-groups.js";
-import type { ArmSummary, QuestionsSummary } from "../measures/arm-summary.js";
+import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
 import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
 import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
 import type { Measured } from "../measures/measured.js";
-import { comparedCells } from "./compared-cells.js";
+import { minimumTokensOf, type Price } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
-import type { Cell, ReportTable, RowGroup } from "./report-table.js";
+import { type Cell, comparedCells, type ReportTable, type RowGroup } from "./report-table.js";
 
 /** A column of arms' figures. */
 interface ArmColumn {
@@ -171,19 +170,24 @@ export function priceTable({ prices }: ReportContent): ReportTable {
   return {
     caption: "Prices, US dollars per million tokens",
     rowsAre: "Model",
-    columns: ["Input", "Cached input", "Written to cache", "Output", "Looked up", "Source"],
+    columns: ["Input", "Cached input", "Written to cache", "Cached from tokens", "Output", "Looked up", "Source"],
     groups: [
       {
         title: "",
-        rows: prices.map(({ provider, model, input, cachedInput, cacheWrite, output, date, source, note }) => ({
-          title: `${provider} ${model}`,
-          cells: [
-            ...[input, cachedInput, cacheWrite ?? input, output].map((usd) => ({ text: `$${usd}` })),
-            note === null ? { text: date } : { text: date, detail: note },
-            { text: source, isCode: true } as const,
-          ],
-        })),
+        rows: prices.map((price) => ({ title: `${price.provider} ${price.model}`, cells: priceCells(price) })),
       },
     ],
   };
+}
+
+function priceCells(price: Price): Cell[] {
+  const { input, cachedInput, cacheWrite, output, date, source, note } = price;
+  const minimum = minimumTokensOf(price);
+  return [
+    ...[input, cachedInput, cacheWrite ?? input].map((usd) => ({ text: `$${usd}` })),
+    { text: minimum === null ? "not known" : minimum.toLocaleString("en") },
+    { text: `$${output}` },
+    note === null ? { text: date } : { text: date, detail: note },
+    { text: source, isCode: true },
+  ];
 }

@@ -1,3 +1,11 @@
+/*
+ * Reports of a run, and the comparison of two: tables, charts and notes as one HTML page and as Markdown.
+ *
+ * Enters: a run with its records, and prices.
+ * Leaves: texts of files; the same run gives the same bytes.
+ * Other people's text (ids, messages, model names) is escaped, and its invisible characters are named.
+ */
+
 import type { QuestionRecord, RunRecord } from "../base/run-record.js";
 import { PRICES, type Price } from "../measures/prices.js";
 import { reportContent } from "./report-content.js";

@@ -14,13 +14,12 @@ import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
-import { PromptMemories } from "../base/prompt-memories.js";
-import { countReferences } from "../base/references.js";
+import { countReferences, PromptMemories } from "../base/prompt-memories.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { readmeMessages } from "../replay/prefill-comparison.js";
 
-/** A memory that was searched in, with the ids of the dialogue turns that say what it says. */
+/** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
   readonly text: string;
   readonly evidence: readonly string[];
@@ -57,7 +56,7 @@ export class MemoryList {
 
 /** What is asked, with what the search found for it. */
 export interface PromptRequest {
-  /** How many were asked before; the time that composers are told goes by it. */
+  /** How many were asked before; determines the composers' clock. */
   readonly turn: number;
   readonly question: string;
   /** What was asked and answered before, where the layout is a conversation. */
@@ -67,7 +66,7 @@ export interface PromptRequest {
   readonly evidence: readonly string[];
 }
 
-/** A prompt, and what can be said of it before an engine sees it. */
+/** A prompt, and what is known of it before an engine gets it. */
 export interface ArmPrompt extends EnginePrompt {
   readonly composeMs: number;
   /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
@@ -115,7 +114,7 @@ export function readmePrompts(list: MemoryList, mark: string | null): PromptBuil
 
 /** What memstem's prompts are built with. */
 export interface ComposedPromptsOptions {
-  /** Opens one that knows no user yet, and goes by this clock; closed with the builder. */
+  /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
   readonly arm: EvalArm;
   readonly policy: PolicyName;

@@ -3,8 +3,8 @@ import type { EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
 import type { ArmCache, EngineAnswer } from "../engine/measured-engine.js";
 import type { Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch } from "../locomo/recorded-searches.js";
+import { scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge } from "../scores/judge.js";
-import { scoreAnswer } from "../scores/question-scores.js";
 import type { ArmPrompt, PromptBuilder, PromptRequest } from "./arm-prompts.js";
 
 /** A question as it is asked, with what a search found for it. */
@@ -25,12 +25,12 @@ export interface ArmRunOptions {
   readonly conversation: string;
   readonly prompts: PromptBuilder;
   readonly cache: ArmCache;
-  /** Whether the engine counts tokens as memstem does; what memstem expects is else scaled to the engine's count of the prompt. */
+  /** Whether the engine counts tokens as memstem does; otherwise what memstem expects is scaled to the engine's count of the prompt. */
   readonly countsAlike: boolean;
   readonly judge: Judge | null;
 }
 
-/** One arm in one conversation: builds its prompts, asks its engine, and says what came of it. */
+/** One arm in one conversation: builds its prompts, asks its engine, and makes the records. */
 export class ArmRun {
   readonly #options: ArmRunOptions;
 
@@ -89,7 +89,7 @@ export class ArmRun {
     };
   }
 
-  /** Takes a question that was asked before the run was stopped: everything but the engine goes through it again. */
+  /** Replays a question that was asked before the run was stopped, without asking the engine. */
   async repeat(found: FoundQuestion, recorded: QuestionRecord): Promise<void> {
     if (found.search.retrieved === null) return;
     const isAnswered = recorded.outcome === "answered";
@@ -124,7 +124,7 @@ export class ArmRun {
     return this.arm.layout === "conversation" ? said : null;
   }
 
-  /** A judge that fails is no reason to lose what was measured: what it failed with is kept in the place of its answer. */
+  /** A failing judge does not lose the measurement: its error is kept in place of its answer. */
   async #judged(
     answer: string | null,
     { question, answer: gold }: Question,

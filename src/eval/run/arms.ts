@@ -9,14 +9,14 @@ export interface ArmChoices {
   readonly layouts: readonly ArmLayout[];
   readonly ks: readonly number[];
   readonly policies: readonly ArmPolicy[];
-  /** What conversations keep of injected memories; it means nothing for single prompts or for Mem0's README's. */
+  /** What conversations keep of injected memories; does not apply to single prompts or to Mem0's README's. */
   readonly retentions: readonly RetentionName[];
-  /** What carry-over may send, as a multiple of the tokens retrieved; it means nothing for the other policies. */
+  /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
   readonly budgetRatio: number;
   readonly budgetOf: EvalArm["budgetOf"];
 }
 
-/** Every arm once: all that is asked for, multiplied only where it makes another prompt. */
+/** Every combination that makes a different prompt, once. */
 export function armsOf({ layouts, ks, policies, retentions, budgetRatio, budgetOf }: ArmChoices): EvalArm[] {
   const arms = layouts.flatMap((layout) =>
     ks.flatMap((k) =>
@@ -43,12 +43,12 @@ function armOf(
   return { id, layout, k, policy, retention, ...budget };
 }
 
-/** How a budget is called, in none or one piece of a name. */
+/** A budget's part of an arm's name: empty without one. */
 export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): readonly string[] {
   return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
 }
 
-/** What is compared where nothing else is asked for. */
+/** The default comparison. */
 export const DEFAULT_ARMS: ArmChoices = {
   layouts: ["single"],
   ks: [20, 100],

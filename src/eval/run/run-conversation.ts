@@ -1,3 +1,11 @@
+/*
+ * An evaluation's run: which arms there are, how each builds its prompts, and the loop that asks every question of a conversation.
+ *
+ * Enters: conversations with recorded searches, arms, an engine and a judge.
+ * Leaves: one record per question and arm, written before the next is asked, so that a stopped run can be resumed.
+ * Arms take turns: another one begins with each question.
+ */
+
 import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, PolicyName, TokenCounter } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";
@@ -27,7 +35,7 @@ export interface ConversationRun {
   readonly conversation: EvaluatedConversation;
   readonly memories: KeptMemories;
   readonly searches: RecordedSearches;
-  /** Of its first questions so many are warm-up. */
+  /** How many of its first questions are warm-up. */
   readonly warmUpQuestions: number;
   /** What was recorded of it before, by {@link recordKey}. */
   readonly recorded: ReadonlyMap<string, QuestionRecord>;
@@ -41,8 +49,8 @@ export function recordKey(arm: string, conversation: string, question: number): 
 
 /**
  * Asks every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
- * a memstem of its own that knows nobody. What was recorded before is not asked again, but composed again, so that every arm goes on
- * from where it was. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
+ * a memstem of its own that knows nobody. What was recorded before is composed again but not asked again, so that every arm resumes
+ * in the same state. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
  * signal's reason.
  */
 export async function runConversation(parts: RunParts, run: ConversationRun, signal: AbortSignal): Promise<void> {
@@ -67,10 +75,10 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
           lane.goesOn = true;
           continue;
         }
-        // A simulated engine waits for nothing, and without a pause no signal and no progress would ever be seen.
+        // A simulated engine never awaits: without a pause, no signal is handled and no progress drawn.
         await setImmediate();
         signal.throwIfAborted();
-        // A real engine's cache did not outlive the process that filled it, or may not have.
+        // A real engine's cache may not have outlived the process that filled it.
         const isCold = lane.goesOn && parts.engine.kind !== "simulated";
         lane.goesOn = false;
         onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
@@ -84,7 +92,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
 
 interface Lane {
   readonly run: ArmRun;
-  /** Whether what it asks next goes on from questions that were asked before the run was stopped. */
+  /** Whether its next question follows questions that were asked before the run was stopped. */
   goesOn: boolean;
 }
 

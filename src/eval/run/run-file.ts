@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeWhole } from "../base/durable-files.js";
 import { EvaluationError } from "../base/evaluation-error.js";
 import { type RunRecord, runRecord } from "../base/run-record.js";
-import { writeWhole } from "../base/write-whole.js";
 
 const NAME = "run.json";
 
-/** Reads `run.json` alone: of a run that was stopped there may be nothing else. */
+/** Reads `run.json` alone: a stopped run may have written nothing else. */
 function readBegun(directory: string): RunRecord {
   const path = join(directory, NAME);
   let json: unknown;
@@ -26,14 +26,14 @@ export function writeRun(directory: string, run: RunRecord): void {
 }
 
 /**
- * Begins a run, or goes on with the one that the directory holds; makes the directory where there is none. Throws {@link EvaluationError}
- * where the directory holds something and is not to be gone on with, or was run with other settings.
+ * Begins a run, or resumes the one in the directory; creates the directory if it is missing. Throws {@link EvaluationError} where the
+ * directory is not empty and `resume` is false, or where its run has other settings.
  */
 export function beginRun(directory: string, wanted: RunRecord, resume: boolean): RunRecord {
   const isEmpty = !existsSync(directory) || readdirSync(directory).length === 0;
   if (!isEmpty && !resume) {
     throw new EvaluationError(
-      `--out ${directory}: is not empty; give another directory, or --resume to go on with the run in it`,
+      `--out ${directory}: is not empty; give another directory, or --resume to continue the run in it`,
     );
   }
   mkdirSync(directory, { recursive: true });
@@ -51,7 +51,7 @@ export function beginRun(directory: string, wanted: RunRecord, resume: boolean):
   return begun;
 }
 
-/** What says nothing of how a run is made: when it was, and what only shows while it runs. */
+/** Fields that do not matter for resuming: times, paths, and what only shows during the run. */
 const PASSING: ReadonlySet<string> = new Set([
   "startedAt",
   "finishedAt",

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { visibleText } from "../../../src/eval/base/visible-text.js";
-import { markdownCode, markdownText } from "../../../src/eval/report/markdown-text.js";
-import { markup } from "../../../src/eval/report/markup.js";
+import { markup } from "../../../src/eval/report/html.js";
+import { markdownCode, markdownText } from "../../../src/eval/report/markdown.js";
 
 describe("visibleText", () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { countReferences } from "../../../src/eval/base/references.js";
+import { countReferences } from "../../../src/eval/base/prompt-memories.js";
 
 const section = (...lines: string[]) => `<memories>\n${lines.join("\n")}\n</memories>`;
 const user = (content: string) => ({ role: "user", content });

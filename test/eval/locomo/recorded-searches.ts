@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import type { ScopePolicy } from "../../../src/core/index.js";
-import { inTurn } from "../../../src/eval/engine/shared-cache.js";
 import { type ComposedPrompt, composeTrace, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
 import { recordedOrder } from "../../../src/eval/replay/recorded-order.js";
 import {
@@ -13,9 +12,11 @@ import {
 } from "../../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../../src/eval/replay/replay-trace.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
+import { inTurn } from "./shared-cache.js";
 
 /** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
 export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;
+export type RecordedConversation = (typeof RECORDED_CONVERSATIONS)[number];
 
 /** One user's recorded searches, and the orders that ContextPilot 0.4.1's own code made of them. */
 export interface Recording {
@@ -31,11 +32,52 @@ export const contextPilotsOwn: PolicyFor = ({ trace, peer }, k) => recordedOrder
 
 const COUNTERS = { encode: encodeO200k, countTokens: countO200k };
 
-/** Reads a recording from the shared data folder. */
-export function readRecording(data: string, conversation: (typeof RECORDED_CONVERSATIONS)[number]): Recording {
-  const read = (folder: string): unknown =>
-    JSON.parse(readFileSync(join(data, folder, `${conversation}.json`), "utf8"));
-  return { trace: readTrace(read("traces")), peer: readPeerOrders(read("peers")) };
+/** What the title of a test says that has no {@link recordedData}. */
+export const SKIPPED = " (skipped: set LOCOMO_DATA, see test/eval/locomo/recorded-searches.ts)";
+
+/** How to get {@link recordedData}. */
+export const HOW_TO_RECORD = `set LOCOMO_DATA to a folder of recorded Mem0 searches; of LoCoMo's public file (CC BY-NC 4.0) this makes one:
+  npx memstem eval locomo --data locomo10.json --download --conversations ${RECORDED_CONVERSATIONS.join(",")} \\
+    --categories 1,2,3,4,5 --k 100 --policies readme --out FOLDER`;
+
+/**
+ * The folder that `LOCOMO_DATA` names; null where it is unset. It holds `traces/<conversation>.json` (or `<conversation>-k100.json`, as
+ * `memstem eval locomo` writes them); for comparisons with ContextPilot's own code `peers/<conversation>.json`; and for texts LoCoMo's
+ * file itself, in `locomo/`. Throws where there is no such folder.
+ */
+export function recordedData(): string | null {
+  const folder = process.env["LOCOMO_DATA"];
+  if (folder === undefined || folder === "") return null;
+  if (!existsSync(join(folder, "traces"))) throw new Error(`LOCOMO_DATA: ${folder} has no folder traces`);
+  return folder;
+}
+
+/** The same where it has the peer's orders too; else null. */
+export function recordedPeers(): string | null {
+  const folder = recordedData();
+  return folder !== null && existsSync(join(folder, "peers")) ? folder : null;
+}
+
+/** Reads one conversation's recorded searches. */
+export function readRecordedTrace(data: string, conversation: RecordedConversation): RecordedTrace {
+  const plain = join(data, "traces", `${conversation}.json`);
+  const path = existsSync(plain) ? plain : join(data, "traces", `${conversation}-k100.json`);
+  return readTrace(JSON.parse(readFileSync(path, "utf8")));
+}
+
+/** Reads one conversation's recorded searches with the peer's orders of them. Throws where the folder has none. */
+export function readRecording(data: string, conversation: RecordedConversation): Recording {
+  const path = join(data, "peers", `${conversation}.json`);
+  if (!existsSync(path)) throw new Error(`there is no ${path}: the peer's orders, see docs/evaluation.md`);
+  const peer: unknown = JSON.parse(readFileSync(path, "utf8"));
+  return { trace: readRecordedTrace(data, conversation), peer: readPeerOrders(peer) };
+}
+
+/** LoCoMo's file, or a part of it; null where the folder has none. */
+export function locomoFile(data: string): string | null {
+  const folder = join(data, "locomo");
+  const [name] = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith(".json")) : [];
+  return name === undefined ? null : join(folder, name);
 }
 
 /** What is asked, and how it is ordered. */

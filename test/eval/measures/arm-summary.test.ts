@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { quantile } from "../../../src/eval/base/quantile.js";
 import { summariseArms } from "../../../src/eval/measures/arm-summary.js";
-import { PRICES, type Price, PricesError, readPrices } from "../../../src/eval/measures/prices.js";
+import { quantile } from "../../../src/eval/measures/measured.js";
+import { minimumTokensOf, PRICES, type Price, PricesError, readPrices } from "../../../src/eval/measures/prices.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
 
 const price: Price = {
@@ -14,6 +14,7 @@ const price: Price = {
   cachedInput: 0.2,
   cacheWrite: 2.5,
   output: 10,
+  minimumTokens: null,
   note: null,
 };
 const judged = (isCorrect: boolean | null) => ({ judge: { isCorrect, prompt: "p", raw: "r" } });
@@ -107,6 +108,31 @@ describe("an arm's summary", () => {
     const records = [answeredBy(README_ARM, 1, { promptTokens: 1_000, cachedTokens: 0 })];
     const [summary] = summariseArms(runOf(), records, [{ ...price, cacheWrite: null }]);
     expect(summary?.overall.costs[0]?.prompts?.value).toBeCloseTo(2, 12);
+  });
+
+  it.each([
+    ["below the minimum, and written", 4_000, 1_023, 4_000 * 2.5],
+    ["below the minimum in a prompt that is too short to be written", 1_000, 900, 1_000 * 2],
+    ["from the minimum on", 4_000, 1_024, 1_024 * 0.2 + 2_976 * 2.5],
+  ])("bills a cached prefix %s", (_what, promptTokens, cachedTokens, perMillion) => {
+    const records = [answeredBy(README_ARM, 1, { promptTokens, cachedTokens })];
+    const [summary] = summariseArms(runOf(), records, [{ ...price, minimumTokens: 1_024 }]);
+    expect(summary?.overall.costs[0]?.prompts?.value).toBeCloseTo(perMillion / 1_000, 12);
+  });
+});
+
+describe("the shortest prefix that is billed as cached", () => {
+  it.each([
+    [{ provider: "OpenAI" }, 1_024],
+    [{ provider: "Anthropic", model: "claude-opus-4-8" }, 1_024],
+    // Not known: the largest of Anthropic's.
+    [{ provider: "Anthropic", model: "claude-sonnet-5-5" }, 4_096],
+    [{ provider: "Google", model: "gemini-2.5-flash" }, 2_048],
+    [{ provider: "Google", model: "gemini-3.8-flash" }, 4_096],
+    [{ provider: "OpenAI", minimumTokens: 7 }, 7],
+    [{ provider: "constructor" }, null],
+  ])("of %j is %s tokens", (given, expected) => {
+    expect(minimumTokensOf({ ...price, ...given })).toBe(expected);
   });
 });
 

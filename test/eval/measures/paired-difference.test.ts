@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { quantile } from "../../../src/eval/base/quantile.js";
-import { bootstrapMean, bootstrapMedian } from "../../../src/eval/measures/bootstrap.js";
-import { baselineOf, pairedDifference, pairsOf } from "../../../src/eval/measures/paired-difference.js";
+import { quantile } from "../../../src/eval/measures/measured.js";
+import {
+  baselineOf,
+  bootstrapMean,
+  bootstrapMedian,
+  pairedDifference,
+  pairsOf,
+} from "../../../src/eval/measures/paired-difference.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM } from "../run/run-fixture.js";
 
 describe("pairsOf", () => {

@@ -1,17 +1,22 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ORDERING_POLICIES } from "../../../src/core/index.js";
-import { contextPilotsOwn, memoryHitShare, type PolicyFor, readRecording } from "../locomo/recorded-searches.js";
+import {
+  contextPilotsOwn,
+  memoryHitShare,
+  type PolicyFor,
+  readRecording,
+  recordedPeers,
+  SKIPPED,
+} from "../locomo/recorded-searches.js";
 
-const shared = fileURLToPath(new URL("../../../../shared/data/", import.meta.url));
-const reason = existsSync(shared) ? "" : " (skipped: the recorded searches are not here)";
+const data = recordedPeers();
+const reason = data === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`single prompts on recorded Mem0 searches of LoCoMo's conv-26${reason}`, () => {
   it.each([20, 100] as const)(
     "hit at least 1.7 times the memory tokens that ContextPilot's own order does at k = %i",
     (k) => {
-      const recording = readRecording(shared, "conv-26");
+      const recording = readRecording(data ?? "", "conv-26");
       const limit = recording.trace.questions.length;
       const hits = (policyFor: PolicyFor) => memoryHitShare(recording, { k, policyFor, budgetEach: null, limit });
       const peer = hits(contextPilotsOwn);

@@ -1,14 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { encodeO200k } from "../../../src/cli/o200k.js";
 import { readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../../../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
-import { RECORDED_CONVERSATIONS } from "../locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
 
-const shared = fileURLToPath(new URL("../../../../shared/data/traces/", import.meta.url));
-const reason = existsSync(shared) ? "" : " (skipped: the recorded searches are not here)";
+const data = recordedData();
+const reason = data === null ? SKIPPED : "";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a red bicycle."].map((memory) => ({
   memory,
@@ -39,12 +37,7 @@ describe("a recorded batch", () => {
 });
 
 describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo conversations${reason}`, () => {
-  const traces =
-    reason === ""
-      ? RECORDED_CONVERSATIONS.slice(0, 2).map((name) =>
-          readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))),
-        )
-      : [];
+  const traces = data === null ? [] : RECORDED_CONVERSATIONS.slice(0, 2).map((name) => readRecordedTrace(data, name));
 
   it.each([20, 100])("reuse more by our plan than by Alg. 4 and 5, and that more than online, at k = %i", (k) => {
     const batch = new RecordedBatch(traces, k, encodeO200k);

@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../../src/core/index.js";
@@ -9,10 +8,9 @@ import { readPeerOrders, readTrace, TraceError } from "../../../src/eval/replay/
 import { type Replay, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
 import { BLOCK_TOKENS } from "../../../src/simulator/block-hash-cache.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS } from "../locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
 
-const shared = fileURLToPath(new URL("../../../../shared/data/traces/", import.meta.url));
-const has = existsSync(shared);
+const data = recordedData();
 
 const SMALL = readTrace({
   memories: ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a red bicycle to work."].map((memory, at) => ({
@@ -113,10 +111,8 @@ describe("replaying a trace", () => {
   });
 
   const title = "on real Mem0 searches of six conversations";
-  describe(has ? title : `${title} (skipped: the recordings are not here)`, () => {
-    const traces = has
-      ? RECORDED_CONVERSATIONS.map((name) => readTrace(JSON.parse(readFileSync(`${shared}${name}.json`, "utf8"))))
-      : [];
+  describe(data === null ? `${title}${SKIPPED}` : title, () => {
+    const traces = data === null ? [] : RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
     const median = (values: number[]) => {
       const sorted = values.sort((a, b) => a - b);
       return ((sorted[2] ?? Number.NaN) + (sorted[3] ?? Number.NaN)) / 2;
@@ -128,7 +124,7 @@ describe("replaying a trace", () => {
     const prefilled = (totals: readonly Replay["totals"][]) =>
       median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens));
 
-    it.skipIf(!has)(
+    it.skipIf(data === null)(
       "reports halve the error of what a small cache is expected to hold; its capacity removes it",
       () => {
         const capacityTokens = 4_000;
@@ -150,7 +146,7 @@ describe("replaying a trace", () => {
       60_000,
     );
 
-    it.skipIf(!has).each([
+    it.skipIf(data === null).each([
       [20, 1.5, 0.48],
       [20, 3, 0.27],
       [100, 1.5, 0.16],
@@ -174,7 +170,7 @@ describe("replaying a trace", () => {
       },
       60_000,
     );
-    it.skipIf(!has).each([
+    it.skipIf(data === null).each([
       [20, 1.5, 0.49],
       [20, 3, 0.32],
       [100, 1.5, 0.16],
@@ -188,7 +184,7 @@ describe("replaying a trace", () => {
       },
       60_000,
     );
-    it.skipIf(!has)(
+    it.skipIf(data === null)(
       "no policy sends less evidence than was retrieved; prefix-exact hits most of those that carry nothing",
       () => {
         const retrieved = totalsOf("retrieval", 20);

@@ -4,18 +4,22 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   FIXED_RETENTIONS,
+  type MemoryId,
   ORDERING_POLICIES,
+  type PolicyName,
   promptCost,
   type RetentionName,
+  type RetrievedMemory,
 } from "../../../src/core/index.js";
+import { INSTRUCTION } from "../../../src/eval/base/instruction.js";
 import { readmeMessages } from "../../../src/eval/replay/prefill-comparison.js";
 import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 
-/** A prompt as an endless token-exact cache saw it. */
-export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens">;
+/** A prompt as an endless token-exact cache saw it, and the indexes of the memories in it. */
+export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens" | "order">;
 
 /** Exact caches, so that the law alone decides. */
 const exact = (model: EngineModel): EngineModel => ({ ...model, blockTokens: 1, minimumPrefixTokens: 1 });
@@ -47,26 +51,69 @@ export function servedWith(
   });
 }
 
-/** The same with the memories in the system prompt, as Mem0's README has them. */
-export function servedFromSystemPrompt({ traces, k, answerTokens, turns }: Conversations): (readonly Served[])[] {
+/** Builds a prompt by hand, without memstem: what a search returned, and the conversation up to the question. */
+export type BuildByHand = (memories: readonly RetrievedMemory[], history: readonly ChatMessage[]) => ChatMessage[];
+
+/** Memories in the last message, before the question; as plain history they are not sent again. */
+export const inLastMessage: BuildByHand = (memories, history) => {
+  const list = memories.map(({ text }) => `- ${text}`).join("\n");
+  const asked = history.at(-1)?.content ?? "";
+  return [
+    { role: "system", content: INSTRUCTION },
+    ...history.slice(0, -1),
+    { role: "user", content: `User Memories:\n${list}\n\n${String(asked)}` },
+  ];
+};
+
+/** The same conversations with prompts built by hand; by default as Mem0's README has them, with the memories in the system prompt. */
+export function servedByHand(
+  { traces, k, answerTokens, turns }: Conversations,
+  build: BuildByHand = readmeMessages,
+): (readonly Served[])[] {
   return traces.map((trace) => {
     const cache = simulatedCache("radix");
     const tokenize = chatTokenizer(encodeO200k);
     const history: ChatMessage[] = [];
     return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
       history.push({ role: "user", content: question });
-      const memories = retrieved
-        .slice(0, k)
-        .map((at) => ({ id: String(at) as never, text: trace.memories[at]?.memory ?? "" }));
-      const messages = readmeMessages(memories, history);
+      const order = retrieved.slice(0, k);
+      const messages = build(
+        order.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
+        history,
+      );
       const tokens = tokenize(messages);
       const { cachedTokens } = cache.serve({ tokens }, 0);
       const answered: ChatMessage = { role: "assistant", content: answerOf(answerTokens) };
       history.push(answered);
       cache.serve({ tokens: tokenize([...messages, answered]) }, 0);
-      return { promptTokens: tokens.length, cachedTokens };
+      return { promptTokens: tokens.length, cachedTokens, order };
     });
   });
+}
+
+/** Each question as a single prompt that Mem0's README builds. */
+export function singlesByHand({ traces, k, turns }: Omit<Conversations, "answerTokens">): (readonly Served[])[] {
+  return traces.map((trace) => {
+    const cache = simulatedCache("radix");
+    const tokenize = chatTokenizer(encodeO200k);
+    return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
+      const order = retrieved.slice(0, k);
+      const memories = order.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
+      const tokens = tokenize(readmeMessages(memories, [{ role: "user", content: question }]));
+      return { promptTokens: tokens.length, cachedTokens: cache.serve({ tokens }, 0).cachedTokens, order };
+    });
+  });
+}
+
+/** Each question as a single prompt that memstem composes. */
+export function singlesWith(
+  { traces, k, turns }: Omit<Conversations, "answerTokens">,
+  policy: PolicyName,
+  budgetRatio: number | null,
+): (readonly Served[])[] {
+  const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout: "single", limit: turns } as const;
+  const tokens = { encode: encodeO200k, countTokens: countO200k };
+  return traces.map((trace) => replayTrace(trace, simulatedCache("radix"), tokens, options).requests);
 }
 
 /** A text of so many tokens. */

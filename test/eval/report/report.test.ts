@@ -72,6 +72,7 @@ const price: Price = {
   cachedInput: 0.2,
   cacheWrite: null,
   output: 10,
+  minimumTokens: null,
   note: null,
 };
 
@@ -113,6 +114,17 @@ describe("report.md", () => {
     // 300 · 0.2 + 800 · 2, and 800 · 0.2 + 200 · 2, dollars per million tokens and thousand questions.
     expect(costs).toMatch(/Mem0’s README +\| +\\\$1\.66 \|/);
     expect(costs).toMatch(/prefix-exact +\| +\\\$0\.560 \|/);
+  });
+
+  it("bills cached prefixes below a provider's minimum as uncached, and says so", () => {
+    const openai = { ...price, provider: "OpenAI" };
+    const { markdown } = renderReports(runOf(), small, { prices: [openai, { ...price, provider: "DeepSeek" }] });
+    const [, , costs = ""] = markdown.split(/^## /m);
+    // 1,100 · 2: 200 and 400 cached tokens are fewer than 1,024. DeepSeek's minimum is not known.
+    expect(costs).toMatch(/Mem0’s README +\| +\\\$2\.20 \| +\\\$1\.66 \|/);
+    expect(costs).toMatch(/OpenAI model .*\| +1,024 \|/);
+    expect(costs).toMatch(/DeepSeek model .*\| +not known \|/);
+    expect(markdown).toContain("so none is applied, for DeepSeek model.");
   });
 
   it("lists what failed, settings and notes", () => {

@@ -1,9 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bleu1 } from "../../../src/eval/scores/bleu-1.js";
-import { scoreAnswer } from "../../../src/eval/scores/question-scores.js";
-import { tokenF1 } from "../../../src/eval/scores/token-f1.js";
-import { treebankWords } from "../../../src/eval/scores/treebank-words.js";
+import { bleu1, scoreAnswer, tokenF1, treebankWords } from "../../../src/eval/scores/answer-scores.js";
 
 /**
  * Worked by hand. F1 = 2 · common ÷ (distinct words answered + distinct words of gold). BLEU-1 = clipped common ÷ words answered, times

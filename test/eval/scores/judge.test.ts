@@ -1,8 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JudgeError, openJudge } from "../../../src/eval/scores/judge.js";
-import { judgePrompt } from "../../../src/eval/scores/judge-prompt.js";
-import { readVerdict } from "../../../src/eval/scores/judge-verdict.js";
+import { JudgeError, judgePrompt, openJudge, readVerdict } from "../../../src/eval/scores/judge.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../../http/routes/openai-engine.js";
 
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { health } from "../../../src/http/contracts/contracts.js";
-import { recordedMemories } from "../../../src/memory/recorded-memories.js";
+import { recordedMemories } from "../../memory/recorded-memories.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const memories = [{ id: "m-1", memory: "Ada hides the key" }];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { recordedMemories } from "../../../src/memory/recorded-memories.js";
+import { recordedMemories } from "../../memory/recorded-memories.js";
 import { ABSENT_AS_NULL } from "../contracts/absent-as-null.js";
 import { servedApp } from "../server/served-app.js";
 

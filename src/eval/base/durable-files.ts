@@ -1,10 +1,26 @@
-import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import type { z } from "zod";
 import { EvaluationError } from "./evaluation-error.js";
 
+/** Writes a file atomically: a process that is killed meanwhile leaves the previous content. */
+export function writeWhole(path: string, text: string): void {
+  const draft = `${path}.part`;
+  writeFileSync(draft, text);
+  renameSync(draft, path);
+}
+
 /**
- * A file of JSON lines that is only ever added to. A process that is killed leaves at most its last line torn; opening the file again
- * cuts that off. Throws {@link EvaluationError} where any other line is not what it should be.
+ * An append-only file of JSON lines. A killed process leaves at most its last line torn; opening the file again truncates it. Throws
+ * {@link EvaluationError} for any other invalid line.
  */
 export class JsonLines<S extends z.ZodType> {
   readonly #file: number;

@@ -1,4 +1,4 @@
-import type { PrefixCache, SimulatedPrompt } from "../../simulator/prefix-cache.js";
+import type { PrefixCache, SimulatedPrompt } from "../../../src/simulator/prefix-cache.js";
 
 /** Everyone's first, then everyone's second, and so on; who has no more is passed over. */
 export function* inTurn<T>(users: readonly Iterable<T>[]): Generator<T, void, undefined> {

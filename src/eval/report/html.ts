@@ -1,4 +1,5 @@
 import { visibleText } from "../base/visible-text.js";
+import { type Cell, NOT_MEASURED, type ReportTable, type RowGroup } from "./report-table.js";
 
 /** A piece of HTML or SVG that is safe as it stands. Made by {@link markup}, or of our own constants: no text of others gets there unescaped. */
 export class Markup {
@@ -31,4 +32,33 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 function escaped(text: string): string {
   return visibleText(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** A table in a box that scrolls sideways where the page is narrow; the row titles stay in sight. */
+export function htmlTable({ caption, rowsAre, columns, groups }: ReportTable): Markup {
+  return markup`<div class="scroll" role="region" tabindex="0" aria-label="${caption}"><table>
+<caption>${caption}</caption>
+<thead><tr><th scope="col">${rowsAre}</th>${columns.map((title) => markup`<th scope="col">${title}</th>`)}</tr></thead>
+${groups.map((group) => rowGroup(group, columns.length))}</table></div>
+`;
+}
+
+function rowGroup({ title, rows }: RowGroup, columns: number): Markup {
+  const head =
+    title === ""
+      ? null
+      : markup`<tr class="group"><th scope="rowgroup" colspan="${columns + 1}">${title}</th></tr>
+`;
+  return markup`<tbody>${head}${rows.map(
+    ({ title, cells }) => markup`<tr><th scope="row">${title}</th>${cells.map(cell)}</tr>
+`,
+  )}</tbody>
+`;
+}
+
+function cell(given: Cell): Markup {
+  if (given === null) return markup`<td class="none">${NOT_MEASURED}</td>`;
+  const detail = given.detail === undefined ? null : markup` <small>${given.detail}</small>`;
+  const text = given.isCode ? markup`<code>${given.text}</code>` : given.text;
+  return markup`<td>${text}${detail}</td>`;
 }

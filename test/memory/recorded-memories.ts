@@ -1,6 +1,6 @@
-import type { RetrievedMemory } from "../core/blocks/context-block.js";
-import { readMem0Answer } from "./mem0-answer.js";
-import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import type { RetrievedMemory } from "../../src/core/blocks/context-block.js";
+import { readMem0Answer } from "../../src/memory/mem0-answer.js";
+import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";
 
 const NAME = "recorded";
 

@@ -1,8 +1,5 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../../src/core/index.js";
-import { cachedShare, distinctTokens, inTurn } from "../../../src/eval/engine/shared-cache.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
@@ -10,7 +7,10 @@ import {
   promptsInTurn,
   RECORDED_CONVERSATIONS,
   readRecording,
-} from "../locomo/recorded-searches.js";
+  recordedPeers,
+  SKIPPED,
+} from "./recorded-searches.js";
+import { cachedShare, distinctTokens, inTurn } from "./shared-cache.js";
 
 const prompt = (...tokens: readonly number[]) => ({ tokens });
 
@@ -46,11 +46,10 @@ describe("a cache that several users share", () => {
     expect(cachedShare(prompts, simulatedCache("radix", { capacityTokens: 8 }))).toBe(3 / 12);
   });
 
-  const shared = fileURLToPath(new URL("../../../../shared/data/", import.meta.url));
-  const has = existsSync(shared);
+  const data = recordedPeers();
   const title = "six users' recorded Mem0 searches, room for half of what all prompts hold";
-  describe.skipIf(!has)(has ? title : `${title} (skipped: the recordings are not here)`, () => {
-    const recordings = has ? RECORDED_CONVERSATIONS.map((name) => readRecording(shared, name)) : [];
+  describe.skipIf(data === null)(data === null ? `${title}${SKIPPED}` : title, () => {
+    const recordings = data === null ? [] : RECORDED_CONVERSATIONS.map((name) => readRecording(data, name));
     const peers: readonly [name: string, policyFor: PolicyFor][] = [
       ...POLICY_NAMES.filter((name) => name !== "prefix-exact" && name !== "carry-over").map(
         (name): [PolicyName, PolicyFor] => [name, () => ORDERING_POLICIES[name]],

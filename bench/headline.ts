@@ -1,0 +1,108 @@
+/**
+ * `npm run bench:headline`: what README says of memstem, with what it must be compared with. Recorded real Mem0 searches of six LoCoMo
+ * conversations, first 150 questions each (or `TURNS`), through an endless token-exact cache that keeps answers too. Takes
+ * `--data FOLDER` (`recorded-data.ts`).
+ *
+ * Every figure is a mean per prompt of one conversation; the table has the median of the six and, in brackets, the least and the most.
+ * `hosted`: what a prompt is billed, in prices of one uncached token: u + 0.1·c from 1,024 tokens in steps of 128; `hosted, writes billed`:
+ * 1.25·u + 0.1·c. `memories`: in the prompt, where each search returned k.
+ *
+ * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
+ */
+import { ENGINE_MODELS, promptCost } from "../src/core/index.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import {
+  inLastMessage,
+  LAWS,
+  mean,
+  type Served,
+  servedByHand,
+  servedWith,
+  singlesByHand,
+  singlesWith,
+} from "../test/eval/replay/retention-costs.js";
+import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
+
+const turns = Number(process.env["TURNS"] ?? 150);
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+
+type Measure = (prompt: Served) => number;
+const uncached: Measure = ({ promptTokens, cachedTokens }) => promptTokens - cachedTokens;
+const MEASURES: readonly (readonly [title: string, measure: Measure])[] = [
+  ["prompt tokens", ({ promptTokens }) => promptTokens],
+  ["to compute", uncached],
+  ["hosted", (prompt) => promptCost(ENGINE_MODELS.hosted, prompt.promptTokens, prompt.cachedTokens)],
+  [
+    "hosted, writes billed",
+    (prompt) => promptCost(ENGINE_MODELS["hosted-writes"], prompt.promptTokens, prompt.cachedTokens),
+  ],
+  ["memories", ({ order }) => order.length],
+];
+
+const whole = (value: number) => Math.round(value).toLocaleString("en");
+const twoDigits = (value: number) => value.toFixed(2);
+
+/** Median over the conversations, least and most in brackets. */
+function spread(values: readonly number[], format: (value: number) => string): string {
+  return `${format(median(values))} (${format(Math.min(...values))} to ${format(Math.max(...values))})`;
+}
+
+function row(names: readonly string[], served: readonly (readonly Served[])[], rest: readonly string[]): void {
+  const cells = MEASURES.map(([, measure]) =>
+    spread(
+      served.map((prompts) => mean(prompts.map(measure))),
+      whole,
+    ),
+  );
+  console.log(`| ${[...names, ...cells, ...rest].join(" | ")} |`);
+}
+
+function heading(...titles: readonly string[]): void {
+  console.log(`| ${titles.join(" | ")} |\n|${titles.map(() => " --- |").join("")}`);
+}
+
+const titles = MEASURES.map(([title]) => title);
+
+console.log("Conversations\n");
+heading("k", "answer", "memories are", ...titles, "in the last prompt");
+for (const k of [20, 100]) {
+  for (const answerTokens of [8, 200]) {
+    const conversations = { traces, k, answerTokens, turns };
+    const arms: readonly (readonly [name: string, served: readonly (readonly Served[])[]])[] = [
+      ["in the system prompt (Mem0's README)", servedByHand(conversations)],
+      ["in the last message, by hand", servedByHand(conversations, inLastMessage)],
+      ["in the last message (`ephemeral`)", servedWith(conversations, "ephemeral", LAWS.gpu)],
+      ["where they were first sent (`keep`)", servedWith(conversations, "keep", LAWS.gpu)],
+    ];
+    for (const [name, served] of arms) {
+      const last = served.map((prompts) => prompts.at(-1)?.order.length ?? 0);
+      row([String(k), String(answerTokens), name], served, [spread(last, whole)]);
+    }
+  }
+}
+
+console.log(
+  "\nSingle prompts; ratios are tokens to compute ÷ those of Mem0's README: of all, and of the median question\n",
+);
+heading("k", "order", ...titles, "ratio", "median question");
+for (const k of [20, 100]) {
+  const singles = { traces, k, turns };
+  const readme = singlesByHand(singles);
+  row([String(k), "Mem0's README"], readme, ["", ""]);
+  for (const [policy, budget] of [
+    ["prefix-exact", null],
+    ["carry-over", 1.5],
+  ] as const) {
+    const served = singlesWith(singles, policy, budget);
+    const of = served.map((prompts, at) => mean(prompts.map(uncached)) / mean((readme[at] ?? []).map(uncached)));
+    const middle = served.map((prompts, at) =>
+      median(prompts.map((prompt, turn) => uncached(prompt) / uncached(readme[at]?.[turn] ?? prompt))),
+    );
+    row([String(k), budget === null ? policy : `${policy}, ${budget}×`], served, [
+      spread(of, twoDigits),
+      spread(middle, twoDigits),
+    ]);
+  }
+}

@@ -1,0 +1,30 @@
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { LocomoDataError } from "../eval/locomo/locomo-data.js";
+import { TraceError } from "../eval/replay/recorded-trace.js";
+import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
+import { DatabaseOpenError } from "../store/database/database-open-error.js";
+import { BackupError } from "./backup-error.js";
+
+/** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
+export function errorText(error: unknown): string {
+  if (error instanceof InvalidRequestError) {
+    return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
+  }
+  if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
+  if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
+  if (error instanceof BackupError) return `memstem: ${error.message}\n`;
+  if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
+    return `memstem: ${error.message}\n`;
+  if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;
+  if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
+  return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+}
+
+/** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the error is another. */
+export async function unbuilt(error: unknown): Promise<string | null> {
+  if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
+    return null;
+  const { missingNativeBuild } = await import("../store/database/native-build.js");
+  const problem = missingNativeBuild();
+  return problem === null ? null : `memstem: ${problem}\n`;
+}

@@ -1,0 +1,140 @@
+import { largest } from "../../core/text/lists.js";
+import { type Markup, markup } from "./html.js";
+
+/** What a chart is called and what it says, for those who do not see it. */
+export interface ChartText {
+  /** Unique on the page; our own, safe in an attribute. */
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+}
+
+/** Units are those of a narrow phone's pixels, so that text keeps its size there; wider screens show more charts side by side. */
+export const CHART_WIDTH = 344;
+
+/** A chart that scales with its column. */
+export function svgChart({ id, title, description }: ChartText, height: number, body: readonly Markup[]): Markup {
+  return markup`<svg viewBox="0 0 ${CHART_WIDTH} ${height}" role="img" aria-labelledby="${id}-t ${id}-d">
+<title id="${id}-t">${title}</title>
+<desc id="${id}-d">${description}</desc>
+${body}</svg>
+`;
+}
+
+/** A coordinate: a tenth of a unit is finer than anybody sees. */
+export function at(value: number): string {
+  return (Math.round(value * 10) / 10).toString();
+}
+
+/** Round figures from 0 on that mark an axis up to `max`, four to six of them; for nothing, only 0. */
+export function axisTicks(max: number): number[] {
+  if (!(max > 0) || !Number.isFinite(max)) return [0];
+  const power = 10 ** Math.floor(Math.log10(max / 4));
+  const step = ([1, 2, 2.5, 5, 10].find((factor) => factor * power * 5 >= max) ?? 10) * power;
+  return Array.from({ length: Math.floor(max / step + 1e-9) + 1 }, (_, index) =>
+    Number((index * step).toPrecision(12)),
+  );
+}
+
+/** One line: shares from 0 to 1 over x. */
+export interface Line {
+  /** Class of the style sheet that gives colour and dashes. */
+  readonly style: string;
+  readonly points: readonly { readonly x: number; readonly share: number }[];
+}
+
+/** Height of a line chart, and room around its axes. */
+const LINES = { height: 210, left: 42, right: 8, top: 10, bottom: 34 } as const;
+const SHARES = [0, 0.25, 0.5, 0.75, 1];
+
+/** Shares over a count that begins at 1, as lines. */
+export function shareChart(text: ChartText, xTitle: string, lines: readonly Line[]): Markup {
+  const last = largest(
+    lines.flatMap(({ points }) => points.map(({ x }) => x)),
+    1,
+  );
+  const x = (value: number) => LINES.left + (value / last) * (CHART_WIDTH - LINES.left - LINES.right);
+  const y = (share: number) => LINES.height - LINES.bottom - share * (LINES.height - LINES.top - LINES.bottom);
+  const grid = SHARES.map(
+    (
+      share,
+    ) => markup`<line class="grid" x1="${LINES.left}" x2="${CHART_WIDTH - LINES.right}" y1="${at(y(share))}" y2="${at(y(share))}"/>
+<text class="tick" x="${LINES.left - 6}" y="${at(y(share) + 3.5)}" text-anchor="end">${100 * share} %</text>
+`,
+  );
+  const marks = axisTicks(last).map(
+    (
+      value,
+    ) => markup`<text class="tick" x="${at(x(value))}" y="${LINES.height - LINES.bottom + 14}" text-anchor="middle">${value}</text>
+`,
+  );
+  const drawn = lines
+    .filter(({ points }) => points.length > 0)
+    .map(
+      ({ style, points }) =>
+        markup`<polyline class="line ${style}" points="${points.map((point) => `${at(x(point.x))},${at(y(point.share))}`).join(" ")}"/>
+`,
+    );
+  const title = markup`<text class="tick" x="${CHART_WIDTH - LINES.right}" y="${LINES.height - 4}" text-anchor="end">${xTitle}</text>
+`;
+  return svgChart(text, LINES.height, [...grid, ...marks, ...drawn, title]);
+}
+
+/** What stands in a row: a bar from 0, or how figures spread, as five quantiles in rising order. */
+export type RowShape =
+  | { readonly kind: "bar"; readonly value: number }
+  | { readonly kind: "spread"; readonly quantiles: readonly [number, number, number, number, number] };
+
+/** One named row; the shape is null where nothing was measured. */
+export interface ChartRow {
+  readonly label: string;
+  /** Class of the style sheet. */
+  readonly style: string;
+  readonly shape: RowShape | null;
+  /** The figure, or "not measured". */
+  readonly note: string;
+}
+
+/** Height of a row and of its shape, and room around the rows. */
+const ROWS = { height: 40, shape: 12, left: 2, right: 10, top: 4, bottom: 20 } as const;
+
+/** Rows under each other, each with its label and its figure above, on one axis from 0. */
+export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
+  const max = largest(
+    rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))),
+    0,
+  );
+  const x = (value: number) => ROWS.left + (max === 0 ? 0 : value / max) * (CHART_WIDTH - ROWS.left - ROWS.right);
+  const bottom = ROWS.top + rows.length * ROWS.height;
+  const grid = axisTicks(max).map(
+    (value) => markup`<line class="grid" x1="${at(x(value))}" x2="${at(x(value))}" y1="${ROWS.top}" y2="${bottom}"/>
+<text class="tick" x="${at(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
+`,
+  );
+  const drawn = rows.map(({ label, style, shape, note }, index) => {
+    const top = ROWS.top + index * ROWS.height;
+    return markup`<text class="label" x="${ROWS.left}" y="${top + 13}">${label}</text>
+<text class="${shape === null ? "value none" : "value"}" x="${CHART_WIDTH - ROWS.right}" y="${top + 13}" text-anchor="end">${note}</text>
+${shape === null ? null : drawShape(shape, style, top + 18, x)}`;
+  });
+  return svgChart(text, bottom + ROWS.bottom, [...grid, ...drawn]);
+}
+
+function farEnd(shape: RowShape): number {
+  return shape.kind === "bar" ? shape.value : shape.quantiles[4];
+}
+
+function drawShape(shape: RowShape, style: string, top: number, x: (value: number) => number): Markup {
+  const middle = top + ROWS.shape / 2;
+  if (shape.kind === "bar") {
+    const width = Math.max(1, x(shape.value) - x(0));
+    return markup`<rect class="bar ${style}" x="${at(x(0))}" y="${top}" width="${at(width)}" height="${ROWS.shape}" rx="2"/>
+`;
+  }
+  const [least, lower, median, upper, most] = shape.quantiles;
+  const width = Math.max(1, x(upper) - x(lower));
+  return markup`<line class="whisker ${style}" x1="${at(x(least))}" x2="${at(x(most))}" y1="${middle}" y2="${middle}"/>
+<rect class="box ${style}" x="${at(x(lower))}" y="${top}" width="${at(width)}" height="${ROWS.shape}" rx="2"/>
+<line class="median" x1="${at(x(median))}" x2="${at(x(median))}" y1="${top - 1}" y2="${top + ROWS.shape + 1}"/>
+`;
+}

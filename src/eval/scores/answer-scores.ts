@@ -1,0 +1,133 @@
+/*
+ * Scores of answers: F1 and BLEU-1 as Mem0's evaluation takes them, and a language model as judge.
+ *
+ * Enters: an answer, the gold answer, and the question's category.
+ * Leaves: scores from 0 to 1, or a judgement with its prompt and raw answer; null where there is nothing to compare with.
+ * Answers, questions and gold answers are other people's text: data, never instructions.
+ */
+
+/** LoCoMo's questions on what was never said, left out of published scores: there is nothing to compare an answer with. */
+export const ADVERSARIAL_CATEGORY = 5;
+
+/** Null: not scored. */
+export interface AnswerScores {
+  readonly f1: number | null;
+  readonly bleu1: number | null;
+}
+
+/**
+ * An answer's scores against the gold answer, each from 0 to 1, as Mem0's evaluation takes them: gold whole, in categories 1 to 4. Null in
+ * the adversarial category and where there is no gold answer; an empty answer to a question that has one scores 0.
+ */
+export function scoreAnswer(answer: string, gold: string | null, category: number): AnswerScores {
+  if (gold === null || category === ADVERSARIAL_CATEGORY) return { f1: null, bleu1: null };
+  return { f1: tokenF1(answer, gold), bleu1: bleu1(answer, gold) };
+}
+
+/*
+ * There are two token F1s for LoCoMo. This is the one that Mem0's evaluation uses (`calculate_metrics` in `evaluation/metrics/utils.py`
+ * of mem0ai/mem0, taken there from A-MEM), so that figures stand beside those of Mem0's paper and of what is compared with it. LoCoMo's own
+ * (`f1_score` in `task_eval/evaluation.py` of snap-research/locomo) differs: it counts repeated tokens, drops `a`, `an`, `the`, `and` and all
+ * punctuation, takes words to their Porter stems, scores category 1 comma by comma, and category 3 up to the first semicolon. The two are
+ * not comparable.
+ */
+
+/** Lower case, `.` `,` `!` `?` as spaces, each word once. Other punctuation stays with its word. */
+function distinctWords(text: string): ReadonlySet<string> {
+  const words = text
+    .toLowerCase()
+    .replace(/[.,!?]/g, " ")
+    .split(/\s+/);
+  return new Set(words.filter((word) => word !== ""));
+}
+
+/**
+ * F1 of an answer's distinct words against the gold answer's, from 0 to 1: the harmonic mean of the share of the answer's words that are
+ * gold's, and of gold's that are the answer's. 0 where either has no word.
+ */
+export function tokenF1(answer: string, gold: string): number {
+  const answered = distinctWords(answer);
+  const wanted = distinctWords(gold);
+  const common = [...answered].filter((word) => wanted.has(word)).length;
+  // With p = common / answered and r = common / wanted, 2pr / (p + r) is this.
+  return common === 0 ? 0 : (2 * common) / (answered.size + wanted.size);
+}
+
+/**
+ * BLEU-1 of an answer against a gold answer, from 0 to 1: the share of the answer's words that gold has too, each counted at most as often as
+ * it stands there, times the brevity penalty e^(1 − gold words ÷ answer words) where the answer is not longer. 0 where no word is common.
+ *
+ * This is NLTK's `sentence_bleu` with weights (1, 0, 0, 0), as Mem0's evaluation calls it. Its smoothing (`method1`) puts 0.1 in place of a
+ * count of 0: of bigrams and longer, whose weight is 0, for without a common word NLTK answers 0 before it smooths. So it changes nothing.
+ */
+export function bleu1(answer: string, gold: string): number {
+  const answered = treebankWords(answer);
+  const wanted = treebankWords(gold);
+  const left = new Map<string, number>();
+  for (const word of wanted) left.set(word, (left.get(word) ?? 0) + 1);
+  let common = 0;
+  for (const word of answered) {
+    const count = left.get(word) ?? 0;
+    if (count === 0) continue;
+    left.set(word, count - 1);
+    common++;
+  }
+  if (common === 0) return 0;
+  const brevity = answered.length > wanted.length ? 1 : Math.exp(1 - wanted.length / answered.length);
+  return (brevity * common) / answered.length;
+}
+
+/*
+ * Words as the Penn Treebank splits them, which is what NLTK's `word_tokenize` does and so what published BLEU scores count. Written to the
+ * Treebank's conventions, for lower-case text. Where a sentence ends NLTK asks Punkt, a trained model that knows some 150 abbreviations; here
+ * every period before a space ends one, but for initials (`u.s.`, `p.m.`, `j.`) and {@link TITLES}.
+ */
+
+const TITLES = new Set(["dr", "mr", "mrs", "ms", "st", "jr", "sr", "vs"]);
+
+/** A period at a word's end, quotes and brackets after it included. */
+const FINAL_PERIOD = /([^\s.]+)\.(?=["'”’»)\]}>]*(\s|$))/g;
+const INITIALS = /^\p{L}(?:\.\p{L})*$/u;
+
+/** What stands alone wherever it is. Commas and colons do not within figures: `1,000`, `7:30`. */
+const ALONE = /\.{2,}|--|''|[“”„«»"`‘’]|[;@#$%&?!*()[\]{}<>‒-―]|[,:](?!\d)/g;
+
+/** A quote or apostrophe before a word, which is not a clitic on its own. */
+const OPENING_QUOTE = /(?<![\p{L}\p{N}_])'(?=[\p{L}\p{N}_])(?!(?:re|ve|ll|m|t|s|d|n)(?![\p{L}\p{N}_]))/gu;
+
+const CLITIC = /^(.*[^'])('s|'m|'d|'ll|'re|'ve|n't|')$/;
+
+/** Words that the Treebank takes for two. */
+const TWO_WORDS: Readonly<Record<string, readonly [string, string]>> = {
+  cannot: ["can", "not"],
+  "d'ye": ["d", "'ye"],
+  gimme: ["gim", "me"],
+  gonna: ["gon", "na"],
+  gotta: ["got", "ta"],
+  lemme: ["lem", "me"],
+  "more'n": ["more", "'n"],
+  wanna: ["wan", "na"],
+};
+
+/** A text's words, in order, in lower case; punctuation marks are words of their own. */
+export function treebankWords(text: string): string[] {
+  return text
+    .toLowerCase()
+    .replace(/(^|[\s([{<])"/g, "$1 `` ")
+    .replace(OPENING_QUOTE, "' ")
+    .replace(FINAL_PERIOD, (found, word: string, after: string) =>
+      after !== "" && (INITIALS.test(word) || TITLES.has(word)) ? found : `${word} . `,
+    )
+    .replace(ALONE, (mark) => (mark === '"' ? " '' " : ` ${mark} `))
+    .replace(/` +`/g, "``")
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .flatMap(splitWord);
+}
+
+function splitWord(word: string): readonly string[] {
+  const two = TWO_WORDS[word];
+  if (two !== undefined) return two;
+  const [, stem, clitic] = CLITIC.exec(word) ?? [];
+  return stem === undefined || clitic === undefined ? [word] : [...splitWord(stem), clitic];
+}

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
+import { readMem0Answer } from "./mem0-answer.js";
+import { belongsTo, embeddedAgent, type Mem0Scope } from "./mem0-identity.js";
+import { type KeptMemory, MemorySourceError } from "./memory-source.js";
+
+/**
+ * Reads what a provider answered to a search: at most `topK` memories of the scope, bad items and other users' left out. Throws
+ * {@link MemorySourceError} `unreadable` where it is no answer at all.
+ */
+export function readMem0Found(
+  source: string,
+  answer: unknown,
+  scope: Mem0Scope,
+  topK: number,
+): readonly RetrievedMemory[] {
+  const read = readMem0Answer(answer, { root: "answer", badItems: "skip", belongs: belongsTo(scope) });
+  if (read.ok) return read.memories.slice(0, topK);
+  const cause = read.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
+  throw new MemorySourceError(source, { kind: "unreadable", cause });
+}
+
+/** An item of an `add` answer: OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
+const addedItem = z.looseObject({
+  id: z.unknown(),
+  event: z.string().optional(),
+  memory: z.string().nullish(),
+  data: z.looseObject({ memory: z.string().nullish() }).nullish(),
+});
+
+/** What Mem0 calls the events that leave a memory in place; extraction, where a server insists on it, also answers DELETE and NONE. */
+const KEPT_EVENTS = new Set(["ADD", "UPDATE"]);
+
+/**
+ * Reads what Mem0 answered to adding one text with `infer: false`. A memory that is named by id alone has the text that was sent. The
+ * hosted platform may only queue the text (`{ status: "PENDING", event_id }`): then no id is known yet, and the list is empty.
+ */
+export function readMem0Added(answer: unknown, sentText: string): readonly RetrievedMemory[] {
+  const items = itemsOf(answer).flatMap((candidate) => {
+    const parsed = addedItem.safeParse(candidate);
+    if (!parsed.success || !KEPT_EVENTS.has(parsed.data.event ?? "ADD")) return [];
+    return [{ id: parsed.data.id, memory: parsed.data.memory ?? parsed.data.data?.memory ?? sentText }];
+  });
+  const read = readMem0Answer(items, { badItems: "skip" });
+  return read.ok ? read.memories : [];
+}
+
+function itemsOf(answer: unknown): readonly unknown[] {
+  if (Array.isArray(answer)) return answer;
+  const page = z.looseObject({ results: z.array(z.unknown()) }).safeParse(answer);
+  return page.success ? page.data.results : [];
+}
+
+const kept = z.looseObject({
+  results: z.array(
+    z.looseObject({
+      id: z.string(),
+      memory: z.string(),
+      user_id: z.string(),
+      agent_id: z.string(),
+      metadata: z.record(z.string(), z.unknown()).nullish(),
+      createdAt: z.string().nullish(),
+      updatedAt: z.string().nullish(),
+    }),
+  ),
+});
+
+/** Reads what the embedded Mem0 lists of a user. Throws {@link MemorySourceError} `unreadable` for anything else. */
+export function readMem0Kept(source: string, answer: unknown, userName: string): readonly KeptMemory[] {
+  const read = kept.safeParse(answer);
+  if (!read.success || read.data.results.some((item) => item.user_id !== userName))
+    throw new MemorySourceError(source, { kind: "unreadable", cause: "it is no list of the user's memories" });
+  return read.data.results.map((item) => ({
+    id: item.id as MemoryId,
+    text: item.memory,
+    agentId: embeddedAgent(item.agent_id),
+    metadata: item.metadata ?? {},
+    createdAt: item.createdAt ?? null,
+    updatedAt: item.updatedAt ?? null,
+  }));
+}
