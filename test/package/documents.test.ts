@@ -18,13 +18,6 @@ const MADE_UP = new Set([
   "test/package/documents.test.ts",
 ]);
 
-/** Known to be wrong, and being mended elsewhere. To be emptied. */
-const UNDER_WAY = [
-  /^(?:bench\/[\w-]+\.ts|test\/eval\/[\w/.-]+): .*shared/,
-  /^docs\/engines\.md: test\/engines\/fixtures$/,
-  /: npm run test:quick$/,
-];
-
 const PATHS = filesUnder("");
 const NAMES = new Set(PATHS.map((path) => posix.basename(path)));
 const READABLE = PATHS.filter((path) => /\.(?:ts|md)$/.test(path));
@@ -116,10 +109,9 @@ function sourceOf(path: string): string {
   return path.replace(/^dist\//, "src/").replace(/\.js$/, ".ts");
 }
 
-/** Everything wrong with some files, behind the name of each; that which is being mended aside. */
+/** Everything wrong with some files, behind the name of each. */
 function wrongIn(files: readonly string[], find: (path: string) => readonly string[]): string[] {
-  const found = files.flatMap((path) => [...new Set(find(path))].map((wrong) => `${path}: ${wrong}`));
-  return found.filter((wrong) => !UNDER_WAY.some((known) => known.test(wrong)));
+  return files.flatMap((path) => [...new Set(find(path))].map((wrong) => `${path}: ${wrong}`));
 }
 
 describe("what documents and comments name", () => {
