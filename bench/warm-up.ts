@@ -60,7 +60,7 @@ try {
       const compose = readComposeOptions({ userId, messages });
       const body = { model: "any", messages, max_tokens: 1 };
       const request = { userId, agentId: null, compose, body, query: "", headers: [], writeBack: null };
-      const { usage, body: answer } = await chat.complete(memstem, request, new AbortController().signal);
+      const { usage, body: answer } = await chat.complete(memstem.chats, request, new AbortController().signal);
       for await (const _ of answer);
       times.push(performance.now() - started);
       cached.push(usage?.cachedTokens ?? Number.NaN);

@@ -41,7 +41,7 @@ export async function runBatch(file: string, { out, window, workers }: BatchOpti
       maxRequests: Number.POSITIVE_INFINITY,
     });
     const { signal } = new AbortController();
-    for await (const event of composeBatch(memstem, inputs, { window, workers: names, signal })) {
+    for await (const event of composeBatch(memstem.batches, inputs, { window, workers: names, signal })) {
       if (event.kind === "progress") continue;
       if (event.kind === "end") end = event;
       else {

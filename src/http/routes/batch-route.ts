@@ -96,7 +96,11 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     inputs = document.inputs;
     workers = document.workers;
   }
-  const events = composeBatch(c.get("memstem"), inputs, { window: isLines ? window : MAX_BATCH, workers, signal });
+  const events = composeBatch(c.get("memstem").batches, inputs, {
+    window: isLines ? window : MAX_BATCH,
+    workers,
+    signal,
+  });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
   const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
   return new Response(streamOf(texts, client, parts.onFault), {

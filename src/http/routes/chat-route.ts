@@ -79,7 +79,7 @@ async function complete(
     isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
-  const answer = await chat.complete(c.get("memstem"), request, client.signal);
+  const answer = await chat.complete(c.get("memstem").chats, request, client.signal);
   const { composed, notComposed } = answer;
   if (notComposed !== null) c.set("composed", { warnings: [NOT_COMPOSED], notComposed });
   if (composed !== null) {

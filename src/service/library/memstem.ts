@@ -1,7 +1,6 @@
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
-  type Digest,
   groupBy,
   KEEPS_ALL,
   type MemoryId,
@@ -9,31 +8,27 @@ import {
   type RequestId,
   type RetrievedMemory,
   type TimeLaw,
-  type TokenCounter,
   type UserId,
 } from "../../core/index.js";
-import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { MemstemParts, PlanBatch } from "../base/memstem-parts.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
-import type { WorkerHistories } from "../batch/batch-routing.js";
+import type { BatchComposer } from "../batch/batch.js";
+import type { ChatComposer } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
 import { EngineLaw } from "../learning/engine-law.js";
-import { evictIn, withdrawIn } from "../learning/evicting.js";
-import { reportIn } from "../learning/feedback.js";
+import { EngineReports } from "../learning/engine-reports.js";
 import { type ExplainedRequest, explainIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { type UserExport, UserRecords } from "../records/user-records.js";
-import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
@@ -85,6 +80,11 @@ export class Memstem {
   readonly #law: EngineLaw;
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
+  readonly #reports: EngineReports;
+  /** What batches are composed with. */
+  readonly batches: BatchComposer;
+  /** What the proxy composes chats with. */
+  readonly chats: ChatComposer;
 
   private readonly parts: MemstemParts;
 
@@ -123,15 +123,19 @@ export class Memstem {
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine);
+    const observer = () => this.#shared.observer;
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
+    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, observer);
     this.#composer = new PromptComposer({
       parts,
       tenant,
       scopes: this.#scopes,
       jobs: this.#jobs,
       law: this.#law,
-      observer: () => this.#shared.observer,
+      observer,
     });
+    this.batches = this.#batchComposer();
+    this.chats = this.#chatComposer();
   }
 
   /** The same service for another tenant: what it does is that tenant's alone. */
@@ -159,31 +163,6 @@ export class Memstem {
     return this.#composer.compose(request, signal, hooks);
   }
 
-  /** See {@link PromptComposer.lookUp}. */
-  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
-    return this.#composer.lookUp(request, signal);
-  }
-
-  /** See {@link PromptComposer.composeFound}. */
-  composeFound(
-    request: ComposeRequest,
-    lookup: WaitingLookup,
-    order: readonly Digest[],
-    signal?: AbortSignal,
-  ): Promise<ComposeAnswer> {
-    return this.#composer.composeFound(request, lookup, order, signal);
-  }
-
-  /**
-   * Fields for an engine's request whose messages are not composed: what keeps this tenant's cache apart from others' (vLLM's `cache_salt`).
-   * Reads nothing. `engine` null: the configured one.
-   */
-  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
-    const { engines, defaults, newRequestId } = this.parts;
-    const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
-    return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
-  }
-
   /** How much it has to do with now. */
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
@@ -193,38 +172,6 @@ export class Memstem {
   /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
   get timeLaw(): TimeLaw | null {
     return this.#law.law;
-  }
-
-  get countTokens(): TokenCounter {
-    return this.parts.countTokens;
-  }
-
-  get planning(): PlanBatch {
-    return this.parts.planning ?? (async (requests) => planBatch(requests));
-  }
-
-  /** Which workers of batches processed what, by scope. */
-  readonly workers: WorkerHistories = {
-    processedBy: (scope, worker) =>
-      this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
-        [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-      ),
-    remember: (of, worker, texts) => {
-      const scope = this.#jobs.scopeOf(of.userId, of.agentId);
-      return retryWhileLocked(() =>
-        this.#scopes.use(scope, (working) => {
-          // A user that was forgotten since is not to come back.
-          if (working.version === null) return;
-          working.state.rememberWorker(worker, texts);
-          working.version = this.parts.store.commitChanges(scope, working.version, working.state.drain());
-        }),
-      );
-    },
-  };
-
-  /** See {@link MemoryAdditions.watch}. */
-  watchDeletions(userId: UserId): DeletionWatch {
-    return this.#additions.watch(userId);
   }
 
   /** See {@link MemoryAdditions.add}. */
@@ -237,72 +184,14 @@ export class Memstem {
     return this.#additions.add(userId, agentId, memories, signal);
   }
 
-  /** See {@link MemoryAdditions.keepExchange}. */
-  keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean> {
-    return this.#additions.keepExchange(userId, agentId, exchange, watch);
+  /** See {@link EngineReports.evict}. */
+  evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    return this.#reports.evict(ids, of);
   }
 
-  /**
-   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
-   * requests knows no users, so by default all the tenant's of that name.
-   */
-  async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
-    const { residency = KEEPS_ALL } = this.parts;
-    const named = this.parts.store
-      .findLiveRequests(this.tenant.name, [...new Set(ids)])
-      .filter(({ scope }) => of === undefined || scope.userId === of);
-    const evicted = new Set<RequestId>();
-    // Side by side: one that waits for its user's search does not hold up the others.
-    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
-      this.#jobs.run(userId, async () => {
-        for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
-          const names = ofScope.map(({ requestId }) => requestId);
-          const scope = this.#jobs.scopeOf(userId, agentId);
-          const gone = await retryWhileLocked(() =>
-            this.#scopes.use(scope, (working) => evictIn(working, this.parts.store, scope, names, residency)),
-          );
-          for (const name of gone) evicted.add(name);
-        }
-      }),
-    );
-    await Promise.all(ofUsers);
-    return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
-  }
-
-  /**
-   * The engine refused a request's prompt as it is: it counts as never composed, and its id is free. A request that is not known is none to
-   * be taken back.
-   */
-  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
-    const { store, residency = KEEPS_ALL } = this.parts;
-    const scope = this.#jobs.scopeOf(userId, agentId);
-    return this.#jobs.run(userId, () =>
-      retryWhileLocked(() => this.#scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
-    );
-  }
-
-  /**
-   * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
-   * Rejects with {@link NotFoundError}.
-   */
+  /** See {@link EngineReports.feedback}. */
   feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<Feedback> {
-    const scope = this.#jobs.scopeOf(userId, agentId);
-    const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.#jobs.runStored(userId, async () => {
-      const before = store.findServed(scope, id);
-      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = await retryWhileLocked(() =>
-        this.#jobs.committed(
-          this.#scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
-        ),
-      );
-      const isFirst = before.observed?.ttftMs === undefined;
-      this.#shared.observer?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
-      if (isFirst) {
-        await retryWhileLocked(() => this.#law.take({ ...before.observed, ...observation }));
-      }
-      return feedback;
-    });
+    return this.#reports.feedback(userId, agentId, id, observation);
   }
 
   /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
@@ -372,5 +261,49 @@ export class Memstem {
     clearTimeout(cut);
     await this.parts.source?.close();
     this.parts.store.close();
+  }
+
+  #batchComposer(): BatchComposer {
+    const { countTokens, store, planning = async (requests) => planBatch(requests) } = this.parts;
+    return {
+      countTokens,
+      planning,
+      lookUp: (request, signal) => this.#composer.lookUp(request, signal),
+      composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
+      workers: {
+        processedBy: (scope, worker) =>
+          this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
+            [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
+          ),
+        remember: (of, worker, texts) => {
+          const scope = this.#jobs.scopeOf(of.userId, of.agentId);
+          return retryWhileLocked(() =>
+            this.#scopes.use(scope, (working) => {
+              // A user that was forgotten since is not to come back.
+              if (working.version === null) return;
+              working.state.rememberWorker(worker, texts);
+              working.version = store.commitChanges(scope, working.version, working.state.drain());
+            }),
+          );
+        },
+      },
+    };
+  }
+
+  #chatComposer(): ChatComposer {
+    const { engines, defaults, newRequestId } = this.parts;
+    const additions = this.#additions;
+    return {
+      compose: (request, signal, hooks) => this.#composer.compose(request, signal, hooks),
+      feedback: (userId, agentId, id, observation) => this.#reports.feedback(userId, agentId, id, observation),
+      evict: (ids, of) => this.#reports.evict(ids, of),
+      withdraw: (userId, agentId, id) => this.#reports.withdraw(userId, agentId, id),
+      keepExchange: (userId, agentId, exchange, watch) => additions.keepExchange(userId, agentId, exchange, watch),
+      watchDeletions: (userId) => additions.watch(userId),
+      fieldsWithoutPrompt: (userId, agentId, engine) => {
+        const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
+        return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
+      },
+    };
   }
 }

@@ -75,7 +75,7 @@ describe("a prompt that is being stored", () => {
   it("is on its way to the engine already; the answer waits until it is stored", async () => {
     const seen: unknown[] = [];
     const chat = chatting(() => seen.push(stored()));
-    const { body, composed } = await chat.complete(service, asking("Which tea?"), new AbortController().signal);
+    const { body, composed } = await chat.complete(service.chats, asking("Which tea?"), new AbortController().signal);
     expect(seen).toEqual([0]);
     expect(stored()).toBe(1);
     expect(composed?.messages.at(-1)?.content).toContain("green tea");
@@ -95,7 +95,7 @@ describe("a prompt that is being stored", () => {
       if (calls.push({ signal, sent }) === 1) database.sqlite.exec("insert into orphans values (1)");
     });
     const asked = asking("Which tea?");
-    const plain = await chat.complete(service, asked, new AbortController().signal);
+    const plain = await chat.complete(service.chats, asked, new AbortController().signal);
     expect(plain).toMatchObject({ composed: null, notComposed: "fault" });
     expect(await textOf(plain.body)).toBe("{}");
     expect(stored()).toBe(0);
@@ -104,7 +104,7 @@ describe("a prompt that is being stored", () => {
     expect(engine.requests.at(-1)?.body.messages).toEqual(asked.body["messages"]);
     expect(faults).toMatchObject([{ message: "FOREIGN KEY constraint failed" }]);
 
-    const { composed } = await chat.complete(service, asked, new AbortController().signal);
+    const { composed } = await chat.complete(service.chats, asked, new AbortController().signal);
     expect(composed?.messages.at(-1)?.content).toContain("green tea");
     expect(stored()).toBe(1);
     expect(faults).toHaveLength(1);
@@ -116,8 +116,8 @@ describe("a prompt that is being stored", () => {
       // What another process's commit leaves behind.
       if (calls.push(signal) === 2) database.sqlite.exec("update users set version = version + 1");
     });
-    await textOf((await chat.complete(service, asking("Which tea?"), new AbortController().signal)).body);
-    const { body, composed } = await chat.complete(service, asking("Which cup?"), new AbortController().signal);
+    await textOf((await chat.complete(service.chats, asking("Which tea?"), new AbortController().signal)).body);
+    const { body, composed } = await chat.complete(service.chats, asking("Which cup?"), new AbortController().signal);
     expect(await textOf(body)).toContain("Indeed.");
     expect(calls.map((signal) => signal.aborted)).toEqual([false, true, false]);
     expect(engine.requests.at(-1)?.body.messages).toEqual(composed?.messages);
@@ -134,12 +134,12 @@ describe("a prompt that is being stored", () => {
     const long = { ...named, compose: readComposeOptions({ ...LONG, messages: named.body["messages"] }) };
     database.sqlite.pragma(`max_page_count = ${room}`);
     for (const notComposed of ["store_full", "store_full"])
-      expect(await chat.complete(service, long, new AbortController().signal)).toMatchObject({ notComposed });
+      expect(await chat.complete(service.chats, long, new AbortController().signal)).toMatchObject({ notComposed });
     // Once ahead, and each time as it came.
     expect(seen).toEqual([0, 0, 0]);
     database.sqlite.pragma("max_page_count = 1073741823");
     for (let times = 0; times < 2; times++) {
-      const { body, composed } = await chat.complete(service, long, new AbortController().signal);
+      const { body, composed } = await chat.complete(service.chats, long, new AbortController().signal);
       expect(composed).not.toBeNull();
       await textOf(body);
     }
@@ -150,7 +150,7 @@ describe("a prompt that is being stored", () => {
   it("and whose engine is not there is stored, and expected of nobody", async () => {
     const chat = chatting(() => {});
     await engine.close();
-    const failing = chat.complete(service, asking("Which tea?"), new AbortController().signal);
+    const failing = chat.complete(service.chats, asking("Which tea?"), new AbortController().signal);
     await expect(failing).rejects.toBeInstanceOf(UpstreamError);
     const live = () => service.describeIndex(ana, null, 10).nodes.flatMap(({ requestIds }) => requestIds);
     await vi.waitFor(() => expect(live()).toEqual([]));

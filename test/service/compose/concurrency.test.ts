@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type MemoryId, planBatch, type RequestId, type UserId } from "../../../src/core/index.js";
 import { AbandonedRequestError, DeletedMeanwhileError, NotFoundError } from "../../../src/service/base/errors.js";
-import { composeBatch } from "../../../src/service/batch/batch.js";
+import { type BatchComposer, composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { found, openService, searchingSource } from "./service-fixture.js";
@@ -185,16 +185,13 @@ describe("many requests at once", () => {
               deadline: null,
             }));
             const composer = {
-              countTokens: service.countTokens,
-              planning: service.planning,
-              workers: service.workers,
-              lookUp: service.lookUp.bind(service),
-              composeFound: (...args: Parameters<Memstem["composeFound"]>) => {
+              ...service.batches,
+              composeFound: (...args: Parameters<BatchComposer["composeFound"]>) => {
                 const [{ userId, requestId }] = args;
                 const [request, { watch: _, ...lookup }, ...rest] = args;
                 // Another service's deletions are not those that were watched.
-                const run = (other: Memstem) => other.composeFound(request, lookup, ...rest);
-                const work = service.composeFound(...args);
+                const run = (other: Memstem) => other.batches.composeFound(request, lookup, ...rest);
+                const work = service.batches.composeFound(...args);
                 return start({ user: userId as User & UserId, name: requestId ?? "", run }, work);
               },
             };

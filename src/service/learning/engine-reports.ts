@@ -1,0 +1,84 @@
+import { type AgentId, groupBy, KEEPS_ALL, type RequestId, type UserId } from "../../core/index.js";
+import type { EngineReport } from "../../store/api/store.js";
+import type { Eviction, Feedback } from "../base/answers.js";
+import { NotFoundError } from "../base/errors.js";
+import type { MemstemObserver } from "../base/memstem-observer.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import { retryWhileLocked } from "../scopes/retry-while-locked.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
+import type { WorkingScopes } from "../scopes/working-scopes.js";
+import type { EngineLaw } from "./engine-law.js";
+import { evictIn, withdrawIn } from "./evicting.js";
+import { reportIn } from "./feedback.js";
+
+/** What an engine says of one tenant's prompts: evicted, refused, or served with so many tokens cached. */
+export class EngineReports {
+  constructor(
+    private readonly parts: MemstemParts,
+    private readonly jobs: TenantQueues,
+    private readonly scopes: WorkingScopes,
+    private readonly law: EngineLaw,
+    private readonly observer: () => MemstemObserver | null,
+  ) {}
+
+  /**
+   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
+   * requests knows no users, so by default all the tenant's of that name.
+   */
+  async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
+    const { store, residency = KEEPS_ALL } = this.parts;
+    const named = store
+      .findLiveRequests(this.jobs.tenant, [...new Set(ids)])
+      .filter(({ scope }) => of === undefined || scope.userId === of);
+    const evicted = new Set<RequestId>();
+    // Side by side: one that waits for its user's search does not hold up the others.
+    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
+      this.jobs.run(userId, async () => {
+        for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
+          const names = ofScope.map(({ requestId }) => requestId);
+          const scope = this.jobs.scopeOf(userId, agentId);
+          const gone = await retryWhileLocked(() =>
+            this.scopes.use(scope, (working) => evictIn(working, store, scope, names, residency)),
+          );
+          for (const name of gone) evicted.add(name);
+        }
+      }),
+    );
+    await Promise.all(ofUsers);
+    return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
+  }
+
+  /**
+   * The engine refused a request's prompt as it is: it counts as never composed, and its id is free. A request that is not known is none to
+   * be taken back.
+   */
+  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
+    const { store, residency = KEEPS_ALL } = this.parts;
+    const scope = this.jobs.scopeOf(userId, agentId);
+    return this.jobs.run(userId, () =>
+      retryWhileLocked(() => this.scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
+    );
+  }
+
+  /**
+   * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
+   * Rejects with {@link NotFoundError}.
+   */
+  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<Feedback> {
+    const scope = this.jobs.scopeOf(userId, agentId);
+    const { store, now, residency = KEEPS_ALL } = this.parts;
+    return this.jobs.runStored(userId, async () => {
+      const before = store.findServed(scope, id);
+      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
+      const feedback = await retryWhileLocked(() =>
+        this.jobs.committed(
+          this.scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
+        ),
+      );
+      const isFirst = before.observed?.ttftMs === undefined;
+      this.observer()?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
+      if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));
+      return feedback;
+    });
+  }
+}
