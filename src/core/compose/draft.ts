@@ -20,7 +20,7 @@ import type { AnnotationSettings } from "../prompt/annotations.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
-import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
+import { ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/section-placement.js";
 import type { ConversationId, Digest, Label } from "../text/ids.js";
 import { type ChatMessage, isInstruction, messageDigest } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -243,12 +243,13 @@ function thatFit(blocks: readonly StoredBlock[], tokens: number): readonly Store
 /** Where the section of a turn stands that ends with this message. */
 function placementFor(
   { role }: ChatMessage,
-  { turns }: RecalledHistory,
+  { turns, rest }: RecalledHistory,
   toolMemories: ToolMemories | null,
 ): SectionPlacement {
   if (role === "user") return "in-question";
-  if (toolMemories !== null) return toolMemories === "in_result" ? "in-tool-result" : "after-tool-result";
-  return turns.findLast(({ placement }) => placement !== "in-question")?.placement ?? "after-tool-result";
+  const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
+  if (toolMemories === "in_result" || (toolMemories === null && earlier === "in-tool-result")) return "in-tool-result";
+  return ownMessageBehind([...turns.flatMap(({ messages }) => messages), ...rest.messages]);
 }
 
 /** What may stand in this turn beside the retrieved blocks; null for nothing. */
