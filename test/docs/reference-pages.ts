@@ -59,8 +59,8 @@ const cell = (text: string) => text.replaceAll("|", "\\|");
 
 const CLI_HEAD = `# Command line
 
-\`npx memstem COMMAND\`, or \`node dist/cli/main.js COMMAND\` in a clone. Commands that open the data directory read the
-[settings](settings.md) from the environment. A wrong call ends with 1 and one line on standard error.
+Every command as \`npx memstem\` knows it; in a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Commands that open the
+data directory read the [settings](settings.md) from the environment. A wrong call ends with 1 and one line on standard error.
 
 This page is made from the commands' own help; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;

@@ -108,6 +108,22 @@ describe("every command of the documentation", () => {
     expect(shellCommands(text).flatMap((command) => wrongIn(command, functions))).toEqual([]);
   });
 
+  it("in a sentence exists, and so does every setting that is named", () => {
+    const wrong = readPages().flatMap(({ path, text }) => {
+      const code = [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g)].map(
+        ([, inside]) => inside ?? "",
+      );
+      const commands = code.filter(
+        (inside) => /^(?:\w+=\S+ )*(?:npm|npx|memstem) /.test(inside) && !/[…<]/.test(inside),
+      );
+      const settings = code.flatMap((inside) => inside.match(/^MEMSTEM_[A-Z0-9_]+/) ?? []);
+      const inCommands = commands.flatMap(shellCommands).flatMap((command) => wrongIn(command, []));
+      const unknown = settings.filter((name) => !variables.has(name) && !name.endsWith("_"));
+      return [...inCommands, ...unknown].map((what) => `${path}: ${what}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it("are looked at as what they are", () => {
     const wrong = (script: string) => shellCommands(script).flatMap((command) => wrongIn(command, []));
     expect(wrong('MEMSTEM_PORT=1 npx memstem serve & echo "a | b" # no-such')).toEqual([]);
