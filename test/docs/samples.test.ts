@@ -161,7 +161,7 @@ describe("every command of the documentation", () => {
 
   function wrongMemstem(args: readonly string[]): string[] {
     const name = [args.slice(0, 2).join(" "), args[0] ?? ""].find((words) => options.has(words));
-    if (name === undefined) return [args[0] ?? ""].filter((word) => !["--help", "--version"].includes(word));
+    if (name === undefined) return args.slice(0, 1).filter((word) => !["--help", "--version"].includes(word));
     const given = args.filter((word) => word.startsWith("--")).map((word) => word.split("=", 1)[0] ?? "");
     return given.filter((word) => word !== "--help" && !options.get(name)?.has(word)).map((word) => `${name} ${word}`);
   }
