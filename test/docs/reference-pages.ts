@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { SETTINGS } from "../../src/cli/setting-list.js";
 import { ROOT } from "./pages.js";
 
@@ -66,23 +67,29 @@ This page is made from the commands' own help; \`npx vitest run test/docs/refere
 `;
 
 /** `docs/cli.md`. */
-export function commandPage(): string {
-  const sections = commandNames([]).map((names) => {
+export async function commandPage(): Promise<string> {
+  const commands = await commandsBelow([]);
+  const sections = commands.map(({ names, help }) => {
     // The list of settings that some commands print is a page of its own.
-    const [help = ""] = helpOf(names).split("\nSettings, by environment variable");
-    return `## memstem ${names.join(" ")}\n\n\`\`\`\n${help.trimEnd()}\n\`\`\`\n`;
+    const [own = ""] = help.split("\nSettings, by environment variable");
+    return `## memstem ${names.join(" ")}\n\n\`\`\`\n${own.trimEnd()}\n\`\`\`\n`;
   });
   return [CLI_HEAD, ...sections].join("\n");
 }
 
-/** The commands that run something, as words. */
-function commandNames(above: readonly string[]): readonly (readonly string[])[] {
-  const [, listed = ""] = helpOf(above).split("\nCommands:\n");
-  const names = [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name ?? "");
-  if (names.length === 0) return [above];
-  return names.filter((name) => name !== "help").flatMap((name) => commandNames([...above, name]));
+interface DocumentedCommand {
+  /** As it is called, without `memstem`. */
+  readonly names: readonly string[];
+  readonly help: string;
 }
 
-function helpOf(names: readonly string[]): string {
-  return execFileSync(process.execPath, [join(ROOT, "dist/cli/main.js"), ...names, "--help"], { encoding: "utf8" });
+/** The commands that run something, in the order in which they are listed. */
+async function commandsBelow(names: readonly string[]): Promise<readonly DocumentedCommand[]> {
+  const main = join(ROOT, "dist/cli/main.js");
+  const { stdout: help } = await promisify(execFile)(process.execPath, [main, ...names, "--help"]);
+  const [, listed = ""] = help.split("\nCommands:\n");
+  const below = [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name ?? "");
+  if (below.length === 0) return [{ names, help }];
+  const others = below.filter((name) => name !== "help").map((name) => commandsBelow([...names, name]));
+  return (await Promise.all(others)).flat();
 }
