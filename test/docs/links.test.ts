@@ -64,6 +64,21 @@ describe("the links of the documentation", () => {
     expect(own.filter((path) => !files.some((packed) => path.startsWith(`${packed}/`)))).toEqual([]);
   });
 
+  it("of pages in the package lead to files in the package", () => {
+    const outside = pages
+      .filter(({ path }) => path.startsWith("docs/"))
+      .flatMap(({ path, text }) =>
+        linksIn(text)
+          .filter((target) => !/^(https?|mailto):/.test(target) && !target.startsWith("#"))
+          .map((target) => normalize(join(dirname(path), target.split("#")[0] ?? "")))
+          .filter(
+            (file) => !["docs/", ...files.map((packed) => `${packed}/`)].some((folder) => file.startsWith(folder)),
+          )
+          .map((file) => `${path}: ${file}`),
+      );
+    expect(outside).toEqual([]);
+  });
+
   it("of the index name every page", () => {
     const index = pages.find(({ path }) => path === "docs/README.md")?.text ?? "";
     const named = new Set(linksIn(index).map((target) => normalize(join("docs", target))));
