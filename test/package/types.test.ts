@@ -48,7 +48,7 @@ export async function ask(userId: string, conversationId: string, history: Messa
 const SURFACE = `
 import {
   type ComposeAnswer, type ComposeOptions, createMemstem, DatabaseOpenError, type FieldIssue, InvalidRequestError,
-  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError,
+  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError, type QueryMessage,
 } from "memstem";
 import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
 
@@ -56,6 +56,11 @@ const options: MemstemOptions = { dataDir: "data", source: { kind: "rest", url: 
 const client: MemstemClient = createMemstem(options);
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
 const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
+const asked: readonly QueryMessage[] = (await client.compose({ userId: "ada", query: "Where?" })).messages;
+const role: "system" | "user" | undefined = asked[0]?.role;
+const given: readonly { role: "user"; content: string }[] = (
+  await client.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
+).messages;
 const label: Label | undefined = answer.blocks[0]?.label;
 const placement: "cached_prefix" | "new" | "carried_over" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
 const tokens: number = answer.plan.expectedCachedTokens + answer.plan.uncachedTokens;
@@ -69,7 +74,7 @@ const count: TokenCounter = (text) => text.length;
 await client.forgetUser({ userId: "ada" });
 await client.close();
 export default [
-  label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,
+  role, given, label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,
   prefixExact, ScopeState, DatabaseOpenError, MemorySourceError, NotFoundError,
 ];
 `;
