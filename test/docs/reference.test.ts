@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { servedApp } from "../http/service/served-app.js";
 import { ROOT, readPages, samplesOf } from "./pages.js";
 import { commandPage, settingsPage } from "./reference-pages.js";
+import { runningService } from "./running-service.js";
 
 describe("the reference", () => {
   it("has every setting, as --help has it", async () => {
@@ -16,11 +16,11 @@ describe("the reference", () => {
 });
 
 describe("docs/http.md", () => {
-  const app = servedApp();
+  const service = runningService();
 
   /** Every route of the OpenAPI document, as `POST /compose`. */
   async function describedRoutes(): Promise<readonly string[]> {
-    const response = await fetch(`${app.base}/openapi.json`, { headers: { connection: "close" } });
+    const response = await fetch(`http://127.0.0.1:${service.port}/openapi.json`, { headers: { connection: "close" } });
     const { paths } = z
       .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
       .parse(await response.json());

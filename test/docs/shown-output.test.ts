@@ -1,11 +1,8 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { endingWithUs } from "../ending-children.js";
+import { describe, expect, it } from "vitest";
 import { ROOT, readPages, samplesOf } from "./pages.js";
+import { runningService } from "./running-service.js";
 
 const MEMSTEM = `node ${join(ROOT, "dist/cli/main.js")}`;
 
@@ -18,32 +15,14 @@ const pages = readPages()
 
 /** The commands of a page that are followed by what they print, in the page's order, against a fresh service. */
 describe.each(pages)("$path", ({ samples }) => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-docs-"));
-  let service: ChildProcess | undefined;
-  let port = "";
-
-  beforeAll(async () => {
-    service = spawn("node", [join(ROOT, "dist/cli/main.js"), "serve"], {
-      cwd: directory,
-      env: { ...process.env, MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "silent" },
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    endingWithUs(service);
-    const [line] = await once(service.stdout ?? service, "data");
-    port = /:(\d+)\s*$/.exec(String(line))?.[1] ?? "";
-  });
-  afterAll(async () => {
-    service?.kill();
-    if (service?.exitCode === null) await once(service, "exit");
-    rmSync(directory, { recursive: true, force: true });
-  });
+  const service = runningService();
 
   it.each(samples.filter(({ shown }) => shown !== null))("line $line prints what it says", ({ text, shown }) => {
     const runnable = text
-      .replaceAll("localhost:4600", `127.0.0.1:${port}`)
-      .replaceAll("127.0.0.1:4600", `127.0.0.1:${port}`)
+      .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
+      .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
       .replaceAll("npx memstem", MEMSTEM);
-    const output = execFileSync("bash", ["-c", runnable], { cwd: directory, encoding: "utf8" });
+    const output = execFileSync("bash", ["-c", runnable], { cwd: service.directory, encoding: "utf8" });
     expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
   });
 });

@@ -48,9 +48,11 @@ export async function ask(userId: string, conversationId: string, history: Messa
 const SURFACE = `
 import {
   type ComposeAnswer, type ComposeOptions, createMemstem, DatabaseOpenError, type FieldIssue, InvalidRequestError,
-  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError, type QueryMessage,
+  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError,
 } from "memstem";
 import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
+
+type QueryMessage = import("memstem").QueryMessage;
 
 const options: MemstemOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
 const client: MemstemClient = createMemstem(options);
