@@ -169,7 +169,7 @@ describe("every command of the documentation", () => {
     const [verb = "", ...rest] = args.filter((word) => word !== "--silent");
     if (["ci", "install", "rebuild"].includes(verb)) return [];
     const [script = "", separator, ...forwarded] = verb === "run" ? rest : [verb, ...rest];
-    if (scripts[script] === undefined) return [script];
+    if (scripts[script] === undefined) return [script].filter((name) => name !== "");
     return script === "demo" && separator === "--" ? wrongMemstem(["demo", ...forwarded]) : [];
   }
 
