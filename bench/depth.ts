@@ -109,7 +109,7 @@ async function costOf(sureAt: number | null, modelPath: string): Promise<Counted
     const compose = readComposeOptions({ userId, conversationId, messages, memories });
     const body = { model: "any", messages, max_tokens: 1, temperature: 0 };
     const request = { userId, agentId: null, compose, body, query: "", headers: [], writeBack: null };
-    const answer = await chat.complete(memstem.chats.chats, request, new AbortController().signal);
+    const answer = await chat.complete(memstem.chats, request, new AbortController().signal);
     for await (const _ of answer.body);
   }
   await memstem.close();

@@ -56,6 +56,12 @@ export interface MemstemOptions {
   readonly escape?: readonly string[];
 }
 
+/** What a prompt for a `query` is made of: instructions, where there are any, and the question. */
+export type QueryMessage = {
+  role: "system" | "user";
+  content: string | { type: "text"; text: string }[];
+};
+
 /** An answer whose messages have the caller's own message type. */
 export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAnswer, "messages"> & {
   readonly messages: M[];
@@ -67,10 +73,20 @@ export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAn
  */
 export interface MemstemClient {
   /**
-   * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client. Rejects with
-   * {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning.
+   * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client: a literal keeps its
+   * role as a type. Rejects with {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning.
+   *
+   * @example
+   * ```ts
+   * const { messages } = await memstem.compose({
+   *   userId: "ana",
+   *   conversationId: "trip",
+   *   messages: [...history, { role: "user", content: question }],
+   * });
+   * await openai.chat.completions.create({ model, messages });
+   * ```
    */
-  compose<M extends MessageLike = ChatMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
+  compose<const M extends MessageLike = QueryMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   /** Adds texts to the memory source, as they are. Rejects with `MemorySourceError`. */
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
   /** The engine dropped these requests' cache. */
@@ -107,7 +123,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   return {
     compose: whileOpen(async <M extends MessageLike>(request: ComposeOptions<M>) => {
       const answer = await memstem.compose(readComposeOptions(request));
-      // Given messages come back with text added; what memstem adds itself is a plain system or user message, which every type has.
+      // Given messages come back with text added; what memstem adds itself is a system message, or a user's in the form of those given.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     }),
     add: whileOpen(async (given) => {

@@ -136,6 +136,17 @@ describe.each(Object.entries(REFUSALS))("an agent with tools on %s", (_who, refu
     expect(app.faults).toEqual([]);
   });
 
+  it("is not refused twice where the client's messages have parts, and so has the one that was refused", async () => {
+    engine.behave(strict(refuse));
+    source.found = ["Ada rows."];
+    const parts = [{ type: "text", text: "Question 0?" }];
+    const answered = await ask([{ role: "user", content: parts }, ...toolTurn(0)], { model: "parts-7b" });
+    expect(answered).toMatchObject({ status: 200, sends: 2 });
+    expect(answered.headers.get("x-memstem-warnings")).toBeNull();
+    expect(JSON.stringify(answered.sent)).toContain("Ada rows.");
+    expect(engine.requests.at(-2)?.body.messages.at(-1)).toMatchObject({ role: "user", content: [{ type: "text" }] });
+  });
+
   it("goes on with a conversation that began on another engine", async () => {
     const history: ChatMessage[] = [{ role: "user", content: "Question 0?" }, ...toolTurn(0)];
     source.found = ["Ada rows."];

@@ -23,6 +23,7 @@ describe("the packed package", () => {
         "dist/core/index.js",
         "dist/index.d.ts",
         "dist/index.js",
+        "docs/README.md",
         "examples/sample-locomo.json",
         "migrations/meta/_journal.json",
         "package.json",
@@ -44,7 +45,7 @@ describe("the packed package", () => {
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|migrations\/.+\.(sql|json)|examples\/[\w-]+\.json|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png)|examples\/[\w-]+\.json|[A-Z]+(\.md)?|package\.json)$/;
     expect(memstem.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 

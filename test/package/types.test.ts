@@ -48,10 +48,17 @@ export async function ask(userId: string, conversationId: string, history: Messa
 const SURFACE = `
 import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
 
+type QueryMessage = import("memstem").QueryMessage;
+
 const options: MemstemOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
 const client: MemstemClient = createMemstem(options);
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
 const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
+const asked: readonly QueryMessage[] = (await client.compose({ userId: "ada", query: "Where?" })).messages;
+const role: "system" | "user" | undefined = asked[0]?.role;
+const given: readonly { role: "user"; content: string }[] = (
+  await client.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
+).messages;
 const label: Label | undefined = answer.blocks[0]?.label;
 const placement: "cached_prefix" | "new" | "carried_over" | "earlier_turn" | undefined = answer.blocks[0]?.placement;
 const tokens: number = answer.plan.expectedCachedTokens + answer.plan.uncachedTokens;
@@ -65,7 +72,7 @@ const count: TokenCounter = (text) => text.length;
 await client.forgetUser({ userId: "ada" });
 await client.close();
 export default [
-  label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,
+  role, given, label, placement, tokens, codes, added, evicted, unknown, difference, deletedFromSource, issues, count, compose, parseSection,
   prefixExact, ScopeState, DatabaseOpenError, MemorySourceError, NotFoundError,
 ];
 `;

@@ -9,7 +9,7 @@ import type { AnnotationSettings } from "../prompt/annotations.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
-import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
+import { ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/section-placement.js";
 import type { Digest } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -153,10 +153,11 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
 /** Where the section of a turn stands that ends with this message. */
 function placementFor(
   { role }: ChatMessage,
-  { turns }: RecalledHistory,
+  { turns, rest }: RecalledHistory,
   toolMemories: ToolMemories | null,
 ): SectionPlacement {
   if (role === "user") return "in-question";
-  if (toolMemories !== null) return toolMemories === "in_result" ? "in-tool-result" : "after-tool-result";
-  return turns.findLast(({ placement }) => placement !== "in-question")?.placement ?? "after-tool-result";
+  const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
+  if (toolMemories === "in_result" || (toolMemories === null && earlier === "in-tool-result")) return "in-tool-result";
+  return ownMessageBehind([...turns.flatMap(({ messages }) => messages), ...rest.messages]);
 }

@@ -9,7 +9,12 @@ import { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type Injection, isEmptyInjection } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import { stripSection } from "../prompt/rendering.js";
-import type { SectionPlacement, ToolMemories } from "../prompt/section-placement.js";
+import {
+  isOwnMessage,
+  ownMessageBehind,
+  type SectionPlacement,
+  type ToolMemories,
+} from "../prompt/section-placement.js";
 import { type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
@@ -126,16 +131,16 @@ export function recallHistory(
   const path = followedPath(conversation, { messages: plain, digests, meant });
   const at = path.reduce((sum, { given }) => sum + given.length, 0);
   let from = 0;
+  let isAsSent = true;
   const turns = path.map((turn): RecalledTurn => {
     const to = from + turn.given.length;
     const own = digests.slice(from, to);
     const messages = plain.slice(from, to);
     from = to;
-    const moves =
-      toolMemories === "in_result" && turn.placement === "after-tool-result" && !isEmptyInjection(turn.injection);
-    const placement = moves ? "in-tool-result" : turn.placement;
-    const isRestated = moves || own.some((digest, n) => digest !== turn.given[n]);
-    return { turn, messages, digests: own, placement, isRestated };
+    const isRewritten = own.some((digest, n) => digest !== turn.given[n]);
+    isAsSent &&= !isRewritten;
+    const placement = placementNow(turn, plain, to, isAsSent, toolMemories);
+    return { turn, messages, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
   });
   return {
     turns,
@@ -143,6 +148,24 @@ export function recallHistory(
     stripped,
     diverged: conversation.childrenOf(path.at(-1)?.id ?? null).length > 0,
   };
+}
+
+/**
+ * Where what a turn injected stands now. A message of its own moves into the result where the engine takes none; once the client has written
+ * a message of the history differently, its content has the form that the client's messages have now.
+ *
+ * @param end how many of the client's plain messages there are up to the turn's end
+ */
+function placementNow(
+  { placement, injection }: Turn,
+  plain: readonly ChatMessage[],
+  end: number,
+  isAsSent: boolean,
+  toolMemories: ToolMemories | null,
+): SectionPlacement {
+  if (!isOwnMessage(placement) || isEmptyInjection(injection)) return placement;
+  if (toolMemories === "in_result") return "in-tool-result";
+  return isAsSent ? placement : ownMessageBehind(plain, end);
 }
 
 /** A turn that fits, behind those before it. */

@@ -90,6 +90,7 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
     case "in-question":
       return countTokens(SECTION_CLOSING);
     case "after-tool-result":
+    case "after-tool-result-as-parts":
       return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
     // What parts it from the result counts the same in front of it.
     case "in-tool-result":

@@ -3,7 +3,7 @@ import type { ContextIndex } from "../context-index/context-index.js";
 import type { InjectedBlock, Injection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
-import type { SectionPlacement } from "../prompt/section-placement.js";
+import { isOwnMessage, type SectionPlacement } from "../prompt/section-placement.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -174,7 +174,7 @@ export function splitAtAnchor(
 
 /** Messages that a turn adds behind its anchor. */
 function messagesAfterAnchor(placement: SectionPlacement, section: string): number {
-  return placement !== "after-tool-result" || section !== "" ? 1 : 0;
+  return !isOwnMessage(placement) || section !== "" ? 1 : 0;
 }
 
 /** Both are what is kept of one turn's injection, which is never changed: they differ in how much is kept. */

@@ -6,6 +6,7 @@ import type { Turn } from "../conversation/turn.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "../prompt/injection.js";
 import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "../prompt/rendering.js";
+import { isOwnMessage } from "../prompt/section-placement.js";
 import type { Digest, TurnId } from "../text/ids.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -207,7 +208,7 @@ function turnSegments({ turn, given, injection }: OutlinedTurn): Segment[] {
 
 function erasedSegments({ turn, given, standing }: OutlinedTurn, { key, isCertain }: ErasedTurn): Segment[] {
   // Retention may have taken it away: then it was no message of its own, and those behind it must not be counted too far.
-  const mayBeGone = turn.placement === "after-tool-result" && standing === "none" && !isCertain;
+  const mayBeGone = isOwnMessage(turn.placement) && standing === "none" && !isCertain;
   return withSection(turn, given, (where) => [
     { ...where, offset: where.offset - (mayBeGone ? 1 : 0), kind: "erased", key },
   ]);
@@ -222,7 +223,7 @@ function withSection(
   const plain = digests.map((digest, offset): MessageSegment => {
     return { kind: "message", turn: id, offset, plain: given?.[offset] ?? null, digest, key: `m${digest}` };
   });
-  if (placement === "after-tool-result") return [...plain, ...section({ turn: id, offset: plain.length })];
+  if (isOwnMessage(placement)) return [...plain, ...section({ turn: id, offset: plain.length })];
   if (placement === "in-tool-result") {
     const behind = section({ turn: id, offset: plain.length - 1 });
     const isOpen = (at: number) => behind.length > 0 && at === plain.length - 1;
@@ -241,7 +242,7 @@ function sectionSegments(
 ): SectionSegment[] {
   if (isEmptyInjection(injection)) return [];
   return [
-    { ...where, kind: "opening", key: "<" },
+    { ...where, kind: "opening", key: placement === "after-tool-result-as-parts" ? "<parts" : "<" },
     ...injection.blocks.map((block): SectionSegment => {
       return { ...where, kind: "block", block, key: blockKey(block) };
     }),

@@ -11,7 +11,7 @@ const PRICE_OF_FULL_ALLOWANCE = 0.25;
 const PRICE_OF_ALL_BANKED = 0.8;
 /**
  * A path that all requests went through costs as much as this share of the retrieved tokens; others by the root of their share. What
- * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/ordering.md`.
+ * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/internals/ordering-trials.md`.
  */
 const PRICE_OF_CROWDED_PATH = 0.2;
 /** How much the relevance rank counts in the order of the rest: less than behind an exact prefix, as every like request counts here. */

@@ -1,8 +1,11 @@
 /** Highest ratio that can be asked for. */
 export const MAX_MEMORY_BUDGET_RATIO = 100;
-/** Most that one prompt may hold, as a multiple of what its own ratio grants it. Figures: `docs/ordering.md`. */
+/** Most that one prompt may hold, as a multiple of what its own ratio grants it. Figures: `docs/internals/ordering-trials.md`. */
 const MOST_IN_ONE_PROMPT = 1.5;
-/** Most that the bank holds, as a multiple of what the prompt that pays in may carry by its own ratio. Figures: `docs/ordering.md`. */
+/**
+ * Most that the bank holds, as a multiple of what the prompt that pays in may carry by its own ratio. Figures:
+ * `docs/internals/ordering-trials.md`.
+ */
 const MOST_BANKED = 20;
 
 /** What a memory budget ratio leaves one prompt for blocks that were not retrieved, in tokens of their lines. */

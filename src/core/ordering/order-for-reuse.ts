@@ -15,7 +15,7 @@ const WORD = 32;
  * like a recent one, the more likely the more that one had in common with this request. The next block is always the one that most of
  * those still want which want everything before it; the relevance rank decides where few do, as what is most relevant to one question
  * comes back with the next one of its kind. Where no recent request wants any of the blocks they stay in relevance order. Tried and
- * measured against others in `docs/ordering.md`.
+ * measured against others in `docs/internals/ordering-trials.md`.
  *
  * @param front blocks that stand before, in this request or carried
  * @param rest distinct blocks in relevance order

@@ -1,6 +1,9 @@
 import type { Label, TurnId } from "../text/ids.js";
 
-/** Requests that are remembered, as many as a {@link RequestMask} has bits; past it the oldest goes. Figures for other sizes: `docs/ordering.md`. */
+/**
+ * Requests that are remembered, as many as a {@link RequestMask} has bits; past it the oldest goes. Figures for other sizes:
+ * `docs/internals/ordering-trials.md`.
+ */
 export const RECENT_REQUESTS = 64;
 const WORD = 32;
 

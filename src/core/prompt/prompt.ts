@@ -9,7 +9,7 @@ import { append } from "../text/lists.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
 import { appendTo, injectInto, sectionMessage } from "./rendering.js";
-import type { SectionPlacement } from "./section-placement.js";
+import { isOwnMessage, type SectionPlacement } from "./section-placement.js";
 
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
@@ -78,7 +78,9 @@ export function digestAfterTurn(
     return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
   const before = digestAfter(prompt, given);
   if (section === "" || placement === "in-question") return before;
-  return roll(anchorAfter(before, placement), EMPTY_PROMPT, section);
+  // A section is never empty here and begins with its tag, so no text and no list of parts have the same digest.
+  const content = placement === "after-tool-result-as-parts" ? `parts${section}` : section;
+  return roll(anchorAfter(before, placement), EMPTY_PROMPT, content);
 }
 
 /** Digest of what stands before a section behind these messages: inside the last of them it is not yet over. */
@@ -97,7 +99,7 @@ export function turnMessages(
   section: string,
 ): readonly ChatMessage[] {
   if (section === "") return given;
-  if (placement === "after-tool-result") return [...given, sectionMessage(section)];
+  if (isOwnMessage(placement)) return [...given, sectionMessage(section, placement)];
   const last = given.at(-1);
   if (last === undefined) return [];
   const withSection = placement === "in-tool-result" ? appendTo(last, section) : injectInto(last, section);

@@ -2,6 +2,7 @@ import { type Escaping, escapeText, unescapeText } from "../escaping/escaping.js
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
+import type { SectionPlacement } from "./section-placement.js";
 import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
 /*
@@ -82,8 +83,9 @@ export function appendTo(message: ChatMessage, section: string): ChatMessage {
 }
 
 /** A section as a message of its own, for a prompt that ends with a tool's result. */
-export function sectionMessage(section: string): ChatMessage {
-  return { role: "user", content: section };
+export function sectionMessage(section: string, placement: SectionPlacement): ChatMessage {
+  const content = placement === "after-tool-result-as-parts" ? [{ type: "text", text: section }] : section;
+  return { role: "user", content };
 }
 
 /**

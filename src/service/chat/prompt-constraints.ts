@@ -90,13 +90,18 @@ function hasOwnMessage(messages: readonly ChatMessage[]): boolean {
   return messages.some(({ role, content }, at) => {
     const before = messages[at - 1]?.role;
     const isBehindResult = before === "tool" || before === "function";
-    return role === "user" && isBehindResult && typeof content === "string" && sectionAtStart(content) === content;
+    const text = textsOf(content).join("");
+    return role === "user" && isBehindResult && text !== "" && sectionAtStart(text) === text;
   });
 }
 
 function holdsMemories({ content }: ChatMessage): boolean {
+  return textsOf(content).some((text) => text.includes("<memories>\n"));
+}
+
+function textsOf(content: ChatMessage["content"]): readonly string[] {
   const texts = typeof content === "string" ? [content] : (content ?? []).map((part) => part["text"]);
-  return texts.some((text) => typeof text === "string" && text.includes("<memories>\n"));
+  return texts.filter((text) => typeof text === "string");
 }
 
 function limitKey(of: ConstraintsKey): string {

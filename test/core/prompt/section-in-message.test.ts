@@ -48,9 +48,12 @@ describe("a section in a message", () => {
     );
   });
 
-  it("leaves nothing of a message that was nothing but a section", () => {
-    expect(stripSection(sectionMessage(SECTION), ours)).toBeNull();
-  });
+  it.each(["after-tool-result", "after-tool-result-as-parts"] as const)(
+    "leaves nothing of a section %s",
+    (placement) => {
+      expect(stripSection(sectionMessage(SECTION, placement), ours)).toBeNull();
+    },
+  );
 
   it("comes off where a client made one part of the whole text", () => {
     const parts = (...texts: string[]): ChatMessage => ({

@@ -1,0 +1,84 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Conversation, recallHistory } from "../../../src/core/conversation/conversation.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
+import type { Turn } from "../../../src/core/conversation/turn.js";
+import { TOOL_MEMORIES } from "../../../src/core/prompt/section-placement.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
+import { assistant, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
+
+/** How a client writes its messages: some of the types that clients have allow only one of the two. */
+type Form = "text" | "parts";
+
+const anyTurn = fc.record({
+  found: fc.uniqueArray(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }),
+  hasTool: fc.boolean(),
+  toolMemories: fc.constantFrom(undefined, ...TOOL_MEMORIES),
+  retention: fc.constantFrom(...RETENTION_NAMES),
+});
+const anyConversation = fc.array(anyTurn, { minLength: 1, maxLength: 8 });
+
+function written(message: ChatMessage, form: Form): ChatMessage {
+  return form === "text" || typeof message.content !== "string"
+    ? message
+    : { ...message, content: [{ type: "text", text: message.content }] };
+}
+
+function added(n: number, hasTool: boolean): ChatMessage[] {
+  if (hasTool) return [...(n === 0 ? [user("Look.")] : []), ...toolExchange(`Result ${n}`)];
+  return n === 0 ? [user("Q: 0")] : [assistant(`Answer ${n}`), user(`Q: ${n}`)];
+}
+
+const formOf = ({ content }: ChatMessage): Form | null =>
+  Array.isArray(content) ? "parts" : typeof content === "string" ? "text" : null;
+
+describe("the messages of a prompt", () => {
+  it("all have the form in which the client writes its own, also once it writes its history in the other", () => {
+    const forms = fc.array(fc.constantFrom<Form>("text", "parts"), { minLength: 8, maxLength: 8 });
+    const property = fc.property(anyConversation, forms, fc.boolean(), (turns, forms, keepsForm) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      for (const [n, { found, hasTool, toolMemories, retention }] of turns.entries()) {
+        history.push(...added(n, hasTool));
+        const form = forms[keepsForm ? 0 : n] as Form;
+        const retrieved = found.map((id) => memory(`m${id}`));
+        const composition = scope.compose(
+          history.map((message) => written(message, form)),
+          retrieved,
+          { conversation: "c", retention, ...(toolMemories === undefined ? {} : { toolMemories }) },
+        );
+        expectPromises(composition, retrieved);
+        const others = composition.messages.filter((message) => ![form, null].includes(formOf(message)));
+        expect(others).toEqual([]);
+      }
+    });
+    fc.assert(property, { numRuns: 250 });
+  });
+
+  it("go on byte for byte as they were sent, each message that was added in the form that it had", () => {
+    const property = fc.property(anyConversation, fc.constantFrom<Form>("text", "parts"), (turns, form) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      let before: readonly ChatMessage[] = [];
+      for (const [n, { found, hasTool }] of turns.entries()) {
+        history.push(...added(n, hasTool).map((message) => written(message, form)));
+        scope.restart();
+        const retrieved = found.map((id) => memory(`m${id}`));
+        const { messages } = scope.compose(history, retrieved, { conversation: "c" });
+        expect(messages.slice(0, before.length)).toEqual(before);
+        before = messages;
+      }
+    });
+    fc.assert(property, { numRuns: 150 });
+  });
+
+  it("stay a text where a version that knew no other form sent them so", () => {
+    const history = [user("Look."), ...toolExchange("22 °C")].map((message) => written(message, "parts"));
+    const { turn } = new UserScope().compose(history, [memory("m1")], { conversation: "c" });
+    expect(turn.placement).toBe("after-tool-result-as-parts");
+    const sent: Turn = { ...turn, placement: "after-tool-result" };
+    const recalled = recallHistory(new Conversation([sent]), [...history, user("And now?")], () => false, null);
+    expect(recalled.turns).toMatchObject([{ placement: "after-tool-result", isRestated: false }]);
+  });
+});

@@ -1,0 +1,184 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { SETTINGS } from "../../src/cli/setting-list.js";
+import { childOutput } from "../child-output.js";
+import { ROOT, readPages, type Sample, samplesOf } from "./pages.js";
+import { type ShellCommand, shellCommands } from "./shell-words.js";
+
+const samples = readPages().flatMap(samplesOf);
+const inLanguage = (language: string) => samples.filter((sample) => sample.language === language);
+const placeOf = ({ page, line }: Sample) => `${page}:${line}`;
+
+describe("every sample of the documentation", () => {
+  it("is of a kind that is checked; what has no language is no code", () => {
+    const others = samples.filter(({ language }) => !["", "text", "ts", "json", "sh"].includes(language));
+    expect(others.map(placeOf)).toEqual([]);
+  });
+
+  it.each(inLanguage("json").map((sample) => [placeOf(sample), sample.text]))("%s is JSON", (_place, text) => {
+    expect(() => JSON.parse(text) as unknown).not.toThrow();
+  });
+});
+
+describe("every sample in TypeScript", () => {
+  /** What the reader's own code has, where a sample does not make it. */
+  const READERS = `
+    import type { Memory } from "mem0ai/oss";
+    import type OpenAIClient from "openai";
+    import type { createMemstem } from "memstem";
+    declare global {
+      const memory: Memory;
+      const openai: OpenAIClient;
+      const memstem: ReturnType<typeof createMemstem>;
+      const model: string;
+      const instructions: string;
+      const history: OpenAIClient.ChatCompletionMessageParam[];
+      const question: string;
+      const userId: string;
+      const conversationId: string;
+    }
+  `;
+  const OPTIONS = {
+    module: "nodenext",
+    target: "es2024",
+    lib: ["es2024"],
+    types: ["node"],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: true,
+    noEmit: true,
+    paths: {
+      memstem: [join(ROOT, "dist/index.d.ts")],
+      "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
+    },
+  };
+  let directory = "";
+  beforeAll(() => {
+    // Beside node_modules, where the real clients are found.
+    mkdirSync(join(ROOT, ".tmp"), { recursive: true });
+    directory = mkdtempSync(join(ROOT, ".tmp", "samples-"));
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  it("is right by the types of memstem, Mem0 and OpenAI's client", async () => {
+    const files = inLanguage("ts").map((sample) => {
+      const name = `${sample.page.replaceAll("/", "-")}-${sample.line}.ts`;
+      writeFileSync(join(directory, name), `${sample.text}\nexport {};\n`);
+      return name;
+    });
+    expect(files.length).toBeGreaterThan(2);
+    writeFileSync(join(directory, "readers.d.ts"), READERS);
+    writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
+    const config = { compilerOptions: OPTIONS, files: ["readers.d.ts", ...files] };
+    writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
+    const tsc = spawn(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.json"], {
+      cwd: directory,
+    });
+    const output = childOutput(tsc);
+    const [code] = (await once(tsc, "close")) as [number];
+    expect({ code, ...output }).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+});
+
+describe("every command of the documentation", () => {
+  const manifest = z.object({ scripts: z.record(z.string(), z.string()) });
+  const { scripts } = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+  const binaries = new Set(readdirSync(join(ROOT, "node_modules/.bin")));
+  const variables = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+  /** What the samples use of the machine. */
+  const PROGRAMS = [
+    "cat",
+    "cd",
+    "curl",
+    "docker",
+    "echo",
+    "grep",
+    "head",
+    "mkdir",
+    "mv",
+    "node",
+    "openssl",
+    "kill",
+    "rm",
+  ];
+  /** The options of every command of memstem, from the page that has their help. */
+  const options = new Map(
+    readFileSync(join(ROOT, "docs/cli.md"), "utf8")
+      .split("\n## memstem ")
+      .slice(1)
+      .map((section) => {
+        const [name = ""] = section.split("\n", 1);
+        return [name, new Set(section.match(/--[a-z][\w-]*/g) ?? [])];
+      }),
+  );
+
+  it.each(inLanguage("sh").map((sample) => [placeOf(sample), sample.text]))("%s exists", (_place, text) => {
+    const functions = [...text.matchAll(/^\s*(\w+)\(\)/gm)].map(([, name]) => name ?? "");
+    expect(shellCommands(text).flatMap((command) => wrongIn(command, functions))).toEqual([]);
+  });
+
+  it("in a sentence exists, and so does every setting that is named", () => {
+    const wrong = readPages().flatMap(({ path, text }) => {
+      const code = [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g)].map(
+        ([, inside]) => inside ?? "",
+      );
+      const commands = code.filter(
+        (inside) => /^(?:\w+=\S+ )*(?:npm|npx|memstem) /.test(inside) && !/[…<]/.test(inside),
+      );
+      const settings = code.flatMap((inside) => inside.match(/^MEMSTEM_[A-Z0-9_]+/) ?? []);
+      const inCommands = commands.flatMap(shellCommands).flatMap((command) => wrongIn(command, []));
+      const unknown = settings.filter((name) => !variables.has(name) && !name.endsWith("_"));
+      return [...inCommands, ...unknown].map((what) => `${path}: ${what}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("are looked at as what they are", () => {
+    const wrong = (script: string) => shellCommands(script).flatMap((command) => wrongIn(command, []));
+    expect(wrong('MEMSTEM_PORT=1 npx memstem serve & echo "a | b" # no-such')).toEqual([]);
+    expect(wrong("MEMSTEM_PROT=1 npx memstem serve")).toEqual(["MEMSTEM_PROT"]);
+    expect(wrong("npm run --silent tset && npx memstem eval locomo --date x")).toEqual(["tset", "eval locomo --date"]);
+    expect(wrong("npx memstem serv; frobnicate | npm start")).toEqual(["serv", "frobnicate"]);
+  });
+
+  /** What a command names that is not there. */
+  function wrongIn(
+    { variables: set, words: [program, ...args] }: ShellCommand,
+    functions: readonly string[],
+  ): string[] {
+    const unknown = set.map(({ name }) => name).filter((name) => name.startsWith("MEMSTEM_") && !variables.has(name));
+    return [...unknown, ...(program === undefined ? [] : wrongCall(program, args, functions))];
+  }
+
+  function wrongCall(program: string, args: readonly string[], functions: readonly string[]): string[] {
+    if (program === "npm") return wrongScript(args);
+    if (program === "npx") {
+      const [command = "", ...rest] = args;
+      return command === "memstem" ? wrongMemstem(rest) : binaries.has(command) ? [] : [command];
+    }
+    if (program === "memstem") return wrongMemstem(args);
+    return [...PROGRAMS, ...functions].includes(program) ? [] : [program];
+  }
+
+  function wrongScript(args: readonly string[]): string[] {
+    const [verb = "", ...rest] = args.filter((word) => word !== "--silent");
+    if (["ci", "install", "rebuild"].includes(verb)) return [];
+    const [script = "", separator, ...forwarded] = verb === "run" ? rest : [verb, ...rest];
+    if (scripts[script] === undefined) return [script].filter((name) => name !== "");
+    return script === "demo" && separator === "--" ? wrongMemstem(["demo", ...forwarded]) : [];
+  }
+
+  function wrongMemstem(args: readonly string[]): string[] {
+    const name = [args.slice(0, 2).join(" "), args[0] ?? ""].find((words) => options.has(words));
+    // Named as a group, as in "memstem keys".
+    if (args.length === 1 && [...options.keys()].some((words) => words.startsWith(`${args[0]} `))) return [];
+    if (name === undefined) return args.slice(0, 1).filter((word) => !["--help", "--version"].includes(word));
+    const given = args.filter((word) => word.startsWith("--")).map((word) => word.split("=", 1)[0] ?? "");
+    return given.filter((word) => word !== "--help" && !options.get(name)?.has(word)).map((word) => `${name} ${word}`);
+  }
+});

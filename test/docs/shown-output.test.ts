@@ -1,0 +1,32 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ROOT, readPages, samplesOf } from "./pages.js";
+import { runningService } from "./running-service.js";
+
+const MEMSTEM = `node ${join(ROOT, "dist/cli/main.js")}`;
+
+/** Times and how long something took, which are others on every machine. */
+const inAnyTime = (text: string) => text.replaceAll(/\d+(\.\d+)? (ms|s|min)\b/g, "some time");
+
+const pages = readPages()
+  .map((page) => ({ path: page.path, samples: samplesOf(page).filter(({ language }) => language === "sh") }))
+  .filter(({ samples }) => samples.some(({ shown }) => shown !== null));
+
+/** The commands of a page that are followed by what they print, in the page's order, against a fresh service. */
+describe.each(pages)("$path", ({ samples }) => {
+  const service = runningService();
+
+  it.each(samples.filter(({ shown }) => shown !== null))("line $line prints what it says", ({ text, shown }) => {
+    const runnable = text
+      .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
+      .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
+      .replaceAll("npx memstem", MEMSTEM);
+    const output = execFileSync("bash", ["-c", runnable], { cwd: service.directory, encoding: "utf8" });
+    expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
+  });
+});
+
+it("the README shows what two calls answer", () => {
+  expect(pages.find(({ path }) => path === "README.md")?.samples.filter(({ shown }) => shown !== null)).toHaveLength(2);
+});
