@@ -152,7 +152,7 @@ describe("memstem replay", () => {
     ]);
     expect(code).toBe(0);
     const ratios = new Map([...rowsOf(stdout)].map(([name, cells]) => [name, Number(cells.at(-1))]));
-    expect(ratios.size).toBe(6 + 4);
+    expect(ratios.size).toBe(7 + 4);
     expect(ratios.get("shared prefixes")).toBe(Math.max(...ratios.values()));
   });
 

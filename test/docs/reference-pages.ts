@@ -8,7 +8,7 @@ type SettingName = keyof typeof SETTINGS;
 
 /** The settings by what they are about, in the order of the page. */
 const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
-  "The service": ["host", "port", "dataDir", "logLevel", "shutdownMs", "corsOrigins", "webhookToken"],
+  "The service": ["host", "port", "dataDir", "logLevel", "shutdownMs", "corsOrigins", "webhookToken", "apiKey"],
   "Where memories come from": [
     ...(["source", "mem0Url", "mem0ApiKey", "mem0Threshold", "searchTimeoutMs", "writeTimeoutMs"] as const),
     "maxMemoryCharacters",
