@@ -11,7 +11,7 @@ import { makeDirectory } from "../store/database/make-directory.js";
 import { BackupError } from "./backup-error.js";
 
 /** memstem's own database, in the data directory. */
-export const DATABASE = "memstem.db";
+const DATABASE = "memstem.db";
 /** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 

@@ -217,7 +217,7 @@ function unreachable(cause: string): MemorySourceError {
  * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
  * service's admission limit bounds it.
  */
-export class SerialQueue {
+class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
   /** Runs `job` after all jobs before it; settles as it does. */
@@ -237,7 +237,7 @@ export class SerialQueue {
  * Settles as `work` does, or rejects with {@link MemorySourceError} `aborted` as soon as the signal aborts. Work that cannot be
  * interrupted (Mem0's embedded store takes no signal) then ends unobserved: its outcome is dropped, a rejection included.
  */
-export function untilAborted<T>(source: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+function untilAborted<T>(source: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const aborted = () => new MemorySourceError(source, { kind: "aborted" });
   if (signal.aborted) return Promise.reject(aborted());
   return new Promise<T>((resolve, reject) => {

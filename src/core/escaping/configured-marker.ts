@@ -69,7 +69,7 @@ export class ConfiguredMarker {
 }
 
 /** Most characters of a configured marker, and most of them. */
-export const MAX_MARKER_CHARACTERS = 100;
+const MAX_MARKER_CHARACTERS = 100;
 export const MAX_MARKERS = 32;
 
 /** Why a text cannot be a marker, as the end of a sentence; null where it can. */

@@ -20,7 +20,7 @@ export interface ClusteredRows {
 }
 
 /** Contexts that hang together, directly or through others, and are clustered exactly: more would take more than 0.6 GB. */
-export const MAX_EXACT_CONTEXTS = 12_000;
+const MAX_EXACT_CONTEXTS = 12_000;
 /** Larger ones are clustered in parts of at most so many, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at scale"). */
 const PART_CONTEXTS = 1_000;
 

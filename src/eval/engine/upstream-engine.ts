@@ -173,7 +173,7 @@ const chunk = z.looseObject({
 });
 
 /** An engine's error message, truncated; null where the answer is no error. */
-export function readErrorMessage(answer: unknown): string | null {
+function readErrorMessage(answer: unknown): string | null {
   const read = failure.safeParse(answer);
   if (!read.success) return null;
   const { error } = read.data;
@@ -181,7 +181,7 @@ export function readErrorMessage(answer: unknown): string | null {
 }
 
 /** The text of an answer that was not streamed; null for anything else. */
-export function readWholeAnswer(answer: unknown): string | null {
+function readWholeAnswer(answer: unknown): string | null {
   const read = whole.safeParse(answer);
   return read.success ? (read.data.choices[0]?.message.content ?? "") : null;
 }
@@ -194,7 +194,7 @@ export interface AnswerDelta {
   readonly ends: boolean;
 }
 
-export function readDelta(event: unknown): AnswerDelta {
+function readDelta(event: unknown): AnswerDelta {
   const read = chunk.safeParse(event);
   const choice = read.success ? read.data.choices[0] : undefined;
   const text = choice?.delta?.content ?? "";

@@ -30,7 +30,7 @@ const price = z.strictObject({
 });
 
 /** What a file of prices holds; `memstem eval --prices FILE` takes one. */
-export const priceTable = z.array(price).min(1).max(12);
+const priceTable = z.array(price).min(1).max(12);
 
 /** What one model costs at its provider. */
 export type Price = z.output<typeof price>;

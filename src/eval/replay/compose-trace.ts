@@ -145,7 +145,7 @@ interface Step {
 }
 
 /** Block sequences that were served: an endless cache that is exact on blocks. Knows nothing of the context index, which it measures. */
-export class ServedPrefixes {
+class ServedPrefixes {
   readonly #root: Step = { next: new Map() };
 
   /** How many blocks from the front some earlier sequence began with; takes the sequence in. */

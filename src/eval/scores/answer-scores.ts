@@ -7,7 +7,7 @@
  */
 
 /** LoCoMo's questions on what was never said, left out of published scores: there is nothing to compare an answer with. */
-export const ADVERSARIAL_CATEGORY = 5;
+const ADVERSARIAL_CATEGORY = 5;
 
 /** Null: not scored. */
 export interface AnswerScores {

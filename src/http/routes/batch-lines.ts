@@ -62,7 +62,7 @@ const NEWLINE = 0x0a;
  * Splits a byte stream at line breaks and drops blank lines. Buffers one line, of at most `maxBytes`: a longer one gives `tooLong`, one that
  * is not UTF-8 gives `notText`.
  */
-export async function* linesOf(
+async function* linesOf(
   stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
 ): AsyncGenerator<NdjsonLine, void, undefined> {

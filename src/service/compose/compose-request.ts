@@ -52,7 +52,7 @@ export interface ComposeRequest {
 }
 
 /** Memories asked for where a request does not say; Mem0's own default. */
-export const DEFAULT_TOP_K = 20;
+const DEFAULT_TOP_K = 20;
 
 const annotations = z.union(
   [

@@ -29,15 +29,15 @@ import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { readMem0Answer } from "../../memory/mem0-answer.js";
 
 /** Most memories in one request or of one search. */
-export const MAX_MEMORIES = 1_000;
+const MAX_MEMORIES = 1_000;
 /** Most messages in one request. */
-export const MAX_MESSAGES = 10_000;
+const MAX_MESSAGES = 10_000;
 /** Most characters of a query or of one message's text. */
-export const MAX_TEXT_CHARACTERS = 1_000_000;
+const MAX_TEXT_CHARACTERS = 1_000_000;
 /** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
-export const MAX_NESTING = 100;
+const MAX_NESTING = 100;
 /** Most request ids in one eviction. */
-export const MAX_EVICTED_IDS = 10_000;
+const MAX_EVICTED_IDS = 10_000;
 
 const storable = (problemOf: (value: never) => string | null) => (value: unknown, context: z.RefinementCtx) => {
   const problem = problemOf(value as never);

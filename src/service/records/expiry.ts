@@ -136,7 +136,7 @@ function namedBy({ injection, retention, requested, head, messages }: NamingTurn
 }
 
 /** Reference counts of names: how many turns that are to expire use each, and which are pinned by anything else. */
-export class ReferenceCounts<T> {
+class ReferenceCounts<T> {
   readonly #pinned = new Set<T>();
   readonly #counts = new Map<T, number>();
 

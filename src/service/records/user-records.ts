@@ -200,7 +200,7 @@ export interface UserExport extends ExportedUser {
 }
 
 /** Collects a user's data from the store and from memstem's own source. Rejects with `MemorySourceError` where that source fails. */
-export async function exportUser(
+async function exportUser(
   store: Store,
   source: MemorySource | null,
   tenant: string,

@@ -85,7 +85,7 @@ const anyLimits = (tokens: number) =>
   }));
 
 /** Nothing to carry, or room between scarce and plenty for some of the labels from 1 to 8. */
-export const anyCarrying: fc.Arbitrary<CarryAllowance | null> = fc.option(
+const anyCarrying: fc.Arbitrary<CarryAllowance | null> = fc.option(
   fc
     .tuple(fc.integer({ min: 1, max: 30 }), fc.nat({ max: 90 }), anyWanted)
     .chain(([tokens, knownTokens, carriable]) =>

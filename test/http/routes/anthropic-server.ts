@@ -25,7 +25,7 @@ export interface AnthropicServer {
 const JSON_HEADERS = { "content-type": "application/json", "request-id": "req_018EeWyXxfu5pfWkrYcMdjWG" };
 
 /** The list of models as its reference has it. Source: https://platform.claude.com/docs/en/api/models-list */
-export const ANTHROPIC_MODELS = {
+const ANTHROPIC_MODELS = {
   data: [
     {
       type: "model",
