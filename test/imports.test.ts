@@ -241,6 +241,17 @@ describe("imports", () => {
     expect(sizes?.filter(([, size]) => Number(size) > MOST_FILES)).toEqual([]);
   });
 
+  it("bring no two exported types of one name, but where the library's entry gives one its own form", () => {
+    const files = new Map<string, string[]>();
+    for (const [path, source] of Object.entries(sources)) {
+      if (path === "index.ts") continue;
+      const { code } = codeOf(source);
+      for (const [, name = ""] of code.matchAll(/^export (?:abstract )?(?:interface|type|class) (\w+)/gm))
+        files.set(name, [...(files.get(name) ?? []), path]);
+    }
+    expect([...files].filter(([, paths]) => paths.length > 1)).toEqual([]);
+  });
+
   it("make no circle", () => {
     expect(circles(graph)).toEqual([]);
   });

@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scope, UserId } from "../core/index.js";
 import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
-import { type AskedQuestion, comparePrefill, PREFILL_ARMS, prefillTable } from "../eval/replay/prefill-comparison.js";
+import {
+  type ComparedQuestion,
+  comparePrefill,
+  PREFILL_ARMS,
+  prefillTable,
+} from "../eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
@@ -51,7 +56,7 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
     });
     const searchMs: number[] = [];
     const asked = await withProgress("searching", questions.length, async (step) => {
-      const found: AskedQuestion[] = [];
+      const found: ComparedQuestion[] = [];
       for (const { question, answer } of questions) {
         const start = performance.now();
         const memories = await source.search({ scope, query: question, topK: options.k }, signal);

@@ -15,7 +15,7 @@ import { composeTrace, type ReplayOptions } from "../eval/replay/compose-trace.j
 import { recordedOrder } from "../eval/replay/recorded-order.js";
 import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../eval/replay/replay-batch.js";
-import { type Replay, replayTrace } from "../eval/replay/replay-trace.js";
+import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 
@@ -87,7 +87,12 @@ export async function runReplay(
   print(table(rows));
 }
 
-function replay(trace: RecordedTrace, policy: ScopePolicy, command: ReplayCommand, retention?: RetentionName): Replay {
+function replay(
+  trace: RecordedTrace,
+  policy: ScopePolicy,
+  command: ReplayCommand,
+  retention?: RetentionName,
+): ReplayedTrace {
   const options: ReplayOptions = {
     k: command.k,
     policy,
@@ -111,7 +116,7 @@ async function readJsonFile(path: string): Promise<unknown> {
 
 interface ReplayRow {
   readonly name: string;
-  readonly replay: Replay;
+  readonly replay: ReplayedTrace;
 }
 
 const HEAD = [

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
-import type { Replay } from "../../src/eval/replay/replay-trace.js";
+import type { ReplayedTrace } from "../../src/eval/replay/replay-trace.js";
 import { commands } from "./memstem-process.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
@@ -125,7 +125,10 @@ describe("memstem replay", () => {
   it("bounds what is sent over all prompts so far, or in each; and says both the average and the most", async () => {
     const sentWith = async (...options: readonly string[]) => {
       const asked = ["replay", "--trace", written(), "--k", "2", "--json", "--policy", "carry-over", ...options];
-      const { requests, totals } = JSON.parse((await memstem.run(asked)).stdout) as Pick<Replay, "requests" | "totals">;
+      const { requests, totals } = JSON.parse((await memstem.run(asked)).stdout) as Pick<
+        ReplayedTrace,
+        "requests" | "totals"
+      >;
       const ratios = requests.map(({ memoryTokens, retrievedTokens }) => memoryTokens / retrievedTokens);
       expect(totals.largestSentRatio).toBe(Math.max(...ratios));
       expect(totals.sentRatio).toBe(totals.memoryTokens / totals.retrievedTokens);

@@ -53,7 +53,7 @@ export interface TextTokens {
 }
 
 /** One question's prompt, whole. Blocks are memory indexes of the trace; memory tokens are those of the blocks' lines. */
-export interface ComposedPrompt {
+export interface ReplayedPrompt {
   /** All that an engine is sent: instructions, memories, annotations, history and question. */
   readonly tokens: readonly number[];
   /** The prompt with its answer, which stays in an engine's cache like what it was given; null where nothing will follow it. */
@@ -83,7 +83,7 @@ export function* composeTrace(
   trace: RecordedTrace,
   { encode, countTokens }: TextTokens,
   options: ReplayOptions,
-): Generator<ComposedPrompt, void, number | undefined> {
+): Generator<ReplayedPrompt, void, number | undefined> {
   const state = new ScopeState(EMPTY_SCOPE, countTokens);
   const tokenize = chatTokenizer(encode);
   const turns = new Conversation([]);

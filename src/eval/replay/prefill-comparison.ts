@@ -16,7 +16,7 @@ import { INSTRUCTION } from "../base/instruction.js";
 import { labelsIn } from "../base/prompt-memories.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
-export interface AskedQuestion {
+export interface ComparedQuestion {
   readonly question: string;
   readonly answer: string;
   readonly memories: readonly RetrievedMemory[];
@@ -69,7 +69,7 @@ export function readmeMessages(memories: readonly RetrievedMemory[], history: re
  */
 export async function comparePrefill(
   memstem: Memstem,
-  questions: readonly AskedQuestion[],
+  questions: readonly ComparedQuestion[],
   encode: Encode,
   userFor: (arm: string) => UserId,
   onTurn: () => void = () => {},

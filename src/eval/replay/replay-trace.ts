@@ -7,12 +7,12 @@
  */
 
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
-import { type ComposedPrompt, composeTrace, type ReplayOptions, type TextTokens } from "./compose-trace.js";
+import { composeTrace, type ReplayedPrompt, type ReplayOptions, type TextTokens } from "./compose-trace.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
 export interface ReplayedRequest
-  extends Pick<ComposedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
+  extends Pick<ReplayedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
   readonly promptTokens: number;
   /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
@@ -21,7 +21,7 @@ export interface ReplayedRequest
 
 /** Sums over all requests. */
 export interface ReplayTotals
-  extends Omit<ComposedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens"> {
+  extends Omit<ReplayedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens"> {
   readonly requests: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -32,7 +32,7 @@ export interface ReplayTotals
   readonly largestSentRatio: number | null;
 }
 
-export interface Replay {
+export interface ReplayedTrace {
   readonly requests: readonly ReplayedRequest[];
   readonly totals: ReplayTotals;
 }
@@ -49,7 +49,7 @@ export function replayTrace(
   cache: PrefixCache,
   tokens: TextTokens,
   options: TraceReplay,
-): Replay {
+): ReplayedTrace {
   const requests: ReplayedRequest[] = [];
   const totals = {
     requests: 0,
@@ -98,6 +98,6 @@ export function replayTrace(
   return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
 }
 
-function ratioOf({ memoryTokens, retrievedTokens }: Pick<ComposedPrompt, "memoryTokens" | "retrievedTokens">) {
+function ratioOf({ memoryTokens, retrievedTokens }: Pick<ReplayedPrompt, "memoryTokens" | "retrievedTokens">) {
   return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
 }

@@ -5,7 +5,7 @@ import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from
 
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { readPeerOrders, readTrace, TraceError } from "../../../src/eval/replay/recorded-trace.js";
-import { type Replay, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
+import { type ReplayedTrace, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
 import { BLOCK_TOKENS } from "../../../src/simulator/block-hash-cache.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
@@ -41,7 +41,11 @@ const overlapping = readTrace({
   })),
 });
 
-function replayOf(trace: ReturnType<typeof readTrace>, policy: PolicyName, options: Partial<TraceReplay> = {}): Replay {
+function replayOf(
+  trace: ReturnType<typeof readTrace>,
+  policy: PolicyName,
+  options: Partial<TraceReplay> = {},
+): ReplayedTrace {
   const counters = { encode: encodeO200k, countTokens: countO200k };
   const of = { k: 20, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", ...options } as const;
   return replayTrace(trace, simulatedCache("radix"), counters, of);
@@ -121,7 +125,7 @@ describe("replaying a trace", () => {
       traces.map((trace) => replayOf(trace, policy, { k, ...budget, limit: 150 }));
     const totalsOf = (policy: PolicyName, k: number, budget: Partial<TraceReplay> = {}) =>
       replaysOf(policy, k, budget).map(({ totals }) => totals);
-    const prefilled = (totals: readonly Replay["totals"][]) =>
+    const prefilled = (totals: readonly ReplayedTrace["totals"][]) =>
       median(totals.map((t) => t.prefilledMemoryTokens / t.retrievedTokens));
 
     it.skipIf(data === null)(
