@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import type { ScopePolicy } from "../../../src/core/index.js";
-import { type ComposedPrompt, composeTrace, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
+import { type ReplayedPrompt, composeTrace, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
 import { recordedOrder } from "../../../src/eval/replay/recorded-order.js";
 import {
   type PeerOrders,
@@ -97,7 +97,7 @@ export function memoryHitShare(recording: Recording, asked: Asked): number {
 }
 
 /** The single prompts of several users who ask in turn. */
-export function promptsInTurn(recordings: readonly Recording[], asked: Asked): ComposedPrompt[] {
+export function promptsInTurn(recordings: readonly Recording[], asked: Asked): ReplayedPrompt[] {
   return [
     ...inTurn(recordings.map((recording) => composeTrace(recording.trace, COUNTERS, optionsFor(recording, asked)))),
   ];
