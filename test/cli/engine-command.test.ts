@@ -90,7 +90,7 @@ describe.skipIf(missing !== null)(`memstem engine serve${skipped}`, () => {
       expect(await send(`"${"x".repeat(16 * 1024 * 1024)}"`)).toMatchObject({ status: 413, error: { param: "body" } });
       const silent = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
       const slow = await send(silent);
-      expect(slow).toMatchObject({ status: 408, error: { message: "no byte of the body came for 200 ms" } });
+      expect(slow).toMatchObject({ status: 408, error: { message: "no byte of the body arrived for 200 ms" } });
       expect(await send("{")).toMatchObject({ status: 400 });
       expect(faults).toEqual([]);
     } finally {

@@ -6,6 +6,8 @@
  * OpenAI:    https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference
  */
 
+import { largest } from "../../core/text/lists.js";
+
 /** How many marks a prompt may have, and where the provider looks for cached prefixes. */
 export interface BreakpointLimits {
   /** Marks in one request, the caller's included. */
@@ -25,7 +27,7 @@ const ANTHROPIC_MINIMUM: readonly (readonly [model: RegExp, tokens: number])[] =
 ];
 
 /** The largest of {@link ANTHROPIC_MINIMUM}: a bound for models whose own is not known. */
-export const LONGEST_ANTHROPIC_MINIMUM = Math.max(...ANTHROPIC_MINIMUM.map(([, tokens]) => tokens));
+export const LONGEST_ANTHROPIC_MINIMUM = largest(ANTHROPIC_MINIMUM.map(([, tokens]) => tokens));
 
 /** "You can define up to 4 cache breakpoints"; "at most 20 positions per breakpoint, counting the breakpoint itself as the first". */
 export const ANTHROPIC_LIMITS: BreakpointLimits = {

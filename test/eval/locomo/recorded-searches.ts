@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import type { ScopePolicy } from "../../../src/core/index.js";
-import { type ReplayedPrompt, composeTrace, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
+import { composeTrace, type ReplayedPrompt, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
 import { recordedOrder } from "../../../src/eval/replay/recorded-order.js";
 import {
   type PeerOrders,

@@ -26,7 +26,7 @@ const failures: readonly (readonly [string, MemorySourceFailure | "hang", number
   ["that hangs", "hang", 504, /did not answer within 200 ms/],
   ["that cannot be reached", { kind: "unreachable", cause: "ECONNREFUSED" }, 502, /could not be reached/],
   ["that refuses", { kind: "refused", status: 401, body: "secret" }, 502, /status 401/],
-  ["that answers nonsense", { kind: "unreadable", cause: "no JSON" }, 502, /could not be read/],
+  ["that answers nonsense", { kind: "unreadable", cause: "no JSON" }, 502, /unreadable answer/],
 ];
 
 describe.each(failures)("a memory source %s", (_what, end, status, says) => {
