@@ -136,6 +136,11 @@ export const SETTINGS = {
     "most characters of one memory in a prompt; a longer one is truncated, with a mark",
     wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
   ),
+  maxPromptTokens: setting(
+    "MEMSTEM_MAX_PROMPT_TOKENS",
+    "most tokens of a prompt, as memstem counts them, without the answer's; default: no bound",
+    wholeNumber(1, 100_000_000).optional(),
+  ),
   escape: setting(
     "MEMSTEM_ESCAPE",
     "more texts to escape in memories, as a JSON array: special tokens of an unusual shape; default: none",

@@ -29,8 +29,24 @@ export interface ComposeInput extends PastInput, SelectionInput {
   /** What later prompts of the conversation keep of what this one injects. */
   readonly retention: RetentionName;
   readonly countTokens: TokenCounter;
-  /** Tokens that the prompt may have, by our own count: with more, it starts afresh with what fits. Default: as many as it has. */
+  /**
+   * Most tokens of the prompt, by the token counter: past it the prompt starts afresh with the memories that fit, and where the messages
+   * alone come to more, {@link PromptTooLongError} is thrown. Default: no bound.
+   */
   readonly maxPromptTokens?: number | null | undefined;
+  /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
+  readonly acceptedTokens?: number | null | undefined;
+}
+
+/** A prompt's messages come to more tokens than it may have, without any memory. */
+export class PromptTooLongError extends Error {
+  override readonly name = "PromptTooLongError";
+  constructor(
+    readonly tokens: number,
+    readonly maxTokens: number,
+  ) {
+    super(`the messages come to ${tokens} tokens without any memory, more than ${maxTokens}`);
+  }
 }
 
 /** A turn's memories as they stand in its prompt. */
@@ -66,9 +82,18 @@ export interface Draft {
  * different depths give the same blocks the same bytes. Expects at least one message that is no instruction.
  */
 export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
-  const { maxPromptTokens: most } = input;
+  const { maxPromptTokens, acceptedTokens } = input;
+  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
+  const draft = draftWithin(state, input, most);
+  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
+    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
+  return draft;
+}
+
+/** A draft of at most so many tokens; with more only where no memory is left to hold back. */
+function draftWithin(state: ScopeState, input: ComposeInput, most: number): Draft {
   let draft = draftWith(state, input, null);
-  if (most == null || draft.totalTokens <= most) return draft;
+  if (draft.totalTokens <= most) return draft;
   // Annotations and tags are known only with the blocks: what they come to is taken off what blocks may have.
   for (let room = most; ; room -= draft.totalTokens - most) {
     draft = draftWith(state, input, room);

@@ -64,6 +64,10 @@ export const composeBody = z
       description:
         "The engine family of the prompt. The answer's `engine` says what to send along; for `anthropic` and `openai-breakpoints` the messages carry the provider's cache breakpoints. Default: the configured one.",
     }),
+    max_prompt_tokens: field.maxPromptTokens.nullish().meta({
+      description:
+        "Most tokens of the prompt, as memstem counts them; leave room for the answer. Past it the prompt starts afresh with the memories that fit, most relevant first (warning `memory_left_out`); 422 if the messages alone come to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`.",
+    }),
     tool_memories: field.toolMemories.nullish().meta({
       description:
         "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's). Default: `in_result` for the engine family `mistral` and where earlier turns of the conversation have it, else `own_message`.",
@@ -157,6 +161,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
         : annotations,
     engine: body.engine,
     toolMemories: body.tool_memories,
+    maxPromptTokens: body.max_prompt_tokens,
     prompt: body.prompt,
   });
 }

@@ -16,6 +16,17 @@ export class InvalidRequestError extends Error {
   }
 }
 
+/** The messages come to more tokens than the prompt may have, without any memory; nothing was written. */
+export class MessagesTooLongError extends InvalidRequestError {
+  constructor(
+    readonly tokens: number,
+    readonly maxTokens: number,
+  ) {
+    const message = `come to ${tokens} tokens without any memory, more than max_prompt_tokens, ${maxTokens}`;
+    super([{ field: "messages", message }]);
+  }
+}
+
 /** What the request names does not exist. */
 export class NotFoundError extends Error {
   override readonly name = "NotFoundError";

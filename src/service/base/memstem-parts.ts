@@ -26,6 +26,8 @@ export interface ComposeDefaults {
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
+  /** Most tokens of a prompt, by the token counter. Default: no bound. */
+  readonly maxPromptTokens?: number | null;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

@@ -4,6 +4,7 @@ import {
   AbandonedRequestError,
   BusyUserError,
   InvalidRequestError,
+  MessagesTooLongError,
   NotFoundError,
   StoreUnavailableError,
 } from "../base/errors.js";
@@ -87,6 +88,7 @@ const STORE_REASONS: Readonly<Record<StoreFault, StoreReason>> = {
 
 /** Null where the error is the caller's. */
 function reasonFor(error: unknown): NotComposedReason | null {
+  if (error instanceof MessagesTooLongError) return "context_length";
   if (isCallers(error)) return null;
   if (error instanceof BusyUserError) return "user_queue";
   return error instanceof StoreUnavailableError ? STORE_REASONS[error.fault] : "fault";

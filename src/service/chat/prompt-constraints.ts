@@ -7,7 +7,7 @@ import { modelName } from "../learning/refused-models.js";
 /** Constraints that an engine puts on a prompt. */
 export interface PromptConstraints {
   /** Most tokens, as memstem counts them; null: unknown. */
-  readonly maxPromptTokens: number | null;
+  readonly acceptedTokens: number | null;
   /** Placement of memories after a tool's result; null: unknown. */
   readonly toolMemories: ToolMemories | null;
 }
@@ -49,18 +49,18 @@ export class KnownConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
-      maxPromptTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
+      acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
       toolMemories: isInside ? "in_result" : null,
     };
   }
 
   /** The engine refused a prompt, and accepted one under these constraints. */
-  learn(of: ConstraintsKey, { maxPromptTokens, toolMemories }: PromptConstraints): void {
+  learn(of: ConstraintsKey, { acceptedTokens, toolMemories }: PromptConstraints): void {
     if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
-    if (maxPromptTokens === null) return;
+    if (acceptedTokens === null) return;
     const limits = this.#limits.get(of.tenant) ?? new LruMap<string, KnownLimit>(MOST_KNOWN);
     this.#limits.set(of.tenant, limits);
-    limits.set(limitKey(of), { tokens: maxPromptTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
+    limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
   }
 }
 
@@ -73,7 +73,7 @@ export function constraintsAfter(
   const { messages, plan } = composed;
   if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
   if (!messages.some(holdsMemories)) return null;
-  return { ...terms, maxPromptTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
+  return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
 
 /** Tokens to try, as memstem counts them, where a prompt of `tokens` was refused; always fewer. */

@@ -45,8 +45,10 @@ export interface ComposeRequest {
   readonly marksElsewhere?: number;
   /** Where memories stand behind a tool's result; null: as the engine family takes them, and the conversation had them. */
   readonly toolMemories?: ToolMemories | null;
-  /** Tokens that the prompt may have, by our own count; null: as many as it has. */
+  /** Most tokens of the prompt, by the token counter; null: the configured bound. */
   readonly maxPromptTokens?: number | null;
+  /** Tokens that the engine was found to accept; null: not known. */
+  readonly acceptedTokens?: number | null;
   /** Whether the answer should hold the prompt as one text too. */
   readonly prompt: boolean;
 }
@@ -84,6 +86,7 @@ const composeOptions = z.strictObject({
   annotations: annotations.nullish(),
   engine: field.engine.nullish(),
   toolMemories: field.toolMemories.nullish(),
+  maxPromptTokens: field.maxPromptTokens.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -140,6 +143,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     annotations: annotationSettings(fields.annotations ?? true),
     engine: fields.engine ?? null,
     toolMemories: fields.toolMemories ?? null,
+    maxPromptTokens: fields.maxPromptTokens ?? null,
     prompt: fields.prompt ?? false,
   };
 }

@@ -11,6 +11,7 @@ import {
   KEEPS_ALL,
   NOTHING_INJECTED,
   ORDERING_POLICIES,
+  PromptTooLongError,
   plannedOrder,
   promptHead,
   type Scope,
@@ -19,7 +20,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
-import { DeletedMeanwhileError } from "../base/errors.js";
+import { DeletedMeanwhileError, MessagesTooLongError } from "../base/errors.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
@@ -92,7 +93,7 @@ export class PromptPlanner {
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
     const input = { ...this.#input(working.state, scope, request, retrieved, at), memories };
-    const composition = compose(working.state, input);
+    const composition = bounded(() => compose(working.state, input));
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -133,11 +134,9 @@ export class PromptPlanner {
   ): DraftedPrompt {
     const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
     const input = this.#input(state, scope, request, retrieved, this.parts.now());
-    const { prompt, past, choice, replay, selection, section } = draftPrompt(state, {
-      ...input,
-      memories,
-      depth: depth ?? undefined,
-    });
+    const { prompt, past, choice, replay, selection, section } = bounded(() =>
+      draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
+    );
     const adapter = this.#engineOf(request);
     const emitted = adapter.emit({
       ...enginePrompt({
@@ -203,6 +202,7 @@ export class PromptPlanner {
       policy: this.#policyFor(request, order, state),
       engine: this.engineModel(),
       depth: depth ?? undefined,
+      maxPromptTokens: request.maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null,
     };
   }
 
@@ -242,5 +242,14 @@ export class PromptPlanner {
       marksElsewhere: request.marksElsewhere ?? 0,
       cacheSecret: this.tenant.cacheSecret,
     };
+  }
+}
+
+/** What composes; throws {@link MessagesTooLongError} in the core's stead. */
+function bounded<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof PromptTooLongError ? new MessagesTooLongError(error.tokens, error.maxTokens) : error;
   }
 }

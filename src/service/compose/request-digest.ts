@@ -28,7 +28,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
 
 /** Every field of a request is named here or there: with a new one this does not compile until it is decided which. */
 type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
-type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens";
+type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens" | "acceptedTokens";
 
 /** Digest of what a request asks for, to notice an id that is used for another one. */
 export function requestDigest(request: ComposeRequest): Digest {

@@ -146,6 +146,8 @@ export const memoryBudgetRatio = z
   .number()
   .min(1, "must be at least 1: what was retrieved")
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
+/** Most tokens of one prompt, by the token counter. */
+export const maxPromptTokens = z.int().min(1).max(100_000_000);
 export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** A plan's retention of one turn: never `auto`. */

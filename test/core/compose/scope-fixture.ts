@@ -65,6 +65,7 @@ export interface ComposeOptions {
   readonly depth?: Depth;
   readonly toolMemories?: ToolMemories;
   readonly maxPromptTokens?: number;
+  readonly acceptedTokens?: number;
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -131,6 +132,7 @@ export class UserScope {
       depth: options.depth,
       toolMemories: options.toolMemories,
       maxPromptTokens: options.maxPromptTokens,
+      acceptedTokens: options.acceptedTokens,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     };

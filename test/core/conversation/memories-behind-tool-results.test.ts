@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { PromptTooLongError } from "../../../src/core/compose/draft.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
 import { TOOL_MEMORIES } from "../../../src/core/prompt/section-placement.js";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
@@ -106,11 +107,11 @@ describe("a prompt that may have only so many tokens", () => {
       const history: ChatMessage[] = [];
       for (const [n, turn] of turns.entries()) {
         history.push(...added(turn, n));
-        const maxPromptTokens = most[n] as number;
-        const composition = scope.compose(history, turn.found, { ...optionsOf(turn), maxPromptTokens });
+        const acceptedTokens = most[n] as number;
+        const composition = scope.compose(history, turn.found, { ...optionsOf(turn), acceptedTokens });
         const leftOut = composition.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds ?? [];
         const { totalTokens } = composition.plan;
-        if (totalTokens > maxPromptTokens)
+        if (totalTokens > acceptedTokens)
           expect(JSON.stringify(composition.messages)).not.toContain("</memories>\\n\\nQ");
         const given = turn.found.filter(({ id }) => !leftOut.includes(id));
         const texts = new Set(turn.found.filter(({ id }) => leftOut.includes(id)).map(({ text }) => text));
@@ -123,6 +124,37 @@ describe("a prompt that may have only so many tokens", () => {
       }
     });
     fc.assert(property, { numRuns: 250 });
+  });
+
+  it("has no more, or is none: its messages alone come to more, and the scope goes on as if nothing had been asked", () => {
+    const limits = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 8, maxLength: 8 });
+    let [bounded, tooLong] = [0, 0];
+    const property = fc.property(anyConversation, limits, (turns, most) => {
+      const scope = new UserScope();
+      const history: ChatMessage[] = [];
+      for (const [n, turn] of turns.entries()) {
+        history.push(...added(turn, n));
+        const maxPromptTokens = most[n] as number;
+        const options = optionsOf(turn);
+        try {
+          const { plan } = scope.compose(history, turn.found, { ...options, maxPromptTokens });
+          expect(plan.totalTokens).toBeLessThanOrEqual(maxPromptTokens);
+          bounded++;
+        } catch (error) {
+          if (!(error instanceof PromptTooLongError)) throw error;
+          expect(error.maxTokens).toBe(maxPromptTokens);
+          const { conversation: _, ...single } = options;
+          const plain = scope.compose(history, [], single).plan.totalTokens;
+          expect(error.tokens).toBe(plain);
+          expect(plain).toBeGreaterThan(maxPromptTokens);
+          tooLong++;
+          return;
+        }
+      }
+    });
+    fc.assert(property, { numRuns: 250 });
+    expect(bounded).toBeGreaterThan(100);
+    expect(tooLong).toBeGreaterThan(50);
   });
 
   it("passes over what is too long for what is not, the most relevant first", () => {

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { createMemstem, InvalidRequestError } from "../../../src/index.js";
+import { problemOf, servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf } from "./chat-client.js";
+import { openAiEngine } from "./openai-engine.js";
+
+const facts = (turn: number) =>
+  Array.from({ length: 10 }, (_, n) => ({
+    id: `m-${turn}-${n}`,
+    memory: `Ada's fact ${turn}.${n}: house ${turn * 31 + n}.`,
+  }));
+
+describe("a prompt bounded by max_prompt_tokens", () => {
+  const app = servedApp();
+
+  it("never has more in a conversation that grows, and names each memory that it leaves out", async () => {
+    const messages: { role: string; content: string }[] = [];
+    let [starts, leftOut] = [0, 0];
+    for (let turn = 0; turn < 25; turn++) {
+      messages.push({ role: "user", content: `Question ${turn}?` });
+      const body = { user_id: "ada", conversation_id: "c", messages, memories: facts(turn), max_prompt_tokens: 450 };
+      const { plan, blocks, warnings } = await app.compose(body);
+      expect(plan.total_tokens).toBeLessThanOrEqual(450);
+      const named = warnings.flatMap(({ code, memory_ids }) => (code === "memory_left_out" ? (memory_ids ?? []) : []));
+      expect([...blocks.map(({ memory_id }) => memory_id), ...named].sort()).toEqual(
+        facts(turn)
+          .map(({ id }) => id)
+          .sort(),
+      );
+      starts += Number(plan.fresh_start);
+      leftOut += named.length;
+      messages.push({ role: "assistant", content: "Yes." });
+    }
+    expect(starts).toBeGreaterThan(1);
+    expect(leftOut).toBeGreaterThan(0);
+  });
+
+  it("is a problem where the messages alone come to more; nothing is stored, and the id is free", async () => {
+    const messages = [{ role: "user", content: "word ".repeat(500) }];
+    const body = { user_id: "ada", request_id: "r", messages, memories: facts(0), max_prompt_tokens: 100 };
+    const refused = await app.send("POST", "/compose", body);
+    expect(refused.status).toBe(422);
+    expect(problemOf(refused).errors).toEqual([
+      {
+        field: "messages",
+        message: expect.stringMatching(/^come to 50\d tokens without any memory, more than .* 100$/),
+      },
+    ]);
+    const answer = await app.compose({ ...body, max_prompt_tokens: 1_000 });
+    expect(answer).toMatchObject({ request_id: "r", warnings: [] });
+    expect(answer.blocks).toHaveLength(10);
+  });
+
+  it.each([0, -1, 1.5, "700"])("is refused as %j", async (max_prompt_tokens) => {
+    const refused = await app.send("POST", "/compose", {
+      user_id: "ada",
+      query: "Q?",
+      memories: [],
+      max_prompt_tokens,
+    });
+    expect(refused.status).toBe(422);
+    expect(problemOf(refused).errors).toMatchObject([{ field: "max_prompt_tokens" }]);
+  });
+});
+
+describe("MEMSTEM_MAX_PROMPT_TOKENS", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(["Ada drinks tea.", "Ada lives in Paris."]);
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_MAX_PROMPT_TOKENS: "60" } });
+
+  it("bounds what does not say one, and a request may say another", async () => {
+    const memories = facts(0);
+    const body = { user_id: "ada", query: "Tea?", memories };
+    expect((await app.compose(body)).plan.total_tokens).toBeLessThanOrEqual(60);
+    expect((await app.compose({ ...body, max_prompt_tokens: 1_000 })).blocks).toHaveLength(10);
+  });
+
+  it("sends a chat unmodified whose messages alone come to more", async () => {
+    const chat = async (content: string) => {
+      const { response } = await clientOf(app).chat.completions.create(ask(content)).withResponse();
+      return response.headers.get("x-memstem-not-composed");
+    };
+    const long = "word ".repeat(500);
+    expect(await chat(long)).toBe("context_length");
+    expect(engine.requests.at(-1)?.body.messages).toEqual([{ role: "user", content: long }]);
+    expect(await chat("Tea?")).toBeNull();
+    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("Ada drinks tea.");
+  });
+
+  it("is the library's maxPromptTokens", async () => {
+    const memstem = createMemstem({ dataDir: app.dataDir, source: { kind: "none" }, maxPromptTokens: 60 });
+    try {
+      const options = { userId: "ada", query: "Tea?", memories: facts(0) };
+      expect((await memstem.compose(options)).plan.totalTokens).toBeLessThanOrEqual(60);
+      expect((await memstem.compose({ ...options, maxPromptTokens: 1_000 })).blocks).toHaveLength(10);
+      await expect(memstem.compose({ ...options, maxPromptTokens: 3 })).rejects.toThrow(InvalidRequestError);
+      expect(() => createMemstem({ dataDir: app.dataDir, maxPromptTokens: 0 })).toThrow("maxPromptTokens");
+    } finally {
+      await memstem.close();
+    }
+  });
+});
