@@ -10,6 +10,8 @@ export interface Warning {
     | "memory_conflict"
     | "memory_forgotten"
     | "history_diverged"
+    | "history_erased"
+    | "answer_missing"
     | "injected_text_removed"
     | "memory_cut"
     | "memory_source_failed"

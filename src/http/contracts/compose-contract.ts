@@ -43,6 +43,10 @@ export const composeBody = z
     messages: givenMessages
       .nullish()
       .meta({ description: "Plain chat history, ending with the question; without injected memories." }),
+    history: field.history.nullish().meta({
+      description:
+        "What `messages` is. `exact` (default): the whole history. `stored`: what is new in the conversation, the assistant's last answer and the new question; memstem puts what was said before in front of it.",
+    }),
     memories: givenMemories.optional(),
     system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
     top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: 20." }),
@@ -143,6 +147,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     requestId: body.request_id,
     query: body.query,
     messages: body.messages,
+    history: body.history,
     memories: body.memories,
     system: body.system,
     topK: body.top_k,

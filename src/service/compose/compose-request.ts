@@ -14,6 +14,7 @@ import {
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
+import type { HistoryName } from "../fields/fields.js";
 import * as field from "../fields/fields.js";
 import { readOptions } from "../fields/read-options.js";
 
@@ -29,6 +30,11 @@ export interface ComposeRequest {
   readonly query: string | null;
   /** Instructions, plain history, and the question last. */
   readonly messages: readonly ChatMessage[];
+  /**
+   * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. Null: `exact`, the whole
+   * history.
+   */
+  readonly history?: HistoryName | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
   readonly topK: number;
@@ -76,6 +82,7 @@ const composeOptions = z.strictObject({
   requestId: field.newRequestId.nullish(),
   query: field.query.nullish(),
   messages: field.messages.nullish(),
+  history: field.history.nullish(),
   memories: field.memories.optional(),
   system: field.system.nullish(),
   topK: field.topK.nullish(),
@@ -126,6 +133,10 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
   if (asked === null) {
     throw new InvalidRequestError([{ field: "query", message: "give a query, or messages that end with a question" }]);
   }
+  if (fields.history === "stored" && fields.conversationId == null) {
+    const message = "stored needs a conversation: give its id";
+    throw new InvalidRequestError([{ field: "history", message }]);
+  }
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
   return {
     userId: fields.userId,
@@ -134,6 +145,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     requestId: fields.requestId ?? null,
     query,
     messages: [...instructions, ...asked],
+    history: fields.history ?? null,
     memories: fields.memories ?? null,
     topK: fields.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,

@@ -29,6 +29,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
+import { behindStored } from "./stored-history.js";
 
 /** What a request is composed of beside itself. */
 export interface Retrieved {
@@ -92,7 +93,8 @@ export class PromptPlanner {
     const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
-    const input = { ...this.#input(working.state, scope, request, retrieved, at), memories };
+    const { messages, warnings: ofHistory } = this.#saidIn(scope, request);
+    const input = { ...this.#input(working.state, scope, { ...request, messages }, retrieved, at), memories };
     const composition = bounded(() => compose(working.state, input));
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
@@ -102,6 +104,7 @@ export class PromptPlanner {
       plan: composition.plan,
       warnings: [
         ...warnings,
+        ...ofHistory,
         ...composition.warnings,
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
         ...(retrieved.depth?.warnings ?? []),
@@ -133,7 +136,8 @@ export class PromptPlanner {
     depth: Depth | null,
   ): DraftedPrompt {
     const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
-    const input = this.#input(state, scope, request, retrieved, this.parts.now());
+    const { messages } = this.#saidIn(scope, request);
+    const input = this.#input(state, scope, { ...request, messages }, retrieved, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() =>
       draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
     );
@@ -161,7 +165,10 @@ export class PromptPlanner {
 
   /** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
-    const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
+    const head = promptHead(
+      state,
+      this.#context(state, scope, { ...request, ...this.#saidIn(scope, request) }, this.parts.now()),
+    );
     if (head === null || head.coldTokens < LEAST_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
@@ -204,6 +211,14 @@ export class PromptPlanner {
       depth: depth ?? undefined,
       maxPromptTokens: request.maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null,
     };
+  }
+
+  /** A request's whole history: what it sends, behind what is stored where it asks for that. */
+  #saidIn(scope: Scope, { messages, history, conversationId }: ComposeRequest) {
+    const nothing: readonly Warning[] = [];
+    if (history !== "stored" || conversationId === null) return { messages, warnings: nothing };
+    const stored = this.parts.store.findHistory(scope, conversationId);
+    return stored === null ? { messages, warnings: nothing } : behindStored(stored, messages);
   }
 
   /** What is known before memories are looked for. */

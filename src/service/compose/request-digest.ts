@@ -23,6 +23,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     retention: request.retention,
     annotations: request.annotations,
     prompt: null,
+    history: request.history === "stored" ? "stored" : undefined,
   };
 }
 

@@ -71,6 +71,16 @@ export interface ComposeRecord {
   readonly at: number;
 }
 
+/** What was said in a conversation, without what memstem injected. */
+export interface StoredHistory {
+  /** The instructions of its newest prompt; null where they were erased. */
+  readonly head: readonly ChatMessage[] | null;
+  /** Every message of its turns, first to last; those before one that was erased are left out. */
+  readonly messages: readonly ChatMessage[];
+  /** Whether `messages` goes back to the conversation's first turn. */
+  readonly isWhole: boolean;
+}
+
 /** A request that was answered before. */
 export interface AnsweredRequest {
   readonly body: Digest;
@@ -175,6 +185,8 @@ export interface Store {
   loadScope(scope: Scope): LoadedScope;
   /** A conversation's turns, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Turn[];
+  /** What was said in a conversation up to its newest turn; null where it has none. */
+  findHistory(scope: Scope, id: ConversationId): StoredHistory | null;
   commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion;
   commitEviction(
     scope: Scope,

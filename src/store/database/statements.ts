@@ -243,6 +243,10 @@ function turnStatements(sqlite: Database.Database) {
       sqlite,
       `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id`,
     ),
+    newestTurn: prepare<OfScope & { readonly conversationId: string }, TurnRow>(
+      sqlite,
+      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id desc limit 1`,
+    ),
     addTurn: prepare<SqliteRow<typeof turns>>(
       sqlite,
       `insert into turns (scope_id, id, conversation_id, parent, given, placement, injection, retention, fresh_start,

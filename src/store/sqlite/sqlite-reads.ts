@@ -24,12 +24,14 @@ import type {
   ScopeCounts,
   ScopesFound,
   ServedRequest,
+  StoredHistory,
   StoredVersion,
 } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import * as tables from "../database/schema.js";
 import { prepareStatements, type Statements } from "../database/statements.js";
 import { findQuotes } from "../erasure/quotes.js";
+import { readConversationHistory } from "../records/conversation-history.js";
 import { Deletions } from "../records/deletions.js";
 import { readExpired, readScopesWithOldTurns, scanTurns } from "../records/expiry.js";
 import { FirstTokenTimes } from "../records/first-token-times.js";
@@ -75,6 +77,11 @@ export class SqliteReads {
     return this.statements.conversationTurns
       .all({ scopeId, conversationId: id })
       .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
+  }
+
+  findHistory(scope: Scope, id: ConversationId): StoredHistory | null {
+    const scopeId = this.#idOf(scope);
+    return scopeId === null ? null : readConversationHistory(this.statements, this.messages, scopeId, id);
   }
 
   countFirstTokenTimes(engine: string): number {

@@ -112,6 +112,24 @@ export function describeStore(name: string, open: () => Store): void {
       expect(() => store.commitCompose(ana, version, record)).toThrow(StaleScopeError);
     });
 
+    it("gives what was said in a conversation up to its newest turn, and nothing of another's", () => {
+      const said = (of = ana, conversation = "c") => store.findHistory(of, conversation as ConversationId);
+      expect(said()).toBeNull();
+      const asked = { ...TEA, conversationId: "c" };
+      composeInto(store, ana, asked);
+      const history = [TEA.question, "Green."];
+      composeInto(store, ana, { ...asked, requestId: "r2", history, question: "Why?" });
+      const messages = [TEA.question, "Green.", "Why?"].map((content, at) => ({
+        role: at % 2 === 0 ? "user" : "assistant",
+        content,
+      }));
+      const head = [{ role: "system", content: "Be kind." }];
+      expect(said()).toEqual({ head, messages, isWhole: true });
+      composeInto(store, ana, { ...asked, requestId: "r3", question: "Another?" });
+      expect(said()?.messages).toEqual([{ role: "user", content: "Another?" }]);
+      expect([said(scopeOf("bo")), said(ana, "d"), said(scopeOf("ana", "acme"))]).toEqual([null, null, null]);
+    });
+
     it("says which version a scope is, and counts deletions of a user and of their memories by tenant", () => {
       expect(store.versionOf(ana)).toBeNull();
       const version = composeInto(store, ana, TEA);

@@ -1,0 +1,30 @@
+import type { ChatMessage } from "../../core/index.js";
+import type { StoredHistory } from "../api/store.js";
+import type { Statements } from "../database/statements.js";
+import type { StoredMessages } from "./stored-messages.js";
+
+/**
+ * What was said in a conversation up to its newest turn. Follows that turn's parents, so a branch that was left is not in it; ends at a
+ * message that was erased, or a turn that is gone.
+ */
+export function readConversationHistory(
+  statements: Statements,
+  messages: StoredMessages,
+  scopeId: number,
+  conversationId: string,
+): StoredHistory | null {
+  const newest = statements.newestTurn.get({ scopeId, conversationId });
+  if (newest === undefined) return null;
+  const said: (readonly ChatMessage[])[] = [];
+  let isWhole = true;
+  for (let next: number | null = newest.id; next !== null; ) {
+    const turn = statements.turn.get({ scopeId, id: next });
+    const given = turn === undefined ? null : messages.wholeOf(turn.given);
+    isWhole = given !== null;
+    if (turn === undefined || given === null) break;
+    said.push(given);
+    next = turn.parent;
+  }
+  const head = statements.head.get({ scopeId, digest: newest.head }) ?? null;
+  return { head: head === null ? null : messages.wholeOf(head), messages: said.reverse().flat(), isWhole };
+}
