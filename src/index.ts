@@ -52,6 +52,8 @@ export interface MemstemOptions {
   readonly cacheTtlSeconds?: number;
   /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
   readonly cacheTokens?: number;
+  /** What the messages of requests are that do not say: all that the prompt is to have, or a window of the history. Default: `exact`. */
+  readonly history?: "exact" | "extended";
   /** Most tokens of a prompt, as memstem counts them, where a request does not say; the answer's come on top. Default: no bound. */
   readonly maxPromptTokens?: number;
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
@@ -154,7 +156,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
-  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "maxPromptTokens", "escape"],
+  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -173,7 +175,16 @@ function refuseUnknown(given: MemstemOptions): void {
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
-  const { dataDir, source, searchTimeoutMs, cacheTtlSeconds, cacheTokens, maxPromptTokens, escape: markers } = given;
+  const {
+    dataDir,
+    source,
+    searchTimeoutMs,
+    cacheTtlSeconds,
+    cacheTokens,
+    history,
+    maxPromptTokens,
+    escape: markers,
+  } = given;
   const options = {
     MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
     MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
@@ -184,6 +195,7 @@ function settingsOf(given: MemstemOptions): Settings {
     },
     MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
     MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
+    MEMSTEM_HISTORY: { name: "history", value: history },
     MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
     MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },

@@ -79,6 +79,7 @@ function assembleOn(
       retention: settings.retention,
       engine: settings.engineModel,
       engineFamily: engineFamilyOf(settings),
+      history: settings.history,
       maxPromptTokens: settings.maxPromptTokens ?? null,
     },
     engines: enginesFor(settings),

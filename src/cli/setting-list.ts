@@ -136,6 +136,11 @@ export const SETTINGS = {
     "most characters of one memory in a prompt; a longer one is truncated, with a mark",
     wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
   ),
+  history: setting(
+    "MEMSTEM_HISTORY",
+    "what messages are in requests that do not say: exact (all that the prompt is to have) or extended (a window of the history)",
+    z.enum(["exact", "extended"]).default("exact"),
+  ),
   maxPromptTokens: setting(
     "MEMSTEM_MAX_PROMPT_TOKENS",
     "most tokens of a prompt, as memstem counts them, without the answer's; default: no bound",

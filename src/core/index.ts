@@ -29,6 +29,7 @@ export * from "./conversation/conversation.js";
 export type { RestatedTurn } from "./conversation/restated-turns.js";
 export * from "./conversation/retention.js";
 export * from "./conversation/turn.js";
+export * from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/first-token-entropy.js";
 export * from "./cost/time-law-fit.js";

@@ -13,7 +13,15 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     ...(["source", "mem0Url", "mem0ApiKey", "mem0Threshold", "searchTimeoutMs", "writeTimeoutMs"] as const),
     "maxMemoryCharacters",
   ],
-  "How prompts are composed": ["policy", "retention", "maxPromptTokens", "adaptiveDepth", "escape", "composeTimeoutMs"],
+  "How prompts are composed": [
+    "policy",
+    "retention",
+    "history",
+    "maxPromptTokens",
+    "adaptiveDepth",
+    "escape",
+    "composeTimeoutMs",
+  ],
   "The engine and its cache": [
     ...(["engineFamily", "engineModel", "blockSeparator", "cacheTtlSeconds", "cacheTokens", "cacheSlots"] as const),
   ],

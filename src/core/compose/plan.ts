@@ -40,6 +40,8 @@ export interface Plan extends RetentionChoice {
   readonly orderChanged: boolean;
   /** How many messages from the front are byte for byte those of an earlier prompt of this conversation. */
   readonly stableMessages: number;
+  /** Messages of the conversation that the prompt has and the client did not send; absent for none. */
+  readonly addedMessages?: number;
   /** How much of what was retrieved the prompt holds; absent where all of it, and nobody asked for less. */
   readonly depth?: PlanDepth;
 }

@@ -20,7 +20,7 @@ const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation"
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 const chatSettings = composeBody
-  .omit({ messages: true, history: true, prompt: true, system: true })
+  .omit({ messages: true, prompt: true, system: true })
   .extend({
     user_id: field.userId.nullish().meta({
       description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",

@@ -45,7 +45,11 @@ export const composeBody = z
       .meta({ description: "Plain chat history, ending with the question; without injected memories." }),
     history: field.history.nullish().meta({
       description:
-        "What `messages` is. `exact` (default): the whole history. `stored`: what is new in the conversation, the assistant's last answer and the new question; memstem puts what was said before in front of it.",
+        "What `messages` is. `exact`: all messages of the prompt. `extended`: a window of the history (the last n messages, a summary and the last n); memstem puts what was cut in front of it for as long as that pays, so that prompts continue each other. `stored`: what is new in the conversation, the assistant's last answer and the new question; memstem puts what was said before in front of it. Default: `MEMSTEM_HISTORY`.",
+    }),
+    history_ratio: field.historyRatio.nullish().meta({
+      description:
+        "With `extended`: average tokens of prompts, as a multiple of what the windows alone would have come to. Default: 2.",
     }),
     memories: givenMemories.optional(),
     system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
@@ -120,6 +124,10 @@ export const composeResult = z
         fresh_start: z.boolean().meta({
           description: "Whether the memories of earlier turns were dropped; those still wanted are given again.",
         }),
+        added_messages: z
+          .int()
+          .optional()
+          .meta({ description: "Messages of the conversation that the client did not send; absent: none." }),
         depth: planDepth.optional(),
       })
       .meta({ id: "Plan", description: "The prompt's expected cost. Token counts are estimates." }),
@@ -148,6 +156,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     query: body.query,
     messages: body.messages,
     history: body.history,
+    historyRatio: body.history_ratio,
     memories: body.memories,
     system: body.system,
     topK: body.top_k,
@@ -197,6 +206,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       stable_messages: plan.stableMessages,
       retention: plan.retention,
       fresh_start: plan.freshStart,
+      ...(plan.addedMessages === undefined ? {} : { added_messages: plan.addedMessages }),
       ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },

@@ -31,10 +31,12 @@ export interface ComposeRequest {
   /** Instructions, plain history, and the question last. */
   readonly messages: readonly ChatMessage[];
   /**
-   * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. Null: `exact`, the whole
-   * history.
+   * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. `extended`: it may be a
+   * window, in front of which the epoch's earlier messages are put. `exact`: the prompt has no other message. Null: the configured one.
    */
   readonly history?: HistoryName | null;
+  /** Average tokens of `extended` prompts, as a multiple of what the windows would have sent; null: 2. */
+  readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
   readonly topK: number;
@@ -83,6 +85,7 @@ const composeOptions = z.strictObject({
   query: field.query.nullish(),
   messages: field.messages.nullish(),
   history: field.history.nullish(),
+  historyRatio: field.historyRatio.nullish(),
   memories: field.memories.optional(),
   system: field.system.nullish(),
   topK: field.topK.nullish(),
@@ -146,6 +149,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     query,
     messages: [...instructions, ...asked],
     history: fields.history ?? null,
+    historyRatio: fields.historyRatio ?? null,
     memories: fields.memories ?? null,
     topK: fields.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,

@@ -3,17 +3,21 @@ import {
   type ComposeInput,
   Conversation,
   compose,
+  continuesEpoch,
+  DEFAULT_HISTORY_RATIO,
   type Depth,
   type Digest,
   draftPrompt,
   type EngineModel,
   IN_FLIGHT_MS,
   KEEPS_ALL,
+  messagesTokens,
   NOTHING_INJECTED,
   ORDERING_POLICIES,
   PromptTooLongError,
   plannedOrder,
   promptHead,
+  type RetrievedMemory,
   type Scope,
   type ScopePolicy,
   type ScopeState,
@@ -29,7 +33,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
-import { behindStored } from "./stored-history.js";
+import { behindCut, behindStored, type SaidMessages } from "./stored-history.js";
 
 /** What a request is composed of beside itself. */
 export interface Retrieved {
@@ -93,15 +97,16 @@ export class PromptPlanner {
     const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
-    const { messages, warnings: ofHistory } = this.#saidIn(scope, request);
+    const { messages, added, warnings: ofHistory } = this.#saidIn(working.state, scope, request, memories);
     const input = { ...this.#input(working.state, scope, { ...request, messages }, retrieved, at), memories };
     const composition = bounded(() => compose(working.state, input));
+    const plan = added === 0 ? composition.plan : { ...composition.plan, addedMessages: added };
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const answer = {
       memories: composition.memories,
-      plan: composition.plan,
+      plan,
       warnings: [
         ...warnings,
         ...ofHistory,
@@ -136,7 +141,7 @@ export class PromptPlanner {
     depth: Depth | null,
   ): DraftedPrompt {
     const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
-    const { messages } = this.#saidIn(scope, request);
+    const { messages } = this.#saidIn(state, scope, request, memories);
     const input = this.#input(state, scope, { ...request, messages }, retrieved, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() =>
       draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
@@ -165,10 +170,9 @@ export class PromptPlanner {
 
   /** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
-    const head = promptHead(
-      state,
-      this.#context(state, scope, { ...request, ...this.#saidIn(scope, request) }, this.parts.now()),
-    );
+    // Whether a window is put behind what was cut depends on its memories.
+    if ((request.history ?? this.parts.defaults.history ?? "exact") !== "exact") return null;
+    const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
     if (head === null || head.coldTokens < LEAST_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
@@ -213,12 +217,32 @@ export class PromptPlanner {
     };
   }
 
-  /** A request's whole history: what it sends, behind what is stored where it asks for that. */
-  #saidIn(scope: Scope, { messages, history, conversationId }: ComposeRequest) {
-    const nothing: readonly Warning[] = [];
-    if (history !== "stored" || conversationId === null) return { messages, warnings: nothing };
-    const stored = this.parts.store.findHistory(scope, conversationId);
-    return stored === null ? { messages, warnings: nothing } : behindStored(stored, messages);
+  /**
+   * A request's messages, behind those that are stored where it asks for that. A window is put behind what its client cut for as long as its
+   * epoch goes on.
+   */
+  #saidIn(
+    state: ScopeState,
+    scope: Scope,
+    request: ComposeRequest,
+    memories: readonly RetrievedMemory[],
+  ): SaidMessages {
+    const { messages, conversationId } = request;
+    const { store, defaults, countTokens } = this.parts;
+    const history = request.history ?? defaults.history ?? "exact";
+    const stored = history === "exact" || conversationId === null ? null : store.findHistory(scope, conversationId);
+    if (stored === null) return { messages, added: 0, warnings: [] };
+    if (history === "stored") return behindStored(stored, messages);
+    const window = behindCut(stored, messages);
+    if (window === null) return { messages, added: 0, warnings: [] };
+    const { blocks } = state.register.resolve(memories);
+    const tokens = {
+      extended: stored.promptTokens + messagesTokens(window.fresh, countTokens),
+      exact: messagesTokens(messages, countTokens) + blocks.reduce((sum, block) => sum + block.tokens, 0),
+      most: request.maxPromptTokens ?? defaults.maxPromptTokens ?? null,
+    };
+    const goesOn = continuesEpoch(tokens, request.historyRatio ?? DEFAULT_HISTORY_RATIO);
+    return goesOn ? window.said : { messages, added: 0, warnings: [] };
   }
 
   /** What is known before memories are looked for. */

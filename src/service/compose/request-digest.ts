@@ -23,13 +23,13 @@ function askedFor(request: ComposeRequest): DigestedFields {
     retention: request.retention,
     annotations: request.annotations,
     prompt: null,
-    history: request.history === "stored" ? "stored" : undefined,
+    history: request.history === "exact" ? undefined : (request.history ?? undefined),
   };
 }
 
 /** Every field of a request is named here or there: with a new one this does not compile until it is decided which. */
 type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
-type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens" | "acceptedTokens";
+type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens" | "acceptedTokens" | "historyRatio";
 
 /** Digest of what a request asks for, to notice an id that is used for another one. */
 export function requestDigest(request: ComposeRequest): Digest {

@@ -26,5 +26,10 @@ export function readConversationHistory(
     next = turn.parent;
   }
   const head = statements.head.get({ scopeId, digest: newest.head }) ?? null;
-  return { head: head === null ? null : messages.wholeOf(head), messages: said.reverse().flat(), isWhole };
+  return {
+    head: head === null ? null : messages.wholeOf(head),
+    messages: said.reverse().flat(),
+    isWhole,
+    promptTokens: newest.promptTokens,
+  };
 }

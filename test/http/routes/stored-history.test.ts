@@ -25,7 +25,9 @@ describe("a conversation whose client sends only what is new", () => {
       const system = turn === 0 ? { system: "Be kind." } : {};
       const own = await app.compose({ ...stored, ...system, messages: added(turn), memories });
       expect(own.messages).toEqual(exact.messages);
-      expect(own.plan).toEqual(exact.plan);
+      const { added_messages: count = 0, ...plan } = own.plan;
+      expect(plan).toEqual(exact.plan);
+      expect(count).toBe(turn === 0 ? 0 : whole.length - added(turn).length + 1);
       expect(own.warnings).toEqual(exact.warnings);
     }
   });

@@ -1,0 +1,76 @@
+import { type ChatMessage, messageDigest } from "../text/message.js";
+import { meaningDigest } from "../text/message-meaning.js";
+
+/*
+ * Windows: histories that a client cut at the front (the last n messages, a token limit, a summary in place of what was cut). Sent as they
+ * are, every prompt begins differently, and no prefix is reused. An epoch is a run of prompts that begin alike: each continues the one before
+ * with the messages that the client cut, until that costs more than the window is worth; the next epoch begins with the client's own window.
+ */
+
+/** Where a client cut its history. */
+export interface HistoryCut {
+  /** Stored messages at the front that are sent still (a pinned first message, a summary). */
+  readonly pinned: number;
+  /** Index of the first stored message that is sent behind them; those between were cut. */
+  readonly from: number;
+}
+
+/**
+ * Recognises a window: what is sent begins with `pinned` stored messages, goes on with stored ones from `from` to the last, and ends with
+ * new ones. Compares by meaning. Null: nothing was cut, or it is no window of what is stored. O(stored + sent).
+ */
+export function findCut(stored: readonly ChatMessage[], sent: readonly ChatMessage[]): HistoryCut | null {
+  const [known, given] = [stored, sent].map((messages) => messages.map(meaningOf)) as [string[], string[]];
+  let alike = 0;
+  while (alike < known.length && known[alike] === given[alike]) alike++;
+  if (alike === known.length) return null;
+  for (const pinned of alike > 0 ? [alike, 0] : [0]) {
+    const overlap = overlapOf(known.slice(pinned), given.slice(pinned));
+    if (overlap > 0) return overlap === known.length - pinned ? null : { pinned, from: known.length - overlap };
+  }
+  return null;
+}
+
+/** Length of the longest end of `text` that `pattern` begins with, and goes on behind: Knuth, Morris and Pratt's search. */
+function overlapOf(text: readonly string[], pattern: readonly string[]): number {
+  const shorter = [0];
+  const advance = (matched: number, next: string | undefined): number => {
+    let length = matched === pattern.length ? (shorter[matched - 1] ?? 0) : matched;
+    while (length > 0 && pattern[length] !== next) length = shorter[length - 1] ?? 0;
+    return pattern[length] === next ? length + 1 : 0;
+  };
+  for (let at = 1; at < pattern.length; at++) {
+    let length = shorter[at - 1] ?? 0;
+    while (length > 0 && pattern[length] !== pattern[at]) length = shorter[length - 1] ?? 0;
+    shorter.push(pattern[length] === pattern[at] ? length + 1 : 0);
+  }
+  let matched = 0;
+  for (const message of text) matched = advance(matched, message);
+  // The last message is new.
+  return matched === pattern.length ? (shorter[matched - 1] ?? 0) : matched;
+}
+
+function meaningOf(message: ChatMessage): string {
+  return meaningDigest(message, messageDigest(message));
+}
+
+/** Average tokens of an epoch's prompts, as a multiple of what the client's own windows would have sent. */
+export const DEFAULT_HISTORY_RATIO = 2;
+
+/** What continuing an epoch would come to. Tokens, estimated. */
+export interface EpochTokens {
+  /** The next prompt of the epoch. */
+  readonly extended: number;
+  /** The prompt of the client's own window. */
+  readonly exact: number;
+  /** Most tokens of a prompt; null: no bound. */
+  readonly most: number | null;
+}
+
+/**
+ * Whether an epoch goes on. Prompts of an epoch grow steadily from the window's own size, so that their average is the ratio where the last
+ * one is 2·ratio − 1 windows.
+ */
+export function continuesEpoch({ extended, exact, most }: EpochTokens, ratio: number): boolean {
+  return extended <= (2 * ratio - 1) * exact && (most === null || extended <= most);
+}

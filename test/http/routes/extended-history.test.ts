@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf } from "./chat-client.js";
+import { openAiEngine } from "./openai-engine.js";
+
+const TURNS = 40;
+const WINDOW = 6;
+const facts = (turn: number) =>
+  [0, 1, 2].map((n) => ({ id: `m${turn + n}`, memory: `Ada's fact number ${turn + n}.` }));
+const system = { role: "system", content: "Be kind." };
+
+/** What a client with a window sends at each turn: its instructions, and its last messages, the new question last. */
+function* windows(turns = TURNS) {
+  const said: { role: string; content: string }[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    said.push({ role: "user", content: `Question ${turn}: what is to be done about it, and by whom?` });
+    yield { turn, messages: [system, ...said.slice(-WINDOW)], cut: Math.max(0, said.length - WINDOW) };
+    said.push({ role: "assistant", content: `Answer ${turn}: it is done by those who know how.` });
+  }
+}
+
+describe("a client that cuts its history", () => {
+  const app = servedApp();
+  const prompts = async (settings: object) => {
+    const composed = [];
+    for (const { turn, messages, cut } of windows()) {
+      const body = { user_id: "ada", conversation_id: JSON.stringify(settings), messages, memories: facts(turn) };
+      composed.push({ cut, sent: messages, ...(await app.compose({ ...body, ...settings })) });
+    }
+    return composed;
+  };
+
+  it("gets prompts that continue each other, at most so long on average, and every memory that it asks for", async () => {
+    const exact = await prompts({ history: "exact" });
+    for (const ratio of [1.5, 2, 3]) {
+      const extended = await prompts({ history: "extended", history_ratio: ratio });
+      let epochs = 1;
+      for (const [turn, { messages, plan, sent, blocks, cut }] of extended.entries()) {
+        const before = extended[turn - 1]?.messages ?? [];
+        const isContinued = before.every((message, at) => JSON.stringify(messages[at]) === JSON.stringify(message));
+        if (!isContinued) epochs++;
+        expect(plan.added_messages ?? 0).toBe(isContinued ? messages.length - sent.length : 0);
+        expect(plan.added_messages ?? 0).toBeLessThanOrEqual(cut);
+        const text = JSON.stringify(messages);
+        for (const { memory } of facts(turn)) expect(text).toContain(memory);
+        expect(blocks.map(({ memory_id }) => memory_id).sort()).toEqual(
+          facts(turn)
+            .map(({ id }) => id)
+            .sort(),
+        );
+        expect(messages.at(-1)?.role).toBe("user");
+        expect(messages.filter(({ role }) => role === "system")).toEqual([system]);
+      }
+      const total = (each: typeof exact) => each.reduce((sum, { plan }) => sum + plan.total_tokens, 0);
+      const uncached = (each: typeof exact) => each.reduce((sum, { plan }) => sum + plan.uncached_tokens, 0);
+      expect(total(extended)).toBeLessThanOrEqual(ratio * total(exact));
+      expect(epochs).toBeGreaterThan(1);
+      expect(epochs).toBeLessThan(TURNS / 2);
+      expect(uncached(extended)).toBeLessThan(0.7 * uncached(exact));
+    }
+  });
+
+  it("never gets a prompt past max_prompt_tokens: the next epoch begins before", async () => {
+    const extended = await prompts({ history: "extended", history_ratio: 50, max_prompt_tokens: 600 });
+    expect(Math.max(...extended.map(({ plan }) => plan.total_tokens))).toBeLessThanOrEqual(600);
+    expect(extended.flatMap(({ warnings }) => warnings).filter(({ code }) => code === "memory_left_out")).toEqual([]);
+    const starts = extended.filter(({ plan, cut }) => cut > 0 && plan.added_messages === undefined);
+    expect(starts.length).toBeGreaterThan(1);
+    expect(starts.length).toBeLessThan(TURNS / 4);
+  });
+
+  it("gets the same prompts as one that sends everything, where that is allowed", async () => {
+    const extended = await prompts({ history: "extended", history_ratio: 100 });
+    const whole: object[] = [system];
+    for (const { turn, messages } of windows()) {
+      whole.push(...messages.slice(-(turn === 0 ? 1 : 2)));
+      const body = { user_id: "bob", conversation_id: "whole", messages: whole, memories: facts(turn) };
+      expect(extended[turn]?.messages).toEqual((await app.compose(body)).messages);
+    }
+  });
+});
+
+describe("MEMSTEM_HISTORY=extended", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(["Ada drinks tea."]);
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_HISTORY: "extended" } });
+
+  it("puts the chats of a windowed client behind what it cut", async () => {
+    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "c" });
+    for (const { messages } of windows(8))
+      await client.chat.completions.create({ ...ask(""), messages: messages as never });
+    const sent = engine.requests.map(({ body }) => body.messages as readonly object[]);
+    const isContinued = sent
+      .slice(1)
+      .map((messages, at) =>
+        (sent[at] ?? []).every((message, n) => JSON.stringify(messages[n]) === JSON.stringify(message)),
+      );
+    expect(isContinued.filter(Boolean).length).toBeGreaterThan(5);
+    expect(Math.max(...sent.map(({ length }) => length))).toBeGreaterThan(WINDOW + 1);
+  });
+});
