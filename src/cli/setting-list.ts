@@ -58,11 +58,7 @@ export const SETTINGS = {
       .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
       .optional(),
   ),
-  dataDir: setting(
-    "MEMSTEM_DATA_DIR",
-    "directory of memstem's files",
-    z.string().min(1).default("memstem-data"),
-  ),
+  dataDir: setting("MEMSTEM_DATA_DIR", "directory of memstem's files", z.string().min(1).default("memstem-data")),
   source: setting(
     "MEMSTEM_SOURCE",
     "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded",

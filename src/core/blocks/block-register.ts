@@ -16,30 +16,8 @@ import {
   type RetrievedMemory,
   type StoredBlock,
 } from "./context-block.js";
-
-/** One distinct memory of a request and the block that holds its text. */
-export interface RequestedMemory {
-  readonly memoryId: MemoryId;
-  readonly label: Label;
-  /** Rank in the retrieval order, from 0. */
-  readonly rank: number;
-}
-
-/** A request's memories as blocks. */
-export interface Resolution {
-  /** Distinct blocks, in relevance order. */
-  readonly blocks: readonly StoredBlock[];
-  /** Every distinct memory of the request, in relevance order; several may share a block. */
-  readonly memories: readonly RequestedMemory[];
-  /** Memories listed several times with the same text. */
-  readonly repeated: readonly MemoryId[];
-  /** Memories with the same text as another memory of the request. */
-  readonly sharing: readonly MemoryId[];
-  /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
-  readonly conflicting: readonly MemoryId[];
-  /** Memories left out because they were forgotten on the caller's request. */
-  readonly forgotten: readonly MemoryId[];
-}
+import { MemoryVersions } from "./memory-versions.js";
+import type { RequestedMemory, Resolution } from "./resolution.js";
 
 /**
  * The context blocks of one scope: the label of each text, the current text of each memory, and which texts are superseded. Labels count up
@@ -48,13 +26,9 @@ export interface Resolution {
 export class BlockRegister {
   readonly #blocks = new Map<Label, StoredBlock>();
   readonly #byText = new Map<Digest, Label>();
-  /** All versions of each memory; `current` is the label of its current text. */
-  readonly #versions = new Map<MemoryId, { current: Label; readonly all: Set<Label> }>();
-  /** Memories that have or had each block's text. */
-  readonly #holders = new Map<Label, Set<MemoryId>>();
+  readonly #memories: MemoryVersions;
   readonly #forgotten: Set<MemoryId>;
   readonly #dirtyBlocks = new Set<Label>();
-  readonly #dirtyMemories = new Set<MemoryId>();
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
   /** Only blocks that contain a configured marker. */
@@ -83,7 +57,7 @@ export class BlockRegister {
       const isAsCounted = countTokens.template === undefined && isEscapedAlike(text, BY_LIST, this.#escapingOf(label));
       this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
     }
-    for (const version of stored.versions) this.#hold(version.memoryId, version.label, version.current);
+    this.#memories = new MemoryVersions(stored.versions);
   }
 
   /** The label of the next new block; stored, so that labels are never reused. */
@@ -151,13 +125,13 @@ export class BlockRegister {
 
   /** A memory with this block's text, preferably as its current text; of several the first by id. */
   memoryOf(label: Label): MemoryId | undefined {
-    const holders = this.#holdersOf(label);
-    return holders.find((id) => this.#versions.get(id)?.current === label) ?? holders[0];
+    const holders = this.#memories.holdersOf(label);
+    return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
-    return new Map([...(this.#versions.get(id)?.all ?? [])].map((label) => [label, this.textOf(label)]));
+    return new Map([...this.#memories.labelsOf(id)].map((label) => [label, this.textOf(label)]));
   }
 
   /** Resolves retrieved memories to blocks: new texts become blocks, changed texts supersede. `memories` is in relevance order. */
@@ -186,8 +160,7 @@ export class BlockRegister {
         if (blocks.has(block.label)) sharing.add(id);
       } else {
         conflicting.add(id);
-        this.#hold(id, block.label, false);
-        this.#dirtyMemories.add(id);
+        this.#memories.add(id, block.label, false);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
@@ -217,18 +190,11 @@ export class BlockRegister {
   forget(id: MemoryId): ReadonlySet<Label> {
     this.#forgotten.add(id);
     this.#newlyForgotten.add(id);
-    const gone = new Set<Label>();
-    for (const label of this.#versions.get(id)?.all ?? []) {
-      const holders = this.#holders.get(label);
-      holders?.delete(id);
-      if (holders?.size === 0) gone.add(label);
-    }
-    this.#versions.delete(id);
-    this.#dirtyMemories.delete(id);
+    const gone = this.#memories.forget(id);
     for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
       const { label, supersededBy } = block;
-      if (supersededBy === null || gone.has(supersededBy)) this.#settle(block, this.#currentOfAHolder(label));
+      if (supersededBy === null || gone.has(supersededBy)) this.#settle(block, this.#memories.successorOf(label));
     }
     return gone;
   }
@@ -238,27 +204,12 @@ export class BlockRegister {
    * that an outdated text never counts as current. A dropped text may return, with a new label. Returns the dropped labels.
    */
   keepOnly(named: ReadonlySet<Label>): ReadonlySet<Label> {
-    const kept = new Set(named);
-    const memories = [...this.#versions.values()];
-    for (let size = -1; size !== kept.size; ) {
-      size = kept.size;
-      for (const { current, all } of memories) if ([...all].some((label) => kept.has(label))) kept.add(current);
-    }
+    const kept = this.#memories.withCurrent(named);
     const gone = new Set([...this.#blocks.keys()].filter((label) => !kept.has(label)));
-    for (const label of gone) {
-      for (const id of this.#holdersOf(label)) {
-        const versions = this.#versions.get(id);
-        versions?.all.delete(label);
-        if (versions?.all.size === 0) {
-          this.#versions.delete(id);
-          this.#dirtyMemories.delete(id);
-        }
-      }
-      this.#drop(label);
-    }
+    for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
       if (block.supersededBy !== null && gone.has(block.supersededBy))
-        this.#settle(block, this.#currentOfAHolder(block.label));
+        this.#settle(block, this.#memories.successorOf(block.label));
     }
     return gone;
   }
@@ -267,19 +218,16 @@ export class BlockRegister {
   drain(): RegisterChanges {
     const changes: RegisterChanges = {
       blocks: [...this.#dirtyBlocks].map((label) => ({ ...(this.#blocks.get(label) as StoredBlock) })),
-      versions: [...this.#dirtyMemories].flatMap((memoryId) => {
-        const versions = this.#versions.get(memoryId);
-        return [...(versions?.all ?? [])].map((label) => ({ memoryId, label, current: label === versions?.current }));
-      }),
+      versions: this.#memories.drain(),
       removedBlocks: [...this.#removedBlocks],
       forgotten: [...this.#newlyForgotten],
     };
-    for (const set of [this.#dirtyBlocks, this.#dirtyMemories, this.#removedBlocks, this.#newlyForgotten]) set.clear();
+    for (const set of [this.#dirtyBlocks, this.#removedBlocks, this.#newlyForgotten]) set.clear();
     return changes;
   }
 
   #blockFor(id: MemoryId, text: string): StoredBlock {
-    const current = this.#versions.get(id)?.current;
+    const current = this.#memories.currentOf(id);
     const unchanged = current === undefined ? undefined : this.#blocks.get(current);
     if (unchanged?.text === text) return unchanged;
     const textDigest = digestOf(text);
@@ -318,7 +266,7 @@ export class BlockRegister {
     if (block === undefined) return;
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
-    this.#holders.delete(label);
+    this.#memories.drop(label);
     this.#escapings.delete(label);
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
@@ -326,47 +274,19 @@ export class BlockRegister {
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 
-  #hold(id: MemoryId, label: Label, current: boolean): void {
-    const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, all: new Set([label]) });
-    else {
-      versions.all.add(label);
-      if (current) versions.current = label;
-    }
-    const holders = this.#holders.get(label);
-    if (holders === undefined) this.#holders.set(label, new Set([id]));
-    else holders.add(id);
-  }
-
   /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
   #setCurrent(id: MemoryId, label: Label): void {
-    const before = this.#versions.get(id)?.current;
+    const before = this.#memories.currentOf(id);
     if (before === label) return;
-    this.#hold(id, label, true);
-    this.#dirtyMemories.add(id);
+    this.#memories.add(id, label, true);
     this.#settle(this.#blocks.get(label) as StoredBlock, null);
     const old = before === undefined ? undefined : this.#blocks.get(before);
     if (old !== undefined) this.#settle(old, label);
   }
 
-  /** Memories that have or had a block's text, in an order that survives a reload. */
-  #holdersOf(label: Label): MemoryId[] {
-    return [...(this.#holders.get(label) ?? [])].sort();
-  }
-
-  #currentOfAHolder(label: Label): Label | null {
-    for (const id of this.#holdersOf(label)) {
-      const current = this.#versions.get(id)?.current;
-      if (current !== undefined && current !== label) return current;
-    }
-    return null;
-  }
-
   /** A block is superseded, by `successor`, exactly while it is no memory's current text. */
   #settle(block: StoredBlock, successor: Label | null): void {
-    const holders = [...(this.#holders.get(block.label) ?? [])];
-    const isHeld = holders.some((id) => this.#versions.get(id)?.current === block.label);
-    const supersededBy = isHeld ? null : successor;
+    const supersededBy = this.#memories.isCurrent(block.label) ? null : successor;
     if (block.supersededBy === supersededBy) return;
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
     if (supersededBy === null) this.#currentTokens += block.tokens;

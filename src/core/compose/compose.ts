@@ -4,7 +4,8 @@
  * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
  */
 
-import type { BlockRegister, Resolution } from "../blocks/block-register.js";
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { Resolution } from "../blocks/resolution.js";
 import { serve } from "../context-index/serving.js";
 import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";
 import type { Turn } from "../conversation/turn.js";

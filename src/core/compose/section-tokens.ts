@@ -1,7 +1,7 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ResidencyModel, SectionTokens } from "../context-index/residency.js";
 import type { KnownTurns } from "../context-index/serving.js";
-import { sectionPrefixTokens, type PromptSection, type Replay } from "../conversation/replay.js";
+import { type PromptSection, type Replay, sectionPrefixTokens } from "../conversation/replay.js";
 import { SECTION_OPENING } from "../prompt/rendering.js";
 import type { TokenCounter } from "../text/token-counter.js";
 

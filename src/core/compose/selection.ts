@@ -1,5 +1,5 @@
-import type { Resolution } from "../blocks/block-register.js";
 import type { StoredBlock } from "../blocks/context-block.js";
+import type { Resolution } from "../blocks/resolution.js";
 import type { Standing } from "../conversation/conversation.js";
 import { supersedesStanding } from "../conversation/injecting.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";

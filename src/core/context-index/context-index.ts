@@ -7,6 +7,7 @@
 
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import { checkForest } from "./index-check.js";
 import type {
   HeldEnd,
   IndexChanges,
@@ -17,10 +18,10 @@ import type {
   ServedNode,
   ServedPrompt,
 } from "./index-node.js";
-import { depthOf, isLeaf, ownTokens, type Place, pathTo, placesBehind, upToAnchor } from "./index-place.js";
+import { depthOf, type Place, pathTo, upToAnchor } from "./index-place.js";
+import { dropMissed, dropToFit, dropUnusedSince, forgetBlocks, trim } from "./index-removal.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
 import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";
-import { checkListByUse } from "./use-order.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_ELSE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
@@ -130,7 +131,7 @@ export class ContextIndex {
     if (place.row.anchor === null) forest.setTokensAfter(place, prompt.tokensBehind);
     forest.use(place, now, prompt.at);
     forest.countLive(place, 1);
-    this.#trim(place);
+    trim(forest, this.maxNodes, place);
     return place.row.id;
   }
 
@@ -146,38 +147,17 @@ export class ContextIndex {
 
   /** Removes blocks whose text was forgotten, and everything behind them: it can never match again. */
   forget(labels: ReadonlySet<Label>): void {
-    // Pruning comes last: it joins a node with its only child, and the result must not depend on which branch was cut first.
-    const parents: Place[] = [];
-    const pending = [...this.#forest.tops()];
-    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-      const cut = place.row.run.findIndex((label) => labels.has(label));
-      if (cut < 0) {
-        append(pending, placesBehind(place));
-        continue;
-      }
-      for (const behind of [...placesBehind(place)]) this.#forest.removeBranch(behind);
-      if (cut > 0 && place.row.live > 0) this.#forest.shorten(place, cut);
-      else {
-        this.#forest.removeBranch(place);
-        if (place.above !== null) parents.push(place.above);
-      }
-    }
-    this.#pruneAll(parents);
+    forgetBlocks(this.#forest, labels);
   }
 
   /** Evicts what was last used at or before `time`, in milliseconds. A prefix counts as used whenever anything behind it is. */
   dropUnusedSince(time: number): void {
-    for (const place of this.#forest.places.values()) {
-      if (place.row.usedAt <= time && isLeaf(place)) this.#forest.cut(place);
-    }
+    dropUnusedSince(this.#forest, time);
   }
 
   /** Evicts least recently used leaves, block by block from their ends, until at most so many tokens are left. */
   dropToFit(tokens: number): void {
-    for (const place of this.#forest.places.values()) {
-      if (this.tokens <= tokens) return;
-      if (isLeaf(place)) this.#forest.cutBack(place, this.tokens - tokens);
-    }
+    dropToFit(this.#forest, tokens);
   }
 
   /**
@@ -188,27 +168,7 @@ export class ContextIndex {
    */
   miss(id: NodeId, clock: number, tokens: number, settled: number): void {
     const end = this.#forest.places.get(id);
-    if (end === undefined) return;
-    const parents: Place[] = [];
-    let gone = tokens === 0 ? clock - 1 : 0;
-    let served: Place | null = null;
-    for (let place: Place | null = end; place !== null && depthOf(place) > tokens; place = place.above) {
-      const pending = [...placesBehind(place)].filter((behind) => behind !== served);
-      for (let behind = pending.pop(); behind !== undefined; behind = pending.pop()) {
-        if (behind.row.lastUsed >= clock || behind.row.usedAt > settled) append(pending, placesBehind(behind));
-        else {
-          gone = Math.max(gone, behind.row.lastUsed);
-          this.#forest.removeBranch(behind);
-          if (behind.above !== null) parents.push(behind.above);
-        }
-      }
-      served = place;
-    }
-    this.#pruneAll(parents);
-    for (const place of this.#forest.places.values()) {
-      if (place.row.lastUsed > gone) return;
-      if (isLeaf(place) && place.row.usedAt <= settled) this.#forest.cut(place);
-    }
+    if (end !== undefined) dropMissed(this.#forest, end, { clock, tokens, settled });
   }
 
   /**
@@ -267,61 +227,6 @@ export class ContextIndex {
 
   /** Throws if an invariant is broken; for tests, and for checking stored rows. */
   check(): void {
-    let tokens = 0;
-    for (const [id, place] of this.#forest.places) {
-      const { row, above, children, continuations } = place;
-      const isRoot = row.anchor !== null;
-      if (!isRoot && above === null) throw new Error(`node ${id}: an anchor belongs to a root and to nothing else`);
-      if (isRoot !== (row.run.length === 0)) throw new Error(`node ${id}: only a root has no blocks`);
-      if (row.live === 0 && isLeaf(place)) throw new Error(`node ${id}: dead leaf`);
-      if (!isRoot && row.live === 0 && children.size === 1 && continuations.size === 0)
-        throw new Error(`node ${id}: unary chain`);
-      if ((above?.row.id ?? null) !== row.parent) throw new Error(`node ${id}: linked wrongly`);
-      if (above !== null && (above.row.lastUsed < row.lastUsed || above.row.usedAt < row.usedAt))
-        throw new Error(`node ${id}: younger than what it needs`);
-      for (const [first, child] of children) {
-        if (child.row.run[0] !== first || child.above !== place)
-          throw new Error(`node ${child.row.id}: linked wrongly`);
-        if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
-      }
-      for (const root of continuations)
-        if (root.above !== place) throw new Error(`node ${root.row.id}: linked wrongly`);
-      tokens += ownTokens(place);
-    }
-    for (const root of this.#forest.anchors.values()) checkListByUse(root);
-    if (tokens !== this.tokens) throw new Error(`${this.tokens} tokens counted, ${tokens} there`);
-    if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
-  }
-
-  #pruneAll(parents: readonly Place[]): void {
-    for (const place of parents) if (this.#forest.places.get(place.row.id) === place) this.#forest.prune(place);
-  }
-
-  /** Keeps the bound on nodes, but never evicts the sequence that is being served (`spared`). */
-  #trim(spared: Place): void {
-    if (this.size <= this.maxNodes) return;
-    const target = Math.floor(this.maxNodes * 0.9);
-    for (const place of this.#forest.places.values()) {
-      if (this.size <= target) return;
-      if (isLeaf(place) && place !== spared) this.#forest.cut(place);
-    }
-    if (this.size > target) this.#dropOldestTurns(spared, target);
-  }
-
-  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes: their anchors are no longer in the index. */
-  #dropOldestTurns(end: Place, most: number): void {
-    let kept = 0;
-    let first = end;
-    for (let place: Place | null = end; place !== null; place = first.above) {
-      const own = [...upToAnchor(place)];
-      if (kept > 0 && kept + own.length > most) break;
-      kept += own.length;
-      first = own.at(-1) as Place;
-    }
-    let top = first.above;
-    if (top === null) return;
-    this.#forest.cutAbove(first);
-    while (top.above !== null) top = top.above;
-    this.#forest.removeBranch(top);
+    checkForest(this.#forest, this.maxNodes);
   }
 }

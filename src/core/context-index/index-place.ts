@@ -37,6 +37,21 @@ export function branchOf(top: Place): Place[] {
   return branch;
 }
 
+/**
+ * Propagates last use from descendants to ancestors, after loading. Returns all nodes in LRU order; nodes of one request descendants first.
+ */
+export function inOrderOfUse(tops: Iterable<Place>): Place[] {
+  const places = [...tops];
+  for (let at = 0; at < places.length; at++) append(places, placesBehind(places[at] as Place));
+  places.reverse();
+  for (const { row, above } of places) {
+    if (above === null) continue;
+    above.row.lastUsed = Math.max(above.row.lastUsed, row.lastUsed);
+    above.row.usedAt = Math.max(above.row.usedAt, row.usedAt);
+  }
+  return places.sort((a, b) => a.row.lastUsed - b.row.lastUsed);
+}
+
 /** The nodes from this one up to its anchor's root, inclusive. */
 export function* upToAnchor(place: Place): Generator<Place, void, undefined> {
   for (let step: Place | null = place; step !== null; step = step.row.anchor === null ? step.above : null) yield step;

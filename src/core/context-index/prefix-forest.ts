@@ -1,7 +1,6 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
-import { append } from "../text/lists.js";
 import type { IndexChanges, IndexNode } from "./index-node.js";
-import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
+import { branchOf, inOrderOfUse, isLeaf, ownTokens, type Place } from "./index-place.js";
 import { listByUse, placeBehind, takeOut } from "./use-order.js";
 
 /** Tokens of a block's line. */
@@ -38,7 +37,10 @@ export class PrefixForest {
       if (place.above === null) throw new Error(`context index: node ${id} has no parent`);
     }
     for (const place of this.places.values()) this.#link(place);
-    this.#orderByUse();
+    const ordered = inOrderOfUse(this.tops());
+    if (ordered.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
+    this.places.clear();
+    for (const place of ordered) this.places.set(place.row.id, place);
     for (const root of this.anchors.values()) listByUse(root);
     this.#countTokens();
   }
@@ -292,21 +294,5 @@ export class PrefixForest {
   #countTokens(): void {
     this.#tokens = 0;
     for (const place of this.places.values()) this.#tokens += ownTokens(place);
-  }
-
-  /** Propagates last use from descendants to ancestors, and sorts the nodes into LRU order. */
-  #orderByUse(): void {
-    const down = [...this.tops()];
-    for (let at = 0; at < down.length; at++) append(down, placesBehind(down[at] as Place));
-    if (down.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
-    const up = down.reverse();
-    for (const { row, above } of up) {
-      if (above === null) continue;
-      above.row.lastUsed = Math.max(above.row.lastUsed, row.lastUsed);
-      above.row.usedAt = Math.max(above.row.usedAt, row.usedAt);
-    }
-    up.sort((a, b) => a.row.lastUsed - b.row.lastUsed);
-    this.places.clear();
-    for (const place of up) this.places.set(place.row.id, place);
   }
 }

@@ -44,9 +44,7 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
     const errors = rows.map((row) => Math.abs(1 - dot(row, law)));
     const scale = Math.max(MIN_ERROR, 1.4826 * median(errors));
     weights = errors.map((error) =>
-      round < ABSOLUTE_ROUNDS - 1
-        ? 1 / Math.max(MIN_ERROR, error)
-        : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
+      round < ABSOLUTE_ROUNDS - 1 ? 1 / Math.max(MIN_ERROR, error) : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
     );
   }
   const [fixedMs, perTokenMs, perPairMs] = law;

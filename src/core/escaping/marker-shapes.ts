@@ -96,8 +96,8 @@ function isMarkerName(name: string): boolean {
 /** Anything but printable ASCII: it may be invisible, white space or a full-width character. */
 const OTHER = "[^!-~]";
 /**
- * Characters of {@link OPENER_CLASS} that can start a marker judged by the next characters, which excludes most. A superset of what {@link
- * isMarkerAt} accepts.
+ * Characters of {@link OPENER_CLASS} that can start a marker judged by the next characters, which excludes most. A superset of what
+ * {@link isMarkerAt} accepts.
  */
 export const CANDIDATES = new RegExp(
   [

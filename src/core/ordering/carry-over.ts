@@ -126,7 +126,7 @@ function cheapestPath(
 }
 
 /**
- * Tokens by label: positive for retrieved blocks, negative for carried ones. A block without tokens gets a tiny weight, so that its sign is
+ * Tokens by label: positive for retrieved blocks, negative for all others. A block without tokens gets a tiny weight, so that its sign is
  * kept.
  */
 class BlockWeights {

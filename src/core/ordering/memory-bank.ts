@@ -15,9 +15,9 @@ export interface BankedAllowance {
 
 /**
  * The memory budget that all prompts of a scope share: prompts with a ratio never send more memory tokens in total than the sum of ratio ×
- * retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One prompt carries at most {@link
- * MAX_PER_PROMPT} times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that sums are exact. A turn
- * counts the tokens that it adds to its prompt; blocks that it holds back count as sent.
+ * retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One prompt carries at most {@link MAX_PER_PROMPT}
+ * times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that sums are exact. A turn counts the tokens
+ * that it adds to its prompt; blocks that it holds back count as sent.
  */
 export class MemoryBank {
   #tokens: number;

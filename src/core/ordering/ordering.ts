@@ -63,8 +63,8 @@ export interface ScopeKnowledge {
 }
 
 /**
- * Orders a request's blocks by the scope's knowledge. `order` is pure. `K` is the knowledge that the policy reads: more than {@link
- * ScopeKnowledge} for a policy with state of its own. Every policy passes `test/core/ordering/ordering.suite.ts`.
+ * Orders a request's blocks by the scope's knowledge. `order` is pure. `K` is the knowledge that the policy reads: more than
+ * {@link ScopeKnowledge} for a policy with state of its own. Every policy passes `test/core/ordering/ordering.suite.ts`.
  */
 export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   readonly name: string;

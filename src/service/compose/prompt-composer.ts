@@ -1,3 +1,10 @@
+/*
+ * compose: one request of a user becomes a stored prompt. Lookup of memories → plan by the core → commit to the store → answer in the
+ * engine's form.
+ * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: a {@link ComposeAnswer} that is in the store, and
+ * the same answer for a repeated request id. A failing memory source causes a warning; a deletion meanwhile starts the request again.
+ */
+
 import { SpanStatusCode } from "@opentelemetry/api";
 import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../../core/index.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";

@@ -76,8 +76,8 @@ export class PromptPlanner {
   ) {}
 
   /**
-   * Composes one request in its scope, or repeats the stored answer of its id. The scope must not change before the commit. Throws {@link
-   * DeletedMeanwhileError} if an answer to repeat is gone.
+   * Composes one request in its scope, or repeats the stored answer of its id. The scope must not change before the commit. Throws
+   * {@link DeletedMeanwhileError} if an answer to repeat is gone.
    *
    * @param retrieved null: the request was answered before, and only its stored answer may be returned
    */

@@ -1,3 +1,10 @@
+/*
+ * library: one object for everything that a tenant's users can ask of the service; routes, the command line and the library call it.
+ * Enters: a store, a memory source, engine adapters and settings; then requests of users, by tenant. Leaves: answers of the folders
+ * below: composed prompts, forgotten and exported records, corrections by engines' reports, explanations. Tenants share working scopes and
+ * queues; closing finishes accepted requests first.
+ */
+
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
@@ -29,9 +36,9 @@ import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { type UserExport, UserRecords } from "../records/user-records.js";
-import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
+import { workerHistories } from "./worker-histories.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -272,23 +279,7 @@ export class Memstem {
       planning,
       lookUp: (request, signal) => this.#composer.lookUp(request, signal),
       composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
-      workers: {
-        processedBy: (scope, worker) =>
-          this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
-            [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-          ),
-        remember: (of, worker, texts) => {
-          const scope = this.#jobs.scopeOf(of.userId, of.agentId);
-          return retryWhileLocked(() =>
-            this.#scopes.use(scope, (working) => {
-              // A user that was forgotten meanwhile must not be created again.
-              if (working.version === null) return;
-              working.state.rememberWorker(worker, texts);
-              working.version = store.commitChanges(scope, working.version, working.state.drain());
-            }),
-          );
-        },
-      },
+      workers: workerHistories({ store, scopes: this.#scopes, jobs: this.#jobs }),
     };
   }
 
