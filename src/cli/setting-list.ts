@@ -58,62 +58,58 @@ export const SETTINGS = {
       .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
       .optional(),
   ),
-  dataDir: setting(
-    "MEMSTEM_DATA_DIR",
-    "directory of all files that memstem keeps",
-    z.string().min(1).default("memstem-data"),
-  ),
+  dataDir: setting("MEMSTEM_DATA_DIR", "directory of memstem's files", z.string().min(1).default("memstem-data")),
   source: setting(
     "MEMSTEM_SOURCE",
     "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded",
     z.enum(["embedded", "hosted", "rest", "none"]).optional(),
   ),
   mem0Url: setting("MEMSTEM_MEM0_URL", "address of Mem0's REST server, or of another Mem0 platform", url.optional()),
-  mem0ApiKey: setting("MEMSTEM_MEM0_API_KEY", "its API key", z.string().min(1).optional()),
+  mem0ApiKey: setting("MEMSTEM_MEM0_API_KEY", "Mem0's API key", z.string().min(1).optional()),
   mem0Threshold: setting(
     "MEMSTEM_MEM0_THRESHOLD",
-    "least similarity of a memory to the query, 0 to 1; default: Mem0's own",
+    "minimum similarity of memories to the query, 0 to 1; default: Mem0's own",
     z.coerce.number("must be a number").min(0).max(1).optional(),
   ),
   policy: setting(
     "MEMSTEM_POLICY",
-    `ordering policy of requests that name none: ${POLICY_NAMES.join(", ")}`,
+    `default ordering policy: ${POLICY_NAMES.join(", ")}`,
     z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
   ),
   retention: setting(
     "MEMSTEM_RETENTION",
-    `what a conversation keeps of injected memories where a request does not say: ${RETENTION_NAMES.join(", ")}`,
+    `default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`,
     z.enum(RETENTION_NAMES).default(DEFAULT_RETENTION),
   ),
   engineModel: setting(
     "MEMSTEM_COST",
-    `what a prompt costs the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
+    `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
     engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
     DEFAULT_ENGINE_MODEL,
   ),
   engineFamily: setting(
     "MEMSTEM_ENGINE_FAMILY",
-    `engine that prompts go to where a request names none: ${ENGINE_NAMES.join(", ")}`,
+    `default engine family of prompts: ${ENGINE_NAMES.join(", ")}`,
     z.enum(ENGINE_NAMES).default("generic"),
   ),
   blockSeparator: setting(
     "MEMSTEM_BLOCK_SEPARATOR",
-    "text between memories for vllm and sglang with LMCache, whose blend_special_str it is; default: none",
+    "separator between memories for vllm and sglang with LMCache, equal to its blend_special_str; default: none",
     z.string().max(100).regex(/\S/, "must contain something other than white space").optional(),
   ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",
-    "how long after its last use the engine's cache keeps a prefix; default: no limit",
+    "seconds that the engine's cache keeps a prefix after its last use; default: no limit",
     wholeNumber(1, 31_536_000).optional(),
   ),
   cacheTokens: setting(
     "MEMSTEM_CACHE_TOKENS",
-    "how many tokens of one user the engine's cache keeps, evicting the least recently used; default: no limit",
+    "tokens of one user that the engine's cache keeps, with LRU eviction; default: no limit",
     wholeNumber(1, 1_000_000_000_000).optional(),
   ),
   cacheSlots: setting(
     "MEMSTEM_CACHE_SLOTS",
-    "how many prompts its cache keeps, the last of each slot, as in llama.cpp; default: the slots of the engine inside, else no limit",
+    "prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: the slots of the embedded engine, else no limit",
     wholeNumber(1, 256).optional(),
   ),
   searchTimeoutMs: setting(
@@ -133,7 +129,7 @@ export const SETTINGS = {
   ),
   maxMemoryCharacters: setting(
     "MEMSTEM_MAX_MEMORY_CHARACTERS",
-    "most characters of one memory in a prompt; a longer one is truncated, with a mark",
+    "maximum characters of one memory in a prompt; a longer one is truncated, with a mark",
     wholeNumber(100, 10_000_000).default(MAX_MEMORY_CHARACTERS),
   ),
   history: setting(
@@ -148,27 +144,27 @@ export const SETTINGS = {
   ),
   escape: setting(
     "MEMSTEM_ESCAPE",
-    "more texts to escape in memories, as a JSON array: special tokens of an unusual shape; default: none",
+    "additional texts to escape in memories, such as unusual special tokens, as a JSON array; default: none",
     escapedMarkers.optional(),
   ),
   maxBodyBytes: setting(
     "MEMSTEM_MAX_BODY_BYTES",
-    "most bytes of a request body",
+    "maximum bytes of a request body",
     wholeNumber(1_024, 1_073_741_824).default(4 * 1024 * 1024),
   ),
   maxBatchBytes: setting(
     "MEMSTEM_MAX_BATCH_BYTES",
-    "most bytes of a batch in one JSON document; a batch of JSON lines has no limit",
+    "maximum bytes of a batch in one JSON document; a batch of JSON lines has no limit",
     wholeNumber(1_024, 1_073_741_824).default(128 * 1024 * 1024),
   ),
   bodyTimeoutMs: setting(
     "MEMSTEM_BODY_TIMEOUT_MS",
-    "idle time-out of a request body, in ms, and its grace period beside MEMSTEM_BODY_BYTES_PER_SECOND",
+    "idle time-out of a request body, in ms; also the grace period of MEMSTEM_BODY_BYTES_PER_SECOND",
     wholeNumber(1, 3_600_000).default(15_000),
   ),
   bodyBytesPerSecond: setting(
     "MEMSTEM_BODY_BYTES_PER_SECOND",
-    "slowest average rate of a request body, in bytes per second",
+    "minimum average rate of a request body, in bytes per second",
     wholeNumber(1, 1_073_741_824).default(4_096),
   ),
   answerTimeoutMs: setting(
@@ -178,32 +174,32 @@ export const SETTINGS = {
   ),
   ratePerSecond: setting(
     "MEMSTEM_RATE_PER_SECOND",
-    "average requests per second of one API key; default: no limit",
+    "maximum average requests per second of one API key; default: no limit",
     wholeNumber(1, 1_000_000).optional(),
   ),
   rateBurst: setting(
     "MEMSTEM_RATE_BURST",
-    "burst of requests of one API key; default: two seconds' worth",
+    "maximum burst of requests of one API key; default: two seconds' worth",
     wholeNumber(1, 10_000_000).optional(),
   ),
   maxConcurrent: setting(
     "MEMSTEM_MAX_CONCURRENT",
-    "concurrent requests of one API key, streams included; default: no limit",
+    "maximum concurrent requests of one API key, streams included; default: no limit",
     wholeNumber(1, 1_000_000).optional(),
   ),
   maxWaitingPerUser: setting(
     "MEMSTEM_MAX_WAITING_PER_USER",
-    "concurrent and queued requests of one user",
+    "maximum concurrent and queued requests of one user; more are rejected",
     wholeNumber(1, 1_000_000).default(256),
   ),
   maxPending: setting(
     "MEMSTEM_MAX_PENDING",
-    "concurrent requests in all; more are rejected",
+    "maximum concurrent requests of the service; more are rejected",
     wholeNumber(1, 1_000_000).default(1_024),
   ),
   maxLagMs: setting(
     "MEMSTEM_MAX_LAG_MS",
-    "longest admission delay under overload, in ms",
+    "maximum admission delay under overload, in ms",
     wholeNumber(1, 600_000).default(150),
   ),
   webhookToken: setting(
@@ -218,22 +214,22 @@ export const SETTINGS = {
   ),
   keepDays: setting(
     "MEMSTEM_KEEP_DAYS",
-    "days after which unused conversations, prompts and memory texts are dropped; default: no limit",
+    "days after which unused conversations, prompts and memory texts are deleted; default: no limit",
     wholeNumber(1, 36_500).optional(),
   ),
   shutdownMs: setting(
     "MEMSTEM_SHUTDOWN_MS",
-    "how long running requests, streams included, may take to end after SIGTERM, in ms",
+    "time-out of running requests, streams included, after SIGTERM, in ms",
     wholeNumber(0, 3_600_000).default(10_000),
   ),
   maxWorkingMegabytes: setting(
     "MEMSTEM_MAX_WORKING_MB",
-    "most megabytes of working state in memory, estimated; the process takes about five times as much",
+    "maximum megabytes of working state in memory, estimated; the process needs about five times as much",
     wholeNumber(1, 1_048_576).default(128),
   ),
   maxIndexNodes: setting(
     "MEMSTEM_MAX_INDEX_NODES",
-    "most nodes of one user's context index; the least recently used paths are evicted",
+    "maximum nodes of one user's context index; the least recently used paths are evicted",
     wholeNumber(10, 10_000_000).default(20_000),
   ),
   engine: setting(
@@ -241,15 +237,15 @@ export const SETTINGS = {
     "none or embedded: llama.cpp in this process, behind /v1; needs the package node-llama-cpp",
     z.enum(["none", "embedded"]).default("none"),
   ),
-  model: setting("MEMSTEM_MODEL", "its model: a GGUF file", z.string().min(1).optional()),
+  model: setting("MEMSTEM_MODEL", "GGUF file of the embedded engine's model", z.string().min(1).optional()),
   engineSlots: setting(
     "MEMSTEM_ENGINE_SLOTS",
-    "concurrent requests of that engine, and prompts that it keeps cached",
+    "slots of the embedded engine: its concurrent requests, and the prompts that it keeps cached",
     wholeNumber(1, 256).default(4),
   ),
   contextTokens: setting(
     "MEMSTEM_CONTEXT_TOKENS",
-    "tokens of a prompt with its answer, in each slot; default: the model's, at most 8192",
+    "maximum tokens of a prompt with its answer, per slot; default: the model's, at most 8192",
     wholeNumber(16, 16_777_216).optional(),
   ),
   upstreamUrl: setting(
@@ -259,37 +255,37 @@ export const SETTINGS = {
   ),
   upstreamApi: setting(
     "MEMSTEM_UPSTREAM_API",
-    "what it speaks: openai, or anthropic for Anthropic's own API, which chats are then converted for",
+    "the upstream's API: openai, or anthropic for Anthropic's own, to which chats are converted",
     z.enum(["openai", "anthropic"]).default("openai"),
   ),
   upstreamApiKey: setting(
     "MEMSTEM_UPSTREAM_API_KEY",
-    "its API key; default: the client's own goes there",
+    "the upstream's API key; default: the client's key is forwarded",
     z.string().min(1).optional(),
   ),
   upstreamTimeoutMs: setting(
     "MEMSTEM_UPSTREAM_TIMEOUT_MS",
-    "time-out for the first byte of its answer, in ms",
+    "time-out for the first byte of the upstream's answer, in ms",
     wholeNumber(1, 3_600_000).default(600_000),
   ),
   upstreamIdleMs: setting(
     "MEMSTEM_UPSTREAM_IDLE_MS",
-    "idle time-out between bytes of its answer, in ms; default: as for the first",
+    "idle time-out between bytes of the upstream's answer, in ms; default: MEMSTEM_UPSTREAM_TIMEOUT_MS",
     wholeNumber(1, 3_600_000).optional(),
   ),
   writeBack: setting(
     "MEMSTEM_WRITE_BACK",
-    "on or off: keep the questions and answers of /v1/chat/completions as memories where a request does not say",
+    "on or off: by default, store the questions and answers of /v1/chat/completions as memories",
     z.enum(["on", "off"]).default("off"),
   ),
   warmUp: setting(
     "MEMSTEM_WARM_UP",
-    "on or off: while memories are searched, have the engine compute the prompt's prefix, if it is long and uncached",
+    "on or off: during the memory search, let the engine compute the prompt's prefix if it is long and uncached",
     z.enum(["on", "off"]).default("off"),
   ),
   adaptiveDepth: setting(
     "MEMSTEM_ADAPTIVE_DEPTH",
-    "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of its answer's first token",
+    "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of the first token of its answer",
     adaptiveDepth.default(null),
     "off",
   ),

@@ -9,6 +9,7 @@ export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export { recallKnown } from "./blocks/recall.js";
+export type * from "./blocks/resolution.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export * from "./compose/draft.js";

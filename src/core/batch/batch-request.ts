@@ -1,45 +1,48 @@
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import type { Label } from "../text/ids.js";
 
-/** One of the requests that are all known before the first is executed. */
+/** One request of a batch. */
 export interface BatchRequest {
   /**
-   * What the blocks' labels belong to, and what stands before the blocks: requests share a prefix only where this is equal. Within one
-   * user's scope the digest of what stands before the blocks; in a batch over several users that and the scope, as labels are a
-   * scope's own.
+   * Identifies the scope of the labels and the prompt before the blocks: requests share a prefix only if this is equal. For one user's
+   * batch: the digest of the prompt before the blocks. For a batch over several users: that and the scope, because labels belong to a
+   * scope.
    */
   readonly key: string;
   /** Distinct blocks in relevance order, with the tokens of their lines (whole numbers). */
   readonly blocks: readonly RetrievedBlock[];
-  /** Requests with the same conversation are executed in the order in which they stand in the batch. Absent: on its own. */
+  /** Requests of one conversation are executed in the order of the batch. Absent: independent. */
   readonly conversation?: string | undefined;
-  /** Higher ones are executed before lower ones; 0 where absent. */
+  /** Higher priorities are executed first; default 0. */
   readonly priority?: number | undefined;
-  /** Of one priority the earlier deadline first, in whatever unit the caller has; absent: after all that have one. */
+  /** Within one priority, earlier deadlines first, in any unit; absent: after every deadline. */
   readonly deadline?: number | undefined;
 }
 
-/** A request as it is to be executed. */
+/** A request with its place in the plan. */
 export interface PlannedRequest {
   /** Its index in the batch. */
   readonly request: number;
-  /** When it is executed, from 0. */
+  /** Its place in the execution order, from 0. */
   readonly rank: number;
   /** Its blocks in prompt order: each exactly once, none carried. */
   readonly order: readonly Label[];
-  /** Child positions from the root to the request's place in the planner's tree; requests that begin alike have paths that do. Empty without blocks. */
+  /**
+   * Child positions from the root to the request in the planner's tree; a common prefix of two paths is a common prefix of their prompts.
+   * Empty without blocks.
+   */
   readonly searchPath: readonly number[];
 }
 
-/** What a planner makes of a batch, before priorities and conversations are looked at. All by request index. */
+/** A planner's result before priorities, deadlines and conversations are applied. By request index. */
 export interface BatchOrder {
   readonly orders: readonly (readonly Label[])[];
   readonly searchPaths: readonly (readonly number[])[];
-  /** Request indices in the order in which they reuse most. */
+  /** Request indices in the order that reuses most. */
   readonly sequence: readonly number[];
 }
 
-/** Block sets of a batch over numbers that are unique across keys. */
+/** A batch's block sets, with blocks renumbered uniquely across keys. */
 export interface NumberedBatch {
   /** By request, in relevance order. */
   readonly sets: readonly (readonly number[])[];
@@ -49,7 +52,7 @@ export interface NumberedBatch {
   readonly labels: readonly Label[];
 }
 
-/** Numbers a batch's blocks from 0. Throws for a request that lists a block twice. */
+/** Numbers a batch's blocks from 0. Throws if a request lists a block twice. */
 export function numbered(requests: readonly BatchRequest[]): NumberedBatch {
   const known = new Map<string, Map<Label, number>>();
   const labels: Label[] = [];

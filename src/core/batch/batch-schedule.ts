@@ -1,6 +1,6 @@
 import { groupBy } from "../text/lists.js";
 
-/** What of a request decides when it may be executed; see `BatchRequest`. */
+/** The fields of a `BatchRequest` that constrain when it is executed. */
 export interface Urgency {
   readonly conversation?: string | undefined;
   readonly priority?: number | undefined;
@@ -8,11 +8,11 @@ export interface Urgency {
 }
 
 /**
- * Puts a cache-friendly sequence (Alg. 5's or ours) under priorities, deadlines and conversations. Requests of one priority and one
- * deadline are a class; classes are executed one after the other, higher priorities first, then earlier deadlines, and within a class
- * the sequence stays. A deadline says what goes first, not that it will be met. A conversation's requests keep the order of their
- * indices: an earlier turn is as urgent as the most urgent turn that waits for it, and a turn that the sequence has before an earlier one
- * waits and is executed right behind it. Takes and returns request indices; O(N log N).
+ * Applies priorities, deadlines and conversations to a cache-friendly sequence (of Alg. 5 or memstem's own). Requests with the same
+ * priority and deadline form a class. Classes are executed one after the other: higher priorities first, then earlier deadlines; within a
+ * class the sequence is kept. A deadline decides order only; it may be missed. A conversation's requests keep the order of their indices:
+ * an earlier turn inherits the urgency of the most urgent later turn, and a turn that the sequence places before an earlier one is executed
+ * right after it. Takes and returns request indices; O(N log N).
  */
 export function underUrgency(sequence: readonly number[], requests: readonly Urgency[]): number[] {
   const urgency = inherited(requests);
@@ -38,7 +38,7 @@ export function underUrgency(sequence: readonly number[], requests: readonly Urg
   return executed;
 }
 
-/** Negative where `a` is more urgent. */
+/** Negative if `a` is more urgent. */
 function compareUrgency(a: Urgency, b: Urgency): number {
   const [first, second] = [a.priority ?? 0, b.priority ?? 0];
   if (first !== second) return second - first;
@@ -46,7 +46,7 @@ function compareUrgency(a: Urgency, b: Urgency): number {
   return sooner === later ? 0 : sooner - later;
 }
 
-/** Each request's urgency, or that of the most urgent later turn of its conversation. */
+/** Each request's urgency, or that of the most urgent later turn of its conversation if higher. */
 function inherited(requests: readonly Urgency[]): Urgency[] {
   const latest = new Map<string, Urgency>();
   return requests
@@ -61,7 +61,7 @@ function inherited(requests: readonly Urgency[]): Urgency[] {
     .reverse();
 }
 
-/** Of each request, the next turn of its conversation, and whether it has no earlier one. */
+/** For each request: the next turn of its conversation, and whether it is the first. */
 function turnOrder(requests: readonly Urgency[]): { next: (number | null)[]; isFirst: boolean[] } {
   const next: (number | null)[] = requests.map(() => null);
   const isFirst = requests.map(() => true);

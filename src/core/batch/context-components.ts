@@ -1,9 +1,9 @@
 /**
- * The contexts, by index, in groups that share no block with each other, not even through others: contexts of users who share nothing
- * never meet. Groups stand in the order of their oldest contexts, contexts in a group ascend. Near linear.
+ * Connected components of contexts, by index: contexts in different components share no block, not even through other contexts. Components
+ * in the order of their oldest contexts, contexts ascending. Near linear (union-find).
  */
 export function contextComponents(contexts: readonly (readonly number[])[]): number[][] {
-  /** Towards the oldest context of the group. */
+  /** Union-find parent: towards the oldest context of the component. */
   const older = Int32Array.from(contexts, (_, at) => at);
   const oldestOf = (context: number) => {
     let at = context;

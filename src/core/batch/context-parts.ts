@@ -1,7 +1,7 @@
 /**
- * Splits contexts, by index, into parts of at most `most`, so that those with much in common stay together: those that hold the block
- * which most of them hold, but not all, part from the others, and so on in both halves. Order of contexts is kept in each part, parts
- * stand in the order of their oldest contexts. O(blocks × depth); no distances.
+ * Splits contexts, by index, into parts of at most `most`, keeping similar contexts together. Splits recursively by the most common block
+ * that not all contexts contain: those with it, and those without. Contexts keep their order in each part; parts are in the order of their
+ * oldest contexts. O(blocks × depth); computes no distances.
  */
 export function contextParts(
   contexts: readonly (readonly number[])[],
@@ -13,7 +13,7 @@ export function contextParts(
   for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
     const block = group.length <= most ? null : commonestSplitting(contexts, group);
     if (block === null) {
-      // Contexts of the same blocks cannot be told apart.
+      // Contexts with the same blocks are split by index.
       for (let from = 0; from < group.length; from += most) parts.push(group.slice(from, from + most));
       continue;
     }
@@ -26,7 +26,7 @@ export function contextParts(
   return parts.sort(([a = 0], [b = 0]) => a - b);
 }
 
-/** The block that most contexts of a group hold, but not all; the one met first of several. */
+/** The block that most contexts of a group contain, but not all; the first found of several; null for none. */
 function commonestSplitting(contexts: readonly (readonly number[])[], group: readonly number[]): number | null {
   const holders = new Map<number, number>();
   for (const at of group) for (const label of contexts[at] ?? []) holders.set(label, (holders.get(label) ?? 0) + 1);

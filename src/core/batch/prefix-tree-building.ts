@@ -1,13 +1,12 @@
 import { joined, type PrefixNode } from "./prefix-tree.js";
 
 /**
- * Joins nodes into one tree from the bottom up, always the two that have most tokens in common: each join saves what the two share,
- * and those that share most are worth more together than anywhere else. Of pairs that share as much, the one with the earliest node
- * first. What has nothing in common is joined last, in balance, by nodes without blocks.
+ * Joins nodes into one tree from the bottom up, always the two with the most common tokens: a join saves the tokens that the two share.
+ * Ties go to the pair with the earliest node. Nodes without common tokens are joined last, balanced, by nodes without blocks.
  *
- * What a join has in common with a third is never more than each of the two had, so two that are each other's best will be joined in
- * any case, and may be at once: a nearest-neighbour chain, as in `average-linkage.ts`, over an index from each block to the nodes that
- * hold it instead of a table of pairs. O(N · K) memory; time is the sum over all searches of how many nodes hold each block.
+ * A join shares no more with a third node than each of its parts did. So two nodes that are each other's best are joined eventually,
+ * whatever else is joined, and may be joined at once: a nearest-neighbour chain, as in `average-linkage.ts`, but over an index from each
+ * block to the nodes that contain it instead of a table of pairs. O(N · K) memory; the time of a search is the number of its blocks' nodes.
  */
 export function joinAll(nodes: readonly PrefixNode[], tokensOf: Float64Array): PrefixNode {
   const roots = [...new JoiningChain(nodes, tokensOf).join()];
@@ -18,15 +17,15 @@ export function joinAll(nodes: readonly PrefixNode[], tokensOf: Float64Array): P
 }
 
 class JoiningChain {
-  /** By id, in the order in which they were made; null where it is part of another. */
+  /** By id, in order of creation; null once joined into another. */
   readonly #nodes: (PrefixNode | null)[];
-  /** By id, the index of its earliest node. */
+  /** By id: the index of its earliest leaf. */
   readonly #names: number[];
-  /** By id, the node with which it shares most; -1 where that is not known, `NONE` where it shares nothing. */
+  /** By id: the node with the most common tokens; -1 if unknown, `NONE` if none shares any. */
   readonly #best: number[];
-  /** By block, ids of the nodes that hold it, and of some that are no more. */
+  /** By block: ids of the nodes that contain it, and of some that are joined already. */
   readonly #holders = new Map<number, number[]>();
-  /** Scratch: by id, tokens in common with the node that is looked at. */
+  /** Scratch, by id: tokens in common with the searched node. */
   readonly #common: Float64Array;
 
   constructor(
@@ -40,7 +39,7 @@ class JoiningChain {
     for (const id of nodes.keys()) this.#hold(id);
   }
 
-  /** What is left when nothing has anything in common. */
+  /** Joins until no two nodes have common tokens; returns those left. */
   join(): PrefixNode[] {
     const chain: number[] = [];
     for (let start = 0; start < this.#nodes.length; start++) {
@@ -69,7 +68,7 @@ class JoiningChain {
     }
   }
 
-  /** A best one stays so until it is joined: a join shares no more than its parts did, and is no earlier than both. */
+  /** A node's best stays its best until that one is joined: a join shares no more than its parts did, and is no earlier than both. */
   #bestOf(id: number): number {
     const known = this.#best[id] as number;
     if (known === NONE || (known !== UNKNOWN && this.#nodes[known] !== null)) return known;

@@ -1,15 +1,15 @@
 import { inBoth, nodesOf, type PrefixNode, tokensIn } from "./prefix-tree.js";
 
-/** A pass that gained less than this share of what the tree saves is the last. */
+/** A pass that gains less than this share of the saved tokens is the last. */
 const WORTHWHILE = 0.001;
 const MAX_PASSES = 6;
-/** Places that are looked at for one node, so that time is bounded. A branch that cannot be better is not looked into. */
+/** Maximum places examined per node, to bound the time. Branches that cannot be better are pruned. */
 const MAX_PLACES = 300;
 
 /**
- * Improves a tree: takes out every node in turn, a request or a whole branch, and puts it back where the tree then saves most, until
- * that gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per pass.
- * `scratch`: a zero for each block, to be given by those who refine many trees; it is zeros again afterwards.
+ * Improves a tree by local search: removes every node in turn, a request or a whole branch, and reinserts it where the tree saves most,
+ * until a pass gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per
+ * pass. `scratch`: a zero per block, to be shared by calls for many trees; zeros again afterwards.
  */
 export function refined(
   root: PrefixNode,
@@ -25,24 +25,24 @@ class Refining {
   constructor(
     public root: PrefixNode,
     readonly tokensOf: Float64Array,
-    /** By block, whether the node that moves holds it. */
+    /** By block: whether the moving node contains it. */
     readonly held: Uint8Array,
   ) {}
 
-  /** Whether another one is worth its time. */
+  /** Runs one pass; whether another one is worth its time. */
   pass(): boolean {
     let gained = 0;
     let saved = 0;
     for (const node of [...nodesOf(this.root)]) {
       if (node.children !== null) saved += node.tokens;
-      // The parent moves along, as the node above the new place.
+      // The parent moves too, as the node above the new place.
       const { parent } = node;
       if (parent !== null) gained += this.#move(node, parent);
     }
     return gained > WORTHWHILE * saved;
   }
 
-  /** Puts a node where it saves most; returns the tokens gained. */
+  /** Moves a node to where it saves most; returns the tokens gained. */
   #move(node: PrefixNode, parent: PrefixNode): number {
     const sibling = siblingOf(node, parent);
     const before = parent.tokens + tokensAbove(parent);
@@ -59,7 +59,7 @@ class Refining {
     return tokens - given;
   }
 
-  /** Takes a node out, one of its children steps into its place. */
+  /** Replaces a node by one of its children. */
   #replace(node: PrefixNode, child: PrefixNode): void {
     const { parent } = node;
     child.parent = parent;
@@ -71,11 +71,11 @@ class Refining {
     this.#narrow(parent);
   }
 
-  /** Blocks of a node and of those above it, as their children have them now. */
+  /** Recomputes the blocks of a node and its ancestors from their children. */
   #narrow(from: PrefixNode): void {
     for (let node: PrefixNode | null = from; node?.children != null; node = node.parent) {
       const blocks = inBoth(node.children[0].blocks, node.children[1].blocks);
-      // Blocks below only ever grew, or only ever shrank.
+      // The blocks of ancestors only grow, or only shrink: an equal length means no change.
       if (node !== from && blocks.length === node.blocks.length) return;
       node.blocks = blocks;
       node.tokens = tokensIn(blocks, this.tokensOf);
@@ -83,8 +83,7 @@ class Refining {
   }
 
   /**
-   * The node above which another saves most: what the two have in common, less what the nodes above lose by it. `place` where no
-   * other saves more than `tokens`.
+   * The node above which another saves most: their common tokens, less what the ancestors lose. `place` if none saves more than `tokens`.
    */
   #bestPlace(node: PrefixNode, place: PrefixNode, tokens: number): { place: PrefixNode; tokens: number } {
     const [held, tokensOf] = [this.held, this.tokensOf];

@@ -1,16 +1,16 @@
 /**
- * A node of the tree in which a batch's prompts share beginnings: a request, or what two nodes have in common. Blocks are numbers from
- * 0, dense in a batch, each with its tokens in a table beside.
+ * A node of the tree in which a batch's prompts share prefixes: a request, or the common blocks of two nodes. Blocks are dense numbers from
+ * 0; their tokens are in a separate table.
  */
 export interface PrefixNode {
-  /** Ascending: of a request all its blocks, else those that everything below has in common; empty where that is nothing. */
+  /** Ascending: all blocks of a request, or the blocks that all requests below have in common; may be empty. */
   blocks: readonly number[];
   /** Tokens of `blocks`. */
   tokens: number;
-  /** Index of the request, the earliest of several for the same blocks; null for a node that joins two. */
+  /** Index of the request, the earliest of several with the same blocks; null for a joining node. */
   readonly request: number | null;
   parent: PrefixNode | null;
-  /** Null in a request. */
+  /** Null for a request. */
   children: readonly [PrefixNode, PrefixNode] | null;
 }
 
@@ -19,7 +19,7 @@ export function requestNode(request: number, blocks: readonly number[], tokensOf
   return { blocks: ascending, tokens: tokensIn(ascending, tokensOf), request, parent: null, children: null };
 }
 
-/** A new node over two that have no parent yet. */
+/** A new node that joins two nodes without parents. */
 export function joined(one: PrefixNode, other: PrefixNode, tokensOf: Float64Array): PrefixNode {
   const blocks = inBoth(one.blocks, other.blocks);
   const tokens = tokensIn(blocks, tokensOf);
@@ -29,7 +29,7 @@ export function joined(one: PrefixNode, other: PrefixNode, tokensOf: Float64Arra
   return node;
 }
 
-/** Blocks of both, which ascend. */
+/** Intersection of two ascending lists. */
 export function inBoth(a: readonly number[], b: readonly number[]): number[] {
   const common: number[] = [];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
@@ -47,7 +47,7 @@ export function tokensIn(blocks: readonly number[], tokensOf: Float64Array): num
   return tokens;
 }
 
-/** Nodes of a tree, parents before children, the first child's before the second's. */
+/** Nodes of a tree in preorder. */
 export function* nodesOf(root: PrefixNode): Generator<PrefixNode, void, undefined> {
   const pending = [root];
   for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
@@ -57,8 +57,8 @@ export function* nodesOf(root: PrefixNode): Generator<PrefixNode, void, undefine
 }
 
 /**
- * Tokens that need no prefill when the tree's requests are served one behind the other as they stand in it: at every node that joins
- * two, its blocks are computed once instead of twice.
+ * Tokens that need no prefill when the tree's requests are served in preorder: at every joining node its blocks are computed once instead
+ * of twice.
  */
 export function savedTokens(root: PrefixNode): number {
   let saved = 0;

@@ -8,21 +8,21 @@ import { nodesOf, type PrefixNode, requestNode } from "./prefix-tree.js";
 import { joinAll } from "./prefix-tree-building.js";
 import { refined } from "./prefix-tree-refining.js";
 
-/** Of requests that hang together so many are looked at in one piece; larger sets fall into parts, which are joined afterwards. */
+/** Maximum connected requests that are planned in one piece; larger sets are split into parts, which are joined afterwards. */
 const PART_REQUESTS = 2_000;
 
 /**
- * Ours: orders the blocks of all requests and the requests together, so that serving them prefills the fewest tokens. Builds a tree in
- * which every prompt is a path: what all prompts below a node have in common stands before everything else in them. It joins the two
- * that share most, again and again, then moves requests and branches to where they save more. The tree is executed depth first: a
- * prefix is computed once, used by all that begin with it one behind the other, and may be evicted after the last of them, so a cache
- * with room for a few prompts does as well as an endless one. The best tree is hard to find (as the best order of columns and rows is,
- * Liu et al. 2024); how far from it this one is, is not known.
+ * Plans the blocks' orders and the requests' order together, so that serving them prefills as few tokens as possible; memstem's own. Builds
+ * a tree in which every prompt is a path: the blocks common to all prompts below a node come before all others. Greedily joins the two
+ * nodes that share most, then moves requests and branches to where they save more. Execution is depth first: a prefix is computed once,
+ * reused by all its requests back to back, and may be evicted after the last of them, so a cache with room for a few prompts does as well
+ * as an unlimited one. Finding the optimal tree is hard (as for the order of columns and rows, Liu et al. 2024); the distance to it is
+ * unknown.
  *
- * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory grows with the blocks of all requests.
+ * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory is linear in the blocks of all requests.
  */
 export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): BatchOrder {
-  // Requests for the same blocks are one node, which the earliest stands for.
+  // Requests with the same blocks are one node, represented by the earliest.
   const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
   const earliestAlike = alike.map(([request = 0]) => request);
   const distinct = earliestAlike.map((request) => sets[request] ?? []);
@@ -44,7 +44,7 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
   const pending = placed(trees.flatMap(withoutEmpty).sort(earlier), [], []);
   for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
     const { node, before, path } = step;
-    // What stands first among those that are alike throughout: the most relevant to the earliest of them.
+    // Among blocks common to the same requests, the most relevant to the earliest request comes first.
     const inNode = new Set(node.blocks);
     for (const block of before) inNode.delete(block);
     const relevance = sets[earliest.get(node) ?? 0] ?? [];
@@ -56,7 +56,7 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
     const named = order.map((block) => labels[block] as Label);
     for (const request of requestsAs.get(node.request) ?? []) {
       orders[request] = named;
-      // Without blocks there is nothing to be alike in.
+      // Requests without blocks share nothing.
       if (named.length > 0) searchPaths[request] = path;
       sequence.push(request);
     }
@@ -66,17 +66,17 @@ export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): Batch
 
 interface PlacedNode {
   readonly node: PrefixNode;
-  /** Blocks of the nodes above, in prompt order. */
+  /** Blocks of the node's ancestors, in prompt order. */
   readonly before: readonly number[];
   readonly path: readonly number[];
 }
 
-/** Last child first, as a stack wants them. */
+/** Last child first, for a stack. */
 function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): PlacedNode[] {
   return children.map((node, position) => ({ node, before, path: [...path, position] })).reverse();
 }
 
-/** Of each node, the earliest request below it. */
+/** The earliest request below each node. */
 function earliestRequests(trees: readonly PrefixNode[]): Map<PrefixNode, number> {
   const earliest = new Map<PrefixNode, number>();
   for (const tree of trees) {
@@ -88,7 +88,7 @@ function earliestRequests(trees: readonly PrefixNode[]): Map<PrefixNode, number>
   return earliest;
 }
 
-/** A node's children; in place of one that stands for the same blocks as the node, that one's. */
+/** A node's children; a child with the same blocks as the node is replaced by its own children. */
 function alikeExpanded(node: PrefixNode): PrefixNode[] {
   const children: PrefixNode[] = [];
   const pending = [...(node.children ?? [])];
@@ -99,7 +99,7 @@ function alikeExpanded(node: PrefixNode): PrefixNode[] {
   return children;
 }
 
-/** The node, or where it stands for no block, the nearest ones below it that do, and requests without blocks. */
+/** The node; if it has no blocks, its nearest descendants that do, and requests without blocks. */
 function withoutEmpty(node: PrefixNode): PrefixNode[] {
   return node.children !== null && node.blocks.length === 0 ? alikeExpanded(node) : [node];
 }

@@ -1,17 +1,17 @@
 import type { Label } from "../text/ids.js";
 import { largest } from "../text/lists.js";
 
-/** Workers that a scope remembers; past it the one that was used longest ago is forgotten. */
+/** Maximum workers that a scope remembers, LRU. */
 export const MAX_WORKERS = 64;
-/** Blocks that are remembered of one worker, those processed last: what its cache may hold of one user. */
+/** Maximum blocks remembered of one worker, LRU: what its cache may hold of one user. */
 export const MAX_WORKER_BLOCKS = 2_000;
 
-/** What one worker processed of a scope, as it is stored. */
+/** The blocks of a scope that one worker processed, as stored. */
 export interface WorkerRow {
   readonly id: number;
   /** The caller's name for it. */
   readonly name: string;
-  /** Distinct blocks, those processed last at the end. */
+  /** Distinct blocks, least recently processed first. */
   readonly labels: readonly Label[];
 }
 
@@ -21,9 +21,9 @@ export interface WorkerChanges {
   readonly removed: readonly number[];
 }
 
-/** Which workers processed which blocks of a scope, so that later batches are routed as earlier ones were. */
+/** Which workers processed which blocks of a scope, so that later batches are routed consistently. */
 export class WorkerBlocks {
-  /** Used longest ago first. */
+  /** In LRU order. */
   readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
   readonly #dirty = new Set<string>();
   readonly #removed = new Set<number>();
@@ -43,12 +43,12 @@ export class WorkerBlocks {
     return this.#workers.size;
   }
 
-  /** What a worker processed; empty for one that is not known. */
+  /** The blocks that a worker processed; empty for an unknown worker. */
   of(name: string): ReadonlySet<Label> {
     return this.#workers.get(name)?.labels ?? new Set();
   }
 
-  /** A worker is given these blocks. */
+  /** Records that a worker processes these blocks. */
   take(name: string, labels: readonly Label[]): void {
     const known = this.#workers.get(name);
     const processed = known?.labels ?? new Set();
@@ -60,7 +60,7 @@ export class WorkerBlocks {
       if (processed.size <= MAX_WORKER_BLOCKS) break;
       processed.delete(oldest);
     }
-    // A new id for each use keeps the order of use over a reload.
+    // A new id per use preserves LRU order across a reload.
     if (known !== undefined) this.#remove(name, known.id);
     this.#workers.set(name, { id: this.#nextId++, labels: processed });
     this.#dirty.add(name);
@@ -70,7 +70,7 @@ export class WorkerBlocks {
     }
   }
 
-  /** These blocks' text is gone. */
+  /** Removes blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
     for (const [name, { id, labels }] of [...this.#workers]) {
       const before = labels.size;
@@ -81,7 +81,7 @@ export class WorkerBlocks {
     }
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): WorkerChanges {
     const changes = {
       upserted: [...this.#dirty].flatMap((name) => {

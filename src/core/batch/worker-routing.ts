@@ -1,26 +1,26 @@
 import type { Label } from "../text/ids.js";
 import type { BatchRequest } from "./batch-request.js";
 
-/** A worker: an engine or agent with a prefix cache of its own, as it is stored between batches. Plain JSON. */
+/** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */
 export interface WorkerHistory {
   readonly name: string;
-  /** Tokens of blocks that were assigned to it so far. */
+  /** Tokens of all blocks assigned to it so far. */
   readonly tokens: number;
-  /** By request key, the blocks that it processed; those processed last come last. */
+  /** By request key, the blocks that it processed, least recently processed first. */
   readonly processed: readonly { readonly key: string; readonly label: Label }[];
 }
 
 export interface RoutingOptions {
-  /** A worker that has processed a request's blocks gets it unless that makes it this much busier than the mean, as a share. */
+  /** How much busier than the mean a worker may become, as a share, to get a request whose blocks it has processed. */
   readonly slack?: number | undefined;
-  /** Blocks that are remembered per worker, those processed last: what its cache may hold. */
+  /** Maximum blocks remembered per worker, LRU: what its cache may hold. */
   readonly maxRemembered?: number | undefined;
 }
 
 export interface Routing {
   /** By request, the name of its worker. */
   readonly workers: readonly string[];
-  /** To be given to the next call. */
+  /** Input of the next call. */
   readonly histories: readonly WorkerHistory[];
 }
 
@@ -29,12 +29,12 @@ const DEFAULT_REMEMBERED = 100_000;
 
 /**
  * Assigns each request to the worker that has processed most of its blocks, by tokens (agent-aware routing, as for a chain of agents);
- * where several have, or none, to the least busy one, then by the order of `names`.
+ * ties, and requests whose blocks none has processed, go to the least busy worker, then by the order of `names`.
  *
- * Bound: afterwards no worker has more than (1 + slack) × the mean of all tokens assigned so far, plus the largest request; it holds
- * from batch to batch as long as the workers stay the same. A worker without a history begins as busy as the mean of the others, so that
- * it does not get everything at first; the history of one that is not named is dropped. Give requests in the order of their plan, so
- * that those that begin alike go to one worker. Deterministic: the same histories and requests give the same routing. O(workers × blocks).
+ * Bound: afterwards no worker has more than (1 + slack) × the mean of all tokens assigned so far, plus the largest request; it holds across
+ * batches while the workers stay the same. A worker without a history starts with the mean load of the others, so that it does not get
+ * everything at first. The history of a worker that is not named is dropped. Pass requests in plan order, so that those with a common
+ * prefix go to one worker. Deterministic: the same histories and requests give the same routing. O(workers × blocks).
  */
 export function routeToWorkers(
   requests: readonly Pick<BatchRequest, "key" | "blocks">[],
@@ -63,7 +63,7 @@ export function routeToWorkers(
 interface Worker {
   readonly name: string;
   tokens: number;
-  /** By key and label in one text, what was processed; a map keeps the order in which it was. */
+  /** Processed blocks by key and label joined into one text; in LRU order, which a map keeps. */
   readonly processed: Map<string, { readonly key: string; readonly label: Label }>;
 }
 
@@ -80,7 +80,7 @@ function recalled(names: readonly string[], histories: readonly WorkerHistory[])
   });
 }
 
-/** Null where there is no worker to choose from. */
+/** Null if there are no workers. */
 function mostProcessed(
   { key, blocks }: Pick<BatchRequest, "key" | "blocks">,
   workers: readonly Worker[],

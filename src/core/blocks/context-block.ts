@@ -2,8 +2,8 @@ import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { wellFormed } from "../text/storable-text.js";
 
 /**
- * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Two memories
- * with the same text share a block, so a prompt never holds the same text twice.
+ * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Memories with
+ * the same text share a block, so a prompt never contains a text twice.
  */
 export interface ContextBlock {
   readonly label: Label;
@@ -18,24 +18,24 @@ export interface ContextBlock {
 const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
 
 /**
- * The one form of a memory's text that is compared, stored and rendered: every kind of line break becomes `\n`, what is no Unicode
- * becomes U+FFFD, and white space at the ends goes. Nothing else is changed.
+ * The canonical form of a memory's text, which is compared, stored and rendered: every kind of line break becomes `\n`, unpaired surrogates
+ * become U+FFFD, and white space at the ends is removed. Nothing else changes.
  */
 export function canonicalText(text: string): string {
   return wellFormed(text.replace(LINE_BREAKS, "\n")).trim();
 }
 
-/** A block as it is stored. */
+/** A block as stored. */
 export interface StoredBlock extends ContextBlock {
-  /** Set while no memory has this text: the block whose text the last of them has instead. */
+  /** The block that superseded this one; null while some memory has this text. */
   supersededBy: Label | null;
 }
 
-/** That a memory has, or had, the text of a block: the memory at one version of its text. */
+/** One version of a memory: the block with its text at some time. */
 export interface MemoryVersion {
   readonly memoryId: MemoryId;
   readonly label: Label;
-  /** Whether this is the memory's text now. */
+  /** Whether this is the memory's current text. */
   readonly current: boolean;
 }
 
@@ -47,9 +47,9 @@ export interface RegisterChanges {
   readonly forgotten: readonly MemoryId[];
 }
 
-/** One memory as a search returned it. A list of these is in relevance order, best first. */
+/** One memory as a search returned it; lists of these are in relevance order, best first. */
 export interface RetrievedMemory {
   readonly id: MemoryId;
-  /** The memory's text as the source gave it, not yet made canonical. */
+  /** The source's text, not yet canonical. */
   readonly text: string;
 }

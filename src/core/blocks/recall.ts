@@ -2,8 +2,8 @@ import type { BlockRegister } from "./block-register.js";
 import type { RetrievedMemory } from "./context-block.js";
 
 /**
- * Memories that are known already and share words with the query, best first: what there is to compose from while the memory
- * source gives no answer. Rare words weigh more (inverse document frequency over the known blocks); nothing shared, nothing given.
+ * Known memories that share words with the query, best first: the fallback while the memory source fails. Words are weighted by inverse
+ * document frequency over the known blocks; a memory that shares none is not returned.
  */
 export function recallKnown(register: BlockRegister, query: string, topK: number): RetrievedMemory[] {
   const wanted = wordsOf(query);

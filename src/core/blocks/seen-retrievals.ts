@@ -1,13 +1,13 @@
 import type { Label } from "../text/ids.js";
 
-/** How often the turns of a conversation retrieved the same blocks again: what tells how much of a later retrieval will be new. */
+/** How often the turns of a conversation retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
 export class SeenRetrievals {
   readonly #counts = new Map<Label, number>();
   #turns = 0;
   #again = 0;
   #pairs = 0;
 
-  /** Turns taken in. */
+  /** Turns recorded. */
   get turns(): number {
     return this.#turns;
   }
@@ -22,7 +22,7 @@ export class SeenRetrievals {
     return this.#counts.get(label) ?? 0;
   }
 
-  /** Takes in what the next turn retrieved, distinct blocks. */
+  /** Records the distinct blocks that the next turn retrieved. */
   take(labels: readonly Label[]): void {
     const { again, pairs } = this.with(labels);
     this.#again = again;
@@ -32,8 +32,8 @@ export class SeenRetrievals {
   }
 
   /**
-   * What it comes to with one turn more, which retrieved these: in how many of the `pairs` of an earlier turn and a block of a later one
-   * the earlier turn had retrieved that block too.
+   * The counts with one more turn that retrieved these blocks. `pairs`: pairs of an earlier turn and a block of a later turn. `again`:
+   * those in which the earlier turn had retrieved the block too.
    */
   with(labels: readonly Label[]): { readonly again: number; readonly pairs: number } {
     let again = this.#again;

@@ -1,10 +1,11 @@
 /*
- * compose: one request becomes one prompt. Past (what the history is recognised as) → selection (blocks in order) → draft (the prompt as it
- * would be sent) → composition (served into the scope's state).
- * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and what is to be stored of them.
+ * compose: one request becomes one prompt. Past (the recognised history) → selection (ordered blocks) → draft (the complete prompt) →
+ * composition (the prompt served into the scope's state).
+ * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
  */
 
-import type { BlockRegister, Resolution } from "../blocks/block-register.js";
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { Resolution } from "../blocks/resolution.js";
 import { serve } from "../context-index/serving.js";
 import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";
 import type { Turn } from "../conversation/turn.js";
@@ -20,12 +21,12 @@ import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
 
-/** A composed prompt, and what has to be stored so that it can be continued and repeated. */
+/** A composed prompt, with everything that must be stored to continue and repeat it. */
 export interface Composition {
   readonly messages: readonly ChatMessage[];
-  /** Every distinct memory asked for and not held back: this turn's in prompt order, then those given earlier, by rank. */
+  /** Every distinct memory of the request that is not held back: this turn's in prompt order, then those of earlier turns by rank. */
   readonly memories: readonly PlacedMemory[];
-  /** This turn's annotation lines, as they stand in the prompt. */
+  /** This turn's annotation lines, as printed in the prompt. */
   readonly annotations: readonly string[];
   readonly plan: Plan;
   readonly warnings: readonly Warning[];
@@ -34,9 +35,9 @@ export interface Composition {
   readonly head: readonly ChatMessage[];
   /** The plain messages that this turn adds to its parent's. */
   readonly given: readonly ChatMessage[];
-  /** Earlier turns that the client wrote differently now, first to last; they are before `turn` on its path. */
+  /** Earlier turns that the client sent back in another form, first to last; ancestors of `turn`. */
   readonly restated: readonly RestatedTurn[];
-  /** Digests of the sections that this turn sent and that later ones replay, to know them when a client sends them back. */
+  /** Digests of the sections that this turn sent and that later turns replay, to recognise them in messages that a client sends back. */
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
@@ -45,9 +46,9 @@ export interface Composition {
 }
 
 /**
- * Composes one prompt and takes it into the scope's state: replay what earlier turns injected, give the blocks that are not in the
- * prompt yet, in the order that reuses most of what is cached, and refer to the rest. Deterministic: the same state and input give
- * the same bytes. Expects at least one message that is no instruction.
+ * Composes one prompt and updates the scope's state: replays what earlier turns injected, injects the blocks that are not in the prompt
+ * yet, in the order that reuses most of the cache, and refers to the rest. Deterministic: the same state and input give the same bytes.
+ * Expects at least one message that is not an instruction.
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
@@ -67,7 +68,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     countTokens,
     history.turns.some(({ isRestated }) => isRestated),
   );
-  // Turns are numbered as the clock counts.
+  // Each turn id takes a tick, so that turn ids equal clock readings.
   const newTurnId = () => {
     state.tick();
     return state.newTurnId();

@@ -1,23 +1,23 @@
 import type { Ordering } from "../ordering/ordering.js";
 
 /**
- * How many memories a prompt gets where the engine says how sure it is of its answer's first token (docs/internals/algorithms.md, "Adaptive
- * depth").
+ * How many memories a prompt contains when that is decided by the engine's uncertainty about the first token of its answer
+ * (docs/internals/algorithms.md, "Adaptive depth").
  */
 export interface DepthSettings {
-  /** Blocks that are tried first. */
+  /** Blocks in the first probe. */
   readonly firstBlocks: number;
-  /** How many times as many the next try has, above 1. */
+  /** Factor from one probe's blocks to the next's, above 1. */
   readonly growth: number;
-  /** Nats that the first token's entropy may come to for the answer to count as sure. */
+  /** Maximum entropy of the first token, in nats, for the answer to count as sure. */
   readonly entropyNats: number;
-  /** Tries, at most; the prompt with all blocks is none. */
+  /** Maximum number of probes; the final prompt with all blocks is not one. */
   readonly maxProbes: number;
-  /** Milliseconds that all tries together may take. */
+  /** Time-out of all probes together, in milliseconds. */
   readonly timeLimitMs: number;
 }
 
-/** Where nothing else is said. Nobody has measured them on answers: what is sure enough depends on the model. */
+/** Defaults. Not tuned on answer quality: the right entropy depends on the model. */
 export const DEFAULT_DEPTH: DepthSettings = {
   firstBlocks: 5,
   growth: 2,
@@ -27,11 +27,11 @@ export const DEFAULT_DEPTH: DepthSettings = {
 };
 
 /**
- * The depths to try, in blocks: each greater than the one before and less than all of them, because a prompt with all of them needs no
- * try. None where the first one would have all.
+ * The depths to probe, in blocks: ascending, each less than the total, because a prompt with all blocks needs no probe. Empty if the first
+ * probe would contain all blocks.
  *
- * @param blocks how many there are
- * @param due how many of them every prompt has to have
+ * @param blocks number of available blocks
+ * @param due number of blocks that every prompt must contain
  */
 export function probeDepths(blocks: number, due: number, settings: DepthSettings): readonly number[] {
   const depths: number[] = [];
@@ -43,52 +43,52 @@ export function probeDepths(blocks: number, due: number, settings: DepthSettings
   return depths;
 }
 
-/** One try: a prompt that was sent for its answer's first token. */
+/** One probe: a prompt sent only for the first token of its answer. */
 export interface DepthProbe {
-  /** Blocks that it held. */
+  /** Blocks in the prompt. */
   readonly blocks: number;
-  /** The most that its first token's entropy can be, in nats; null where the engine did not say, or what it said says nothing. */
+  /** Upper bound of the first token's entropy, in nats; null if the engine did not report usable probabilities. */
   readonly entropy: number | null;
-  /** As the engine counted them; null where it did not say. */
+  /** As the engine counted them; null if not reported. */
   readonly promptTokens: number | null;
   readonly cachedTokens: number | null;
 }
 
-/** Why a prompt has the depth that it has. */
+/** Why the prompt has its depth. */
 export type DepthOutcome =
-  /** The engine was sure. */
+  /** The engine was sure of its first token. */
   | "sure"
-  /** It never was, so all blocks are given. */
+  /** No probe was sure, so all blocks are in the prompt. */
   | "unsure"
-  /** There were no more than the first try would have had. */
+  /** There were no more blocks than the first probe would contain. */
   | "few"
-  /** The request fixes how its answer begins (a schema, a tool that must be called), so the first token says nothing. */
+  /** The request fixes the start of the answer (a schema, a required tool), so the first token says nothing. */
   | "fixed_start"
-  /** The first token is one of the model's own marks (a thought begins), or none came. */
+  /** The first token is one of the model's own markers (a thought starts), or there was none. */
   | "unclear"
-  /** The engine gives no log probabilities. */
+  /** The engine returns no log probabilities. */
   | "unavailable"
-  /** A try failed, or took too long. */
+  /** A probe failed or timed out. */
   | "failed";
 
-/** How the depth was found. */
+/** How the depth was chosen. */
 export interface DepthChoice {
   readonly outcome: DepthOutcome;
   readonly probes: readonly DepthProbe[];
 }
 
-/** How much of what was retrieved a turn gives. */
+/** How many of the retrieved blocks a turn injects. */
 export interface Depth {
-  /** Blocks that it gives of those that the prompt does not hold yet, the most relevant ones. */
+  /** Number of blocks to inject: the most relevant ones that are not in the prompt yet. */
   readonly blocks: number;
-  /** The order of the prompt that was sent before it and that this one extends; null for none. */
+  /** The order of the previous probe, which this prompt extends; null for none. */
   readonly after: Ordering | null;
   readonly choice: DepthChoice;
 }
 
-/** How much of what was retrieved a prompt holds, and why. */
+/** How many of the retrieved blocks are in a prompt, and why. */
 export interface PlanDepth extends DepthChoice {
-  /** Distinct blocks that were retrieved and that no earlier turn of this prompt gave … */
+  /** Distinct retrieved blocks that no earlier turn of this prompt injected … */
   readonly retrieved: number;
   /** … and how many of them are in it. */
   readonly given: number;

@@ -17,21 +17,21 @@ import { type Past, type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
 import { type Selection, type SelectionInput, selectBlocks } from "./selection.js";
 
-/** One request, checked and with its memories at hand. */
+/** One checked request with its memories. */
 export interface ComposeInput extends PastInput, SelectionInput {
   /** In relevance order, best first. */
   readonly memories: readonly RetrievedMemory[];
-  /** What the engine should have let go of by `now`. */
+  /** Decides what the engine should have evicted by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly annotations: AnnotationSettings;
-  /** What later prompts of the conversation keep of what this one injects. */
+  /** What later prompts of the conversation keep of this one's injection. */
   readonly retention: RetentionName;
   readonly countTokens: TokenCounter;
   /**
-   * Most tokens of the prompt, by the token counter: past it the prompt starts afresh with the memories that fit, and where the messages
-   * alone come to more, {@link PromptTooLongError} is thrown. Default: no bound.
+   * Maximum tokens of the prompt, by the token counter: a longer one becomes a fresh start with the blocks that fit. Throws
+   * {@link PromptTooLongError} if the messages alone are longer. Default: no limit.
    */
   readonly maxPromptTokens?: number | null | undefined;
   /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
@@ -49,37 +49,37 @@ export class PromptTooLongError extends Error {
   }
 }
 
-/** A turn's memories as they stand in its prompt. */
+/** A turn's memories as they appear in its prompt. */
 export interface DraftedSection {
   readonly placement: SectionPlacement;
   readonly injection: Injection;
-  /** As this prompt has it, and as later ones replay it. */
+  /** As this prompt contains it, and as later prompts replay it. */
   readonly text: string;
   readonly kept: string;
-  /** Digest of what stands before the blocks. */
+  /** Digest of the prompt before the blocks. */
   readonly anchor: Digest;
-  /** Tokens of what stands before the section. */
+  /** Tokens of the prompt before the section. */
   readonly tokensBefore: number;
 }
 
-/** A prompt as it would be sent, before it is served. */
+/** A complete prompt, not served yet. */
 export interface Draft {
   readonly prompt: Prompt;
   readonly totalTokens: number;
   readonly past: Past;
-  /** The past as this prompt has it. */
+  /** The past as this prompt replays it. */
   readonly replay: Replay;
   readonly choice: RetentionChoice;
   readonly selection: Selection;
   readonly section: DraftedSection;
-  /** Whether memories are held back because the prompt may have no more tokens. */
+  /** Whether memories are held back because of `maxPromptTokens`. */
   readonly isCramped: boolean;
 }
 
 /**
- * Builds a prompt and serves nothing: replays what earlier turns injected, gives blocks that are not in the prompt yet, in the order that
- * reuses most of what is cached, and refers to the rest. What was retrieved has its labels from then on, so that drafts of one request at
- * different depths give the same blocks the same bytes. Expects at least one message that is no instruction.
+ * Builds a prompt without serving it: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that
+ * reuses most of the cache, and refers to the rest. Assigns labels to the retrieved memories, so that drafts of one request at different
+ * depths render the same blocks to the same bytes. Expects at least one message that is not an instruction.
  */
 export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
   const { maxPromptTokens, acceptedTokens } = input;
@@ -94,14 +94,14 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
 function draftWithin(state: ScopeState, input: ComposeInput, most: number): Draft {
   let draft = draftWith(state, input, null);
   if (draft.totalTokens <= most) return draft;
-  // Annotations and tags are known only with the blocks: what they come to is taken off what blocks may have.
+  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
   for (let room = most; ; room -= draft.totalTokens - most) {
     draft = draftWith(state, input, room);
     if (draft.totalTokens <= most || draft.selection.ordering.labels.length === 0) return draft;
   }
 }
 
-/** @param room tokens that a prompt with nothing replayed may have, what its section has beside its blocks left out; null: no matter */
+/** @param room maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit */
 function draftWith(state: ScopeState, input: ComposeInput, room: number | null): Draft {
   const { register, index } = state;
   const { countTokens } = input;
@@ -175,7 +175,7 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
   };
 }
 
-/** Where the section of a turn stands that ends with this message. */
+/** The placement of the section of a turn that ends with this message. */
 function placementFor(
   { role }: ChatMessage,
   { turns, rest }: RecalledHistory,

@@ -4,19 +4,22 @@ import type { ToolMemories } from "../prompt/section-placement.js";
 import type { ConversationId, Digest } from "../text/ids.js";
 import { type ChatMessage, isInstruction, messageDigest } from "../text/message.js";
 
-/** What of a request says where it goes on from. */
+/** The part of a request that says what it continues. */
 export interface PastInput {
-  /** The conversation and what is remembered of it; null for the `single` layout. */
+  /** The conversation with its stored turns; null for the `single` layout. */
   readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
-  /** Instructions, history and, last, the new question or tool result. Plain: no injected text, or text that `isOurs` knows. */
+  /**
+   * Instructions, history and, last, the new question or tool result. Plain: without injected sections, or with sections that `isOurs`
+   * recognises.
+   */
   readonly messages: readonly ChatMessage[];
-  /** Where memories stand behind a tool's result. Default: as earlier turns of the conversation had it, at first a message of their own. */
+  /** Where memories go after a tool's result. Default: as in the conversation's earlier turns, else in a message of their own. */
   readonly toolMemories?: ToolMemories | null | undefined;
-  /** Whether memstem once sent a section with this digest to this scope. */
+  /** Whether memstem sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
 }
 
-/** What stands before a turn: the instructions, the turns that its history is recognised as, and what the client said since. */
+/** Everything before a new turn: the instructions, the turns recognised in the history, and the client's new messages. */
 export interface Past {
   /** The instructions at the head of the prompt. */
   readonly head: DigestedMessages;
@@ -24,7 +27,7 @@ export interface Past {
   readonly history: RecalledHistory;
 }
 
-/** Recognises what a request goes on from. Reads `conversation` and changes nothing. */
+/** Recognises the conversation that a request continues. Pure: does not change `conversation`. */
 export function recallPast({ conversation, messages, isOurs, toolMemories = null }: PastInput): Past {
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);

@@ -2,46 +2,46 @@ import type { RetentionChoice } from "../conversation/retention.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import type { PlanDepth } from "./depth.js";
 
-/** Where a memory's text stands in the prompt. */
+/** Where a memory's text is in the prompt. */
 export type Placement =
   /** In this turn, in the part that an engine should have cached. */
   | "cached_prefix"
-  /** In this turn, to be computed. */
+  /** In this turn, not cached. */
   | "new"
-  /** In this turn, not asked for: it is cached, and what follows it is only cached behind it. */
+  /** In this turn, not retrieved: cached, and kept so that the blocks behind it hit. */
   | "carried_over"
-  /** In an earlier turn of this very prompt. */
+  /** In an earlier turn of this prompt. */
   | "earlier_turn";
 
-/** One memory that was asked for, or carried over. */
+/** One memory that was retrieved or carried over. */
 export interface PlacedMemory {
   readonly label: Label;
   readonly memoryId: MemoryId;
   readonly placement: Placement;
-  /** Place in the retrieval order, from 0; null for one that was carried over. */
+  /** Rank in the retrieval order, from 0; null for a carried memory. */
   readonly rank: number | null;
-  /** Labels in this prompt whose text this one takes the place of. */
+  /** Labels in this prompt that this block supersedes. */
   readonly replaces: readonly Label[];
 }
 
-/** What a composition should cost. Token figures are estimates of the configured token counter. */
+/** The expected cost of a composition. Tokens are estimates of the configured counter. */
 export interface Plan extends RetentionChoice {
   readonly layout: "single" | "conversation";
-  /** Name of the ordering policy; `batch` where the order was planned before. */
+  /** Name of the ordering policy; `batch` if a batch plan fixed the order. */
   readonly policy: string;
-  /** Prompt tokens that an engine should find in its prefix cache. */
+  /** Prompt tokens expected in the engine's prefix cache. */
   readonly expectedCachedTokens: number;
-  /** Prompt tokens that it has to compute. */
+  /** Prompt tokens that the engine has to compute. */
   readonly uncachedTokens: number;
   readonly totalTokens: number;
-  /** Node of the context index whose prefix was used, as child positions; empty for none. */
+  /** Node of the context index whose prefix is reused, as child positions; empty for none. */
   readonly searchPath: readonly number[];
-  /** Whether this turn's blocks stand in another order than the retrieval's. */
+  /** Whether the order of this turn's blocks differs from the retrieval order. */
   readonly orderChanged: boolean;
-  /** How many messages from the front are byte for byte those of an earlier prompt of this conversation. */
+  /** How many leading messages are byte for byte those of an earlier prompt of this conversation. */
   readonly stableMessages: number;
   /** Messages of the conversation that the prompt has and the client did not send; absent for none. */
   readonly addedMessages?: number;
-  /** How much of what was retrieved the prompt holds; absent where all of it, and nobody asked for less. */
+  /** How many of the retrieved blocks the prompt contains; absent if all of them and no depth was asked for. */
   readonly depth?: PlanDepth;
 }

@@ -11,7 +11,7 @@ import { contextPilot } from "../published/context-pilot.js";
 import { knowledgeTree } from "../published/knowledge-tree.js";
 import type { ScopePolicy } from "../published/published-knowledge.js";
 
-/** The policies that a caller can name: ours, two that order by nothing known, and the published ones. */
+/** The selectable policies: memstem's own, two that use no knowledge of the scope, and the published ones. */
 export const POLICY_NAMES = [
   "prefix-exact",
   "carry-over",
@@ -35,10 +35,10 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
   "cp-tree": cpTree,
 };
 
-/** The best that sends exactly the blocks that were retrieved. */
+/** The best of the policies that send exactly the retrieved blocks. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 
-/** Ways to plan a batch: ours, and ContextPilot's (Alg. 4 and 5). */
+/** Batch planners: memstem's own, and ContextPilot's (Alg. 4 and 5). */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
 
@@ -47,7 +47,7 @@ const PLANNED_BY: Readonly<Record<BatchPlanner, BatchPlanning>> = {
   "context-pilot": clusteredBatch,
 };
 
-/** {@link planBatchBy}, with the planner named. */
+/** {@link planBatchBy} with a planner selected by name. */
 export function planBatch(
   requests: readonly BatchRequest[],
   planner: BatchPlanner = "shared-prefixes",

@@ -7,19 +7,19 @@ import { type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 
-/** What of a prompt is known before its memories are. */
+/** The part of a prompt that is known before its memories are. */
 export interface PromptHead {
-  /** Instructions and replayed history, up to where the question's message begins. */
+  /** Instructions and replayed history, up to the message of the question. */
   readonly messages: readonly ChatMessage[];
   /** How many of them are instructions. */
   readonly instructions: number;
-  /** Tokens of it that should not be cached; estimated. */
+  /** Tokens of them that should not be cached; estimated. */
   readonly coldTokens: number;
 }
 
 /**
- * The beginning that a prompt will have whatever is found for it. Null where that is not known: a section behind a tool's result, and
- * `auto`, which may begin anew. Serves nothing; the next compose is the same as without it.
+ * The prefix that a prompt will have whatever memories are found. Null if unknown: for a section after a tool's result, and for `auto`,
+ * which may start afresh. Serves nothing: the next compose is not affected.
  */
 export function promptHead(
   state: ScopeState,

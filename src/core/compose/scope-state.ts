@@ -18,7 +18,7 @@ import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
 
-/** Counters of one scope; each only ever grows, so nothing is named twice. */
+/** Counters of one scope; they only ascend, so no id is used twice. */
 export interface ScopeCounters {
   readonly nextLabel: number;
   readonly nextNode: number;
@@ -29,16 +29,16 @@ export interface ScopeCounters {
 
 export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTurn: 1, requests: 0 };
 
-/** What a stored scope consists of, conversations aside; those load one by one. */
+/** The stored state of a scope, without conversations, which load one by one. */
 export interface StoredScope {
   readonly counters: ScopeCounters;
-  /** What is in the memory bank. */
+  /** Balance of the memory bank. */
   readonly bankedTokens: number;
   readonly register: ConstructorParameters<typeof BlockRegister>[0];
   readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
   readonly recent: readonly RecentRetrieval[];
   readonly workers: readonly WorkerRow[];
-  /** Read where a published policy is asked for, and where something is evicted or forgotten. */
+  /** Read when a published policy is selected, and on eviction and forgetting. */
   readonly published: PublishedRows;
 }
 
@@ -60,21 +60,24 @@ export interface ScopeChanges {
   readonly index: IndexChanges;
   readonly recent: RecentChanges;
   readonly workers: WorkerChanges;
-  /** Null: none, as in a scope that asks for no published policy. */
+  /** Null: no changes, as in every scope that uses no published policy. */
   readonly published: PublishedChanges | null;
 }
 
 /** Bounds on what one scope holds in memory. */
 export interface ScopeBounds {
-  /** Nodes of the context index, and of the cluster tree; past it the least recently used go, from memory and from disk. */
+  /** Maximum nodes of the context index and of the cluster tree; LRU leaves are evicted from memory and disk. */
   readonly maxIndexNodes: number;
-  /** Conversations kept loaded; past it the least recently used one is dropped from memory (not from disk). */
+  /** Maximum loaded conversations; the LRU one is unloaded from memory, not deleted from disk. */
   readonly maxLoadedConversations: number;
 }
 
 export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
 
-/** The working state of one scope: a cold start is an empty one. Whoever changes it stores what {@link drain} hands over, or drops it. */
+/**
+ * The working state of one scope; a cold start is an empty one. Whoever changes it must store what {@link drain} returns, or discard the
+ * state.
+ */
 export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
@@ -82,9 +85,9 @@ export class ScopeState implements WithPublished {
   /** Which workers of batches processed which blocks. */
   readonly workers: WorkerBlocks;
   readonly published: PublishedKnowledge;
-  /** In memory alone. */
+  /** Not stored. */
   readonly heads = new CountedHeads();
-  /** What prompts that share a memory budget left of it. */
+  /** Tokens that prompts with a memory budget ratio left unused. */
   readonly bank: MemoryBank;
   readonly #conversations: LruMap<ConversationId, Conversation>;
   #nextTurn: number;
@@ -94,7 +97,7 @@ export class ScopeState implements WithPublished {
     stored: StoredScope,
     countTokens: TokenCounter,
     bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
-    /** Texts that are escaped wherever they stand in a memory, by configuration. */
+    /** Configured texts that are escaped wherever a memory contains them. */
     markers: readonly string[] = [],
   ) {
     this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, markers);
@@ -113,7 +116,7 @@ export class ScopeState implements WithPublished {
     return this.#requests;
   }
 
-  /** Advances the logical clock by one request and returns its new reading. */
+  /** Advances the logical clock by one request and returns it. */
   tick(): number {
     return ++this.#requests;
   }
@@ -122,7 +125,7 @@ export class ScopeState implements WithPublished {
     return this.#nextTurn++ as TurnId;
   }
 
-  /** A worker of a batch was given the blocks with these texts. */
+  /** Records that a batch worker processed the blocks with these texts. */
   rememberWorker(name: string, texts: readonly Digest[]): void {
     this.workers.take(
       name,
@@ -130,19 +133,19 @@ export class ScopeState implements WithPublished {
     );
   }
 
-  /** The engine dropped a request's cache. */
+  /** The engine evicted a request's prefix. */
   evict(leaf: NodeId, turn: TurnId): void {
     this.index.evict(leaf);
     this.published.evict(turn);
   }
 
-  /** These blocks' text is gone; nothing is ordered by them any more. */
+  /** Removes every trace of blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
     for (const knowledge of [this.index, this.recent, this.published, this.workers]) knowledge.forget(gone);
     this.unloadConversations();
   }
 
-  /** A conversation's turns; `load` is asked for them where they are not in memory. */
+  /** A conversation's turns; `load` reads them if they are not in memory. */
   conversation(id: ConversationId, load: () => Conversation): Conversation {
     const loaded = this.#conversations.get(id);
     if (loaded !== undefined) return loaded;
@@ -151,12 +154,12 @@ export class ScopeState implements WithPublished {
     return conversation;
   }
 
-  /** Drops loaded conversations, whose stored turns were changed; they load again when asked for. */
+  /** Unloads all conversations, because their stored turns changed. */
   unloadConversations(): void {
     this.#conversations.clear();
   }
 
-  /** Bytes of memory this state comes to, roughly: for the bound on all of them together. */
+  /** Estimated bytes of memory, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
     weight += 2_000 * this.recent.size + 100_000 * this.workers.size + this.published.weight;
@@ -164,7 +167,7 @@ export class ScopeState implements WithPublished {
     return weight;
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): ScopeChanges {
     return {
       counters: {

@@ -1,17 +1,17 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ResidencyModel, SectionTokens } from "../context-index/residency.js";
 import type { KnownTurns } from "../context-index/serving.js";
-import { beginningTokens, type PromptSection, type Replay } from "../conversation/replay.js";
+import { type PromptSection, type Replay, sectionPrefixTokens } from "../conversation/replay.js";
 import { SECTION_OPENING } from "../prompt/rendering.js";
 import type { TokenCounter } from "../text/token-counter.js";
 
-/** Every block begins with a bracket, which is a token of its own to tokenizers that there are. */
+/** Every block starts with a bracket, which is a token of its own in the known tokenizers. */
 const LABEL_OPENING_TOKENS = 1;
 
 /**
- * A prompt's sections as its residency model reads them, its own last, and how far its conversation is known. A model that foresees nothing
- * reads the prompt's own alone, so that long conversations are not counted for nobody; and those of turns that were said again, which no
- * earlier prompt had as they are now.
+ * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
+ * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
+ * which no earlier prompt contains in this form.
  */
 export function promptSections(
   replay: Replay,
@@ -48,7 +48,7 @@ function sectionTokens(
     sentBy,
     upTo: (count, goesOn) => {
       if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
-      const begun = beginningTokens(blocks.slice(0, count), register, countTokens);
+      const begun = sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
       return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
     },
   };

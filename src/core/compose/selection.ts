@@ -1,5 +1,5 @@
-import type { Resolution } from "../blocks/block-register.js";
 import type { StoredBlock } from "../blocks/context-block.js";
+import type { Resolution } from "../blocks/resolution.js";
 import type { Standing } from "../conversation/conversation.js";
 import { supersedesStanding } from "../conversation/injecting.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
@@ -10,49 +10,49 @@ import type { Digest, Label } from "../text/ids.js";
 import type { Depth } from "./depth.js";
 import type { ScopeState } from "./scope-state.js";
 
-/** What of a request says which blocks its turn gives. */
+/** The part of a request that decides which blocks its turn injects. */
 export interface SelectionInput {
   readonly policy: ScopePolicy;
-  /** Tokens that this turn's blocks may come to, carried ones included; null: what was retrieved. A policy that carries reads it. */
+  /** Maximum tokens of this turn's blocks, carried ones included; null: the retrieved blocks only. Used by policies that carry. */
   readonly memoryBudgetTokens: number | null;
-  /** The same over all of the scope's prompts that say one, as a multiple of what was retrieved; see {@link MemoryBank}. Null: none. */
+  /** The same for all of the scope's prompts with a ratio, as a multiple of the retrieved tokens; see {@link MemoryBank}. Null: none. */
   readonly memoryBudgetRatio: number | null;
-  /** What prompts cost the engine that this one goes to. */
+  /** The cost model of the engine that the prompt goes to. */
   readonly engine: EngineModel;
-  /** How much of what was retrieved the turn gives. Default: all of it. */
+  /** How many of the retrieved blocks to inject. Default: all. */
   readonly depth?: Depth | undefined;
 }
 
-/** The blocks that a turn gives, in order, and those that it does not. */
+/** The blocks that a turn injects, in order, and those that it holds back. */
 export interface Selection {
-  /** What was retrieved, as blocks. */
+  /** The retrieved memories as blocks. */
   readonly resolution: Resolution;
-  /** Distinct blocks that were retrieved and that no earlier turn of this prompt gave, by relevance … */
+  /** Distinct retrieved blocks that no earlier turn of this prompt injected, by relevance … */
   readonly fresh: readonly StoredBlock[];
   /** … the tokens of their lines … */
   readonly freshTokens: number;
-  /** … how many of them have to be given, because this prompt holds what they take the place of … */
+  /** … how many of them must be injected, because the prompt contains a text that they supersede … */
   readonly due: number;
-  /** … and those that this turn does not give. */
+  /** … and those that this turn holds back. */
   readonly heldBack: ReadonlySet<Label>;
   readonly request: OrderingRequest;
   readonly ordering: Ordering;
 }
 
-/** Where the blocks will stand. */
+/** Where the blocks go. */
 export interface BlockPlace {
-  /** Digest of what stands before them. */
+  /** Digest of the prompt before them. */
   readonly anchor: Digest;
-  /** What earlier turns of this prompt gave. */
+  /** What earlier turns of this prompt injected. */
   readonly standing: Standing;
-  /** Tokens before the blocks, and behind them. */
+  /** Tokens before and after the blocks. */
   readonly before: number;
   readonly after: number;
-  /** Tokens that the blocks may come to; null: as many as they do. */
+  /** Maximum tokens of the blocks; null: no limit. */
   readonly room: number | null;
 }
 
-/** Chooses the blocks that a turn gives and orders them, to reuse most of what is cached. Pure: serves nothing. */
+/** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
 export function selectBlocks(
   state: ScopeState,
   resolution: Resolution,
@@ -62,11 +62,11 @@ export function selectBlocks(
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const superseding = supersedesStanding(state.register, standing);
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  const wanted = firstGiven(fresh, superseding, input.depth?.blocks ?? fresh.length);
+  const wanted = mostRelevant(fresh, superseding, input.depth?.blocks ?? fresh.length);
   const request: OrderingRequest = {
     anchor,
-    retrieved: room === null ? wanted : thatFit(wanted, room),
-    // For all of them, so that steps which give more stay within the budget.
+    retrieved: room === null ? wanted : fitting(wanted, room),
+    // Computed for all fresh blocks, so that deeper probes stay within the budget.
     carrying: room === null ? carryAllowance(state, standing, input, { before, retrieved: freshTokens, after }) : null,
   };
   const extended = input.depth?.after ?? null;
@@ -84,16 +84,19 @@ export function selectBlocks(
   };
 }
 
-/** The most relevant blocks; those whose older text stands in the prompt come first, as it would be taken for the current one. */
-function firstGiven(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, count: number): readonly StoredBlock[] {
+/**
+ * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
+ * current.
+ */
+function mostRelevant(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, count: number): readonly StoredBlock[] {
   if (count >= fresh.length) return fresh;
   const others = fresh.filter(({ label }) => !due.has(label));
   const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
   return fresh.filter(({ label }) => !left.has(label));
 }
 
-/** The most relevant blocks that come to no more than these tokens; what is too long is passed over for what is not. */
-function thatFit(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
+/** Greedily the most relevant blocks that fit into so many tokens; a block that does not fit is skipped. */
+function fitting(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
   let left = tokens;
   return blocks.filter((block) => {
     if (block.tokens > left) return false;
@@ -102,7 +105,7 @@ function thatFit(blocks: readonly StoredBlock[], tokens: number): readonly Store
   });
 }
 
-/** What may stand in this turn beside the retrieved blocks; null for nothing. */
+/** The budget for carried blocks in this turn; null for none. */
 function carryAllowance(
   { register, bank }: ScopeState,
   { given }: Standing,

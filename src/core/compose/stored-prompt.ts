@@ -4,27 +4,27 @@ import type { RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { Plan } from "./plan.js";
 
-/** A turn with the plain messages that it added; null once they were erased, because they quoted a forgotten memory. */
+/** A turn with the plain messages that it added; null if they were erased because they quoted a forgotten memory. */
 export interface SpokenTurn {
   readonly turn: Turn;
   readonly given: readonly ChatMessage[] | null;
 }
 
-/** A prompt that was composed before, as far as it can be built again from what is stored. */
+/** An earlier prompt, as far as it can be rebuilt from stored rows. */
 export interface StoredPrompt {
-  /** Null where the request's name was given to a later one. */
+  /** Null if the request's id was reassigned to a later one. */
   readonly requestId: RequestId | null;
   /** The turns of its path, first to last; the last one is its own. */
   readonly turns: readonly SpokenTurn[];
-  /** The instructions at its head; null once they were erased. */
+  /** The instructions at its head; null if they were erased. */
   readonly head: readonly ChatMessage[] | null;
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
-  /** What its turns and the index came to; null where the request's name was given to a later one. */
+  /** The plan's figures; null if the request's id was reassigned to a later one. */
   readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens"> | null;
-  /** Whether the engine said that it dropped it. */
+  /** Whether the engine reported its eviction. */
   readonly evicted: boolean;
-  /** What the engine reported of it; null where it did not say how much was cached. */
+  /** The engine's report; null if it did not say how many tokens were cached. */
   readonly report: CacheReport | null;
 }
 

@@ -1,8 +1,8 @@
-import type { Resolution } from "../blocks/block-register.js";
+import type { Resolution } from "../blocks/resolution.js";
 import type { RecalledHistory } from "../conversation/conversation.js";
 import type { Label, MemoryId } from "../text/ids.js";
 
-/** Something the caller should know; the prompt is good all the same. Holds no memory text. */
+/** Something that the caller should know; the prompt is usable all the same. Contains no memory text. */
 export interface Warning {
   readonly code:
     | "duplicate_memory"
@@ -25,7 +25,7 @@ export interface Warning {
   readonly memoryIds?: readonly MemoryId[];
 }
 
-/** What the request's memories give reason to say. */
+/** Warnings about the request's memories. */
 export function resolutionWarnings(resolution: Resolution): Warning[] {
   return [
     ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
@@ -43,7 +43,7 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
   ];
 }
 
-/** What the client's history gives reason to say. */
+/** Warnings about the client's history. */
 export function historyWarnings(history: RecalledHistory): Warning[] {
   const warnings: Warning[] = [];
   if (history.diverged) {
@@ -57,7 +57,7 @@ export function historyWarnings(history: RecalledHistory): Warning[] {
   return warnings;
 }
 
-/** What an engine that was sure without some memories gives reason to say. */
+/** Warnings about memories held back because the engine was sure without them. */
 export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
   return about(
     "memory_held_back",
@@ -66,7 +66,7 @@ export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<L
   );
 }
 
-/** What an engine whose context has no room for some memories gives reason to say. */
+/** Warnings about memories that do not fit into the engine's context. */
 export function leftOutWarnings(resolution: Resolution, leftOut: ReadonlySet<Label>): Warning[] {
   return about(
     "memory_left_out",

@@ -1,81 +1,81 @@
 import type { NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
 
-/** What a composed prompt was expected to cost, in tokens as the configured counter counts them. */
+/** The expected cost of a composed prompt, in tokens of the configured counter. */
 export interface ExpectedTokens {
-  /** Tokens that the engine should have found in its prefix cache. */
+  /** Tokens expected in the engine's prefix cache. */
   readonly expectedCachedTokens: number;
   /** Tokens of the whole prompt. */
   readonly totalTokens: number;
 }
 
-/** A request that was composed, as far as an engine's report of it needs it. */
+/** A composed request, as needed to interpret an engine's report of it. */
 export interface ReportedRequest {
-  /** Node of the context index where its sequence ended. */
+  /** Node of the context index where its sequence ends. */
   readonly leaf: NodeId;
-  /** Turns are numbered in the order in which they were composed: the scope's logical clock. */
+  /** Turn ids ascend in compose order: the scope's logical clock. */
   readonly turn: TurnId;
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
   readonly plan: ExpectedTokens;
-  /** What is known of the moment when it was composed; null in requests of before it was kept. */
+  /** Circumstances of the compose; null for requests stored before these were recorded. */
   readonly grounds?: ReportGrounds | null;
 }
 
-/** What a report is judged by beside the plan. */
+/** What a report is interpreted by, besides the plan. */
 export interface ReportGrounds {
-  /** What was used up to this time, in milliseconds since the epoch, had been answered when the request came. */
+  /** Requests answered up to this time, in milliseconds since the epoch, had finished when this one was composed. */
   readonly settledAt: number;
-  /** Tokens of the instructions at the prompt's head, which the prompts of others may begin with too. */
+  /** Tokens of the instructions at the prompt's head, which other users' prompts may share. */
   readonly headTokens: number;
 }
 
-/** What an engine said of a request, counted in its own tokens. */
+/** What an engine reported of a request, in its own tokens. */
 export interface CacheReport {
   readonly cachedTokens: number;
-  /** Null: it did not say. */
+  /** Null: not reported. */
   readonly promptTokens: number | null;
 }
 
-/** How a report is to be read. */
+/** How to interpret a report. */
 export interface ReportReading {
   /**
-   * Whether the report before this one showed nothing but the instructions, too. One such miss may be of something old; of two in a row
-   * nothing is left: the engine was started again, and the instructions are there on others' account.
+   * Whether the previous report also showed nothing but the instructions. One such miss may be due to an old prompt; two in a row mean that
+   * the engine was restarted, and other users' requests cached the instructions again.
    */
   readonly again?: boolean;
-  /** Whether the engine counts each token, so that no step hides any. */
+  /** Whether the engine counts every token, not whole steps. */
   readonly isExact?: boolean;
 }
 
 /** What a report changed. */
 export interface Correction {
-  /** Tokens that should have been cached, each prefix once, and are not: by so much the context index shrank. Estimated. */
+  /** Tokens that should have been cached and are not, each prefix once: how much the context index shrank. Estimated. */
   readonly tokensRemoved: number;
 }
 
 export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
 
-/** Steps in which engines count, coarsest first: OpenAI's 128 tokens, vLLM's blocks of 16. A report that is a multiple of neither is exact. */
+/** Steps in which engines count, coarsest first: OpenAI 128 tokens, vLLM blocks of 16. A report that is a multiple of neither is exact. */
 const STEPS: readonly number[] = [128, 16];
-/** Of an engine that is known to count each token. */
+/** For an engine known to count every token. */
 const EXACT: readonly number[] = [];
-/** Tokens that a template and a section's opening may put behind the instructions. */
-const BEHIND_HEAD = 16;
-/** Share of what was expected by which an estimate may be off once it is scaled to the engine's own count of the prompt … */
+/** Maximum tokens that a template and a section's opening add behind the instructions. */
+const AFTER_HEAD = 16;
+/** Tolerance of an estimate scaled to the engine's own prompt count, as a share of the expected tokens … */
 const SCALED_ERROR = 0.02;
-/** … and where the engine did not say how many tokens the prompt had: tokenizers differ that much. */
+/** … and of an unscaled one, if the engine did not report the prompt's tokens: tokenizers differ that much. */
 const UNSCALED_ERROR = 0.1;
 
 /**
- * Milliseconds that an engine may take to compute a prompt. Of two requests sent at once the second cannot hit what the first has not
- * written yet, which says nothing of what the engine keeps.
+ * Maximum prefill time of a prompt, in milliseconds. Of two concurrent requests the second cannot hit what the first has not written yet:
+ * such a miss does not mean that the prefix was evicted.
  */
 export const IN_FLIGHT_MS = 5_000;
 
 /**
- * Tokens of a prompt, as the plan counts them, up to which an engine may have held it when it served the request: what it reported,
- * what the rest of its last step could hide, and what the estimates may be off.
+ * Upper bound of what the engine held of the prompt when it served the request, in tokens of the plan: the reported tokens, plus the rest
+ * of the last step, plus the estimate's tolerance.
  */
 export function reachOf(
   { plan }: Pick<ReportedRequest, "plan">,
@@ -89,10 +89,10 @@ export function reachOf(
   return (cachedTokens + step) * scale + error;
 }
 
-/** Whether an engine had no more of a prompt than its instructions, where more was expected: nothing of this user's own. */
+/** Whether the engine held nothing but the prompt's instructions although more was expected: nothing of this user's own. */
 export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at">, report: CacheReport): boolean {
   const { plan, grounds } = request;
-  const most = Math.max(plan.expectedCachedTokens * UNSCALED_ERROR, (grounds?.headTokens ?? 0) + BEHIND_HEAD);
+  const most = Math.max(plan.expectedCachedTokens * UNSCALED_ERROR, (grounds?.headTokens ?? 0) + AFTER_HEAD);
   return (
     plan.expectedCachedTokens > most &&
     reachOf(request, report) < plan.expectedCachedTokens &&
@@ -101,11 +101,11 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
 }
 
 /**
- * Corrects the index by what an engine reported (docs/internals/algorithms.md, "Residency"): its count is the truth. What was expected
- * to hit and did not had gone by the time the request was served, and with it everything that stood behind it or was used no later,
- * unless a later request was served it, or one so shortly before that it was not written yet; the request's own path is there since. Where nothing hit, nothing of the scope had stayed. What
- * hit is as young as `now`, in milliseconds, when the report came. A request that has left the index itself says nothing.
- *
+ * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"); the engine's count is the truth. A prefix that was
+ * expected to hit and missed had been evicted when the request was served. So had everything behind it and everything used no later, except
+ * what a later request was served, and except what was used so shortly before that it was not written yet. The request's own path is cached
+ * since. With no hit at all, nothing of the scope was left. The prefix that hit counts as used at `now` (milliseconds), when the report
+ * arrived. A request that has left the index itself changes nothing.
  */
 export function takeReport(
   index: ContextIndex,

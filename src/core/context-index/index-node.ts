@@ -1,64 +1,64 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
 
 /**
- * A node of the context index, as it is stored. The index is a radix tree over *served sequences*: a node stands for the blocks on
- * the way to it, in the order in which an engine has seen them, after the prompt beginning that its anchor names.
+ * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's
+ * root to itself, in the order an engine has seen them, behind the prompt prefix that the anchor identifies.
  */
 export interface IndexNode {
   readonly id: NodeId;
   /**
-   * The node whose prefix this one's goes on from. Of an anchor's root: where the sequence of an earlier turn ended whose whole prompt
-   * stands in this root's beginning; null where none is known. So an engine that holds a node holds everything above it.
+   * The node that this one extends. On an anchor's root: the end of the earlier turn whose whole prompt is a prefix of this root's; null
+   * for none. So an engine that holds a node holds all its ancestors.
    */
   readonly parent: NodeId | null;
-  /** Set on the root of an anchor only: digest of everything that stood before the blocks. */
+  /** Digest of the prompt before the blocks; only on an anchor's root. */
   readonly anchor: Digest | null;
-  /** Blocks between the parent and this node; empty on an anchor's root only. */
+  /** Blocks between the parent and this node; empty only on an anchor's root. */
   run: readonly Label[];
-  /** Child position under the parent, never given twice; search paths are made of these. */
+  /** Child position under the parent, never reused; search paths consist of these. */
   position: number;
-  /** Position that the next child gets. */
+  /** Position of the next new child. */
   nextPosition: number;
-  /** Requests that passed through or ended here. */
+  /** Requests that passed through this node or ended here. */
   uses: number;
-  /** Requests that ended here and were not evicted. */
+  /** Requests that ended here and are not evicted. */
   live: number;
-  /** The scope's request counter when this node was last used: a logical clock. */
+  /** The scope's request counter at the last use: a logical clock. */
   lastUsed: number;
-  /** When it was last used, in milliseconds since the epoch; 0 where that was not kept yet. */
+  /** Time of the last use, in milliseconds since the epoch; 0 in rows stored before this was recorded. */
   usedAt: number;
   /**
-   * Tokens that are no block's. On an anchor's root: all that stood before the blocks; on another node: what stood behind them
-   * (question, annotations) in the request that ended here last. 0 where that was not kept yet.
+   * Tokens that belong to no block. On an anchor's root: the prompt before the blocks. On another node: the rest of the prompt (question,
+   * annotations) of the last request that ended here. 0 in rows stored before this was recorded.
    */
   tokens: number;
 }
 
-/** A node of the served sequences, for reading. */
+/** A node of the served sequences, read-only. */
 export interface ServedNode {
   readonly row: Pick<IndexNode, "id" | "run" | "position" | "uses" | "lastUsed">;
   readonly children: ReadonlyMap<Label, ServedNode>;
   /** Null on the root of an anchor. */
   readonly parent: ServedNode | null;
-  /** The node behind the same anchor that was used last before this one. */
+  /** The next less recently used node behind the same anchor. */
   readonly staler: ServedNode | null;
-  /** For whoever searches: scratch, of no meaning afterwards. */
+  /** Scratch of the running search; meaningless otherwise. */
   mark: number;
 }
 
-/** What is known of a served prompt beside its blocks. Tokens are estimates of the configured counter. */
+/** What is known of a served prompt besides its blocks. Tokens are estimates of the configured counter. */
 export interface ServedPrompt {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** Where the sequence of the turn ended whose whole prompt this one begins with; null for none. */
+  /** The end of the earlier turn whose whole prompt is a prefix of this one; null for none. */
   readonly follows: NodeId | null;
   /** Tokens before the blocks, the section's opening included. */
   readonly tokensBefore: number;
-  /** Tokens behind the blocks. */
+  /** Tokens after the blocks. */
   readonly tokensBehind: number;
 }
 
-/** The longest sequence of wanted blocks that an engine should hold behind an anchor. */
+/** The longest sequence of wanted blocks that should be cached behind an anchor. */
 export interface PrefixMatch {
   readonly labels: readonly Label[];
   readonly tokens: number;
@@ -66,17 +66,17 @@ export interface PrefixMatch {
   readonly searchPath: readonly number[];
 }
 
-/** Where the blocks of prompts end that should be held. */
+/** A node where the blocks of prompts that should be cached end. */
 export interface HeldEnd {
   readonly id: NodeId;
   /** How many prompts ended here. */
   readonly live: number;
   readonly lastUsed: number;
-  /** Of the whole prompt, of the last one that ended here. */
+  /** Tokens of the whole prompt that ended here last. */
   readonly tokens: number;
 }
 
-/** A beginning that a prompt has, and blocks that it has right behind it. */
+/** An anchor of a prompt, and the prompt's blocks right behind it. */
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
@@ -88,7 +88,7 @@ export interface IndexChanges {
   readonly removed: readonly NodeId[];
 }
 
-/** A node with its search path, for people. */
+/** A node with its search path, for display. */
 export interface IndexEntry {
   readonly id: NodeId;
   readonly searchPath: readonly number[];

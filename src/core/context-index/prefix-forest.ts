@@ -1,21 +1,20 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
-import { append } from "../text/lists.js";
 import type { IndexChanges, IndexNode } from "./index-node.js";
-import { branchOf, isLeaf, ownTokens, type Place, placesBehind } from "./index-place.js";
+import { branchOf, inOrderOfUse, isLeaf, ownTokens, type Place } from "./index-place.js";
 import { listByUse, placeBehind, takeOut } from "./use-order.js";
 
 /** Tokens of a block's line. */
 export type BlockTokens = (label: Label) => number;
 
 /**
- * The nodes of a context index and the changes of shape that they go through: added, split, joined, cut off. Keeps their links, their
- * order of use, their tokens, and which rows have to be stored. What a change means is the index's to say.
+ * The nodes of a context index and their structural changes: add, split, join, cut. Maintains links, LRU order, token counts and the rows
+ * to store. The meaning of a change is the index's concern.
  *
- * A node is never older than what stands behind it. Using a turn of a long conversation makes all turns before it as young, so that is
- * not written for each of them: it is found again from what stands behind them, and written when that goes.
+ * A node is never older than its descendants. Using a turn of a long conversation refreshes all turns before it; instead of writing each of
+ * their rows, loading derives the time from the descendants, and removing a descendant writes its parent's row.
  */
 export class PrefixForest {
-  /** Used longest ago first; of those that the same request used what stands behind comes before what it stands behind. */
+  /** LRU order; within one request, descendants before ancestors. */
   readonly places = new Map<NodeId, Place>();
   readonly anchors = new Map<Digest, Place>();
   readonly #dirty = new Set<NodeId>();
@@ -38,12 +37,15 @@ export class PrefixForest {
       if (place.above === null) throw new Error(`context index: node ${id} has no parent`);
     }
     for (const place of this.places.values()) this.#link(place);
-    this.#orderByUse();
+    const ordered = inOrderOfUse(this.tops());
+    if (ordered.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
+    this.places.clear();
+    for (const place of ordered) this.places.set(place.row.id, place);
     for (const root of this.anchors.values()) listByUse(root);
     this.#countTokens();
   }
 
-  /** Greater than every label that it has held. */
+  /** Exclusive upper bound of all labels that it ever held. */
   get labelBound(): number {
     return this.#labelBound;
   }
@@ -52,12 +54,12 @@ export class PrefixForest {
     return this.#nextId;
   }
 
-  /** Tokens that an engine holds which holds all of this, each prefix once. */
+  /** Tokens of an engine's cache that holds all nodes, each prefix once. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** Prompt beginnings that go on from no other. */
+  /** Anchors' roots that extend no other prompt. */
   *tops(): Generator<Place, void, undefined> {
     for (const place of this.anchors.values()) if (place.above === null) yield place;
   }
@@ -73,7 +75,7 @@ export class PrefixForest {
     return place;
   }
 
-  /** Puts a node between `place` and the one above that holds the first `length` blocks; `place` keeps its id and what is behind it. */
+  /** Inserts a node with the first `length` blocks between `place` and its parent; `place` keeps its id and descendants. */
   split(place: Place, length: number): Place {
     const { run, position, uses, lastUsed, usedAt } = place.row;
     this.#tokens -= ownTokens(place);
@@ -87,7 +89,7 @@ export class PrefixForest {
     return upper;
   }
 
-  /** Leaves a node with the first `length` blocks of its run. Nothing may stand behind it. */
+  /** Truncates a leaf's run to its first `length` blocks. */
   shorten(place: Place, length: number): void {
     this.#reweigh(place, () => {
       this.#setRun(place, place.row.run.slice(0, length));
@@ -95,17 +97,17 @@ export class PrefixForest {
     });
   }
 
-  /** Says how many tokens stand before an anchor's blocks. */
-  weighBeginning(root: Place, tokens: number): void {
+  /** Sets the tokens before an anchor's blocks. */
+  setTokensBefore(root: Place, tokens: number): void {
     if (root.row.tokens === tokens) return;
     root.row.tokens = tokens;
     this.#dirty.add(root.row.id);
-    // What goes on from a prompt behind this beginning weighs by it too; such a root had no tokens only in rows of an older version.
+    // Affects the weight of every prompt that extends this one; only rows of an older version have a root without tokens.
     this.#countTokens();
   }
 
-  /** Says how many tokens stood behind a sequence that ends at this node. */
-  weighEnd(place: Place, tokens: number): void {
+  /** Sets the tokens after a sequence that ends at this node. */
+  setTokensAfter(place: Place, tokens: number): void {
     if (place.row.tokens === tokens) return;
     this.#reweigh(place, () => {
       place.row.tokens = tokens;
@@ -113,13 +115,13 @@ export class PrefixForest {
     this.#dirty.add(place.row.id);
   }
 
-  /** Counts requests that begin to end at the node, or cease to. */
+  /** Adds or removes a request that ends at the node. */
   countLive(place: Place, by: 1 | -1): void {
     place.row.live += by;
     this.#dirty.add(place.row.id);
   }
 
-  /** A request that ended at `end` used it and all above it, at logical time `clock`. */
+  /** Records that a request that ended at `end` used it and its ancestors, at logical time `clock` and `at` in milliseconds. */
   use(end: Place, clock: number, at: number): void {
     let isOwn = true;
     let behindAnchor: Place[] = [];
@@ -146,7 +148,7 @@ export class PrefixForest {
     }
   }
 
-  /** The request that used this node last did so no sooner than `at`. */
+  /** Records that the node and its ancestors were still cached at time `at`, in milliseconds. */
   refresh(end: Place, at: number): void {
     let isOwn = true;
     for (let place: Place | null = end; place !== null; place = place.above) {
@@ -159,13 +161,13 @@ export class PrefixForest {
     }
   }
 
-  /** Removes a leaf, the requests that ended there included, and what dies with it. */
+  /** Removes a leaf with the requests that ended there, and the ancestors that die with it. */
   cut(leaf: Place): void {
     leaf.row.live = 0;
     this.prune(leaf);
   }
 
-  /** Takes at least so many tokens off the end of a leaf, block by block; all of it where it has no more. */
+  /** Removes at least so many tokens from the end of a leaf, whole blocks; the whole leaf if it has no more. */
   cutBack(leaf: Place, tokens: number): void {
     const { run } = leaf.row;
     let taken = leaf.row.tokens;
@@ -173,10 +175,10 @@ export class PrefixForest {
     while (taken < tokens && length > 0) taken += this.blockTokens(run[--length] as Label);
     if (length === 0) this.cut(leaf);
     else if (length < run.length) this.shorten(leaf, length);
-    else this.weighEnd(leaf, 0);
+    else this.setTokensAfter(leaf, 0);
   }
 
-  /** Removes a dead leaf and what dies with it; joins a node that has become a mere step with its only child. */
+  /** Removes a dead leaf and the ancestors that die with it; joins a node that is left with one child and no own requests to that child. */
   prune(from: Place): void {
     let place: Place | null = from;
     while (place !== null && place.row.live === 0 && isLeaf(place)) {
@@ -189,14 +191,14 @@ export class PrefixForest {
     if (place.children.size === 1 && child !== undefined) this.#join(place, child);
   }
 
-  /** Removes a node and everything behind it. Returns how many nodes; the caller prunes above. */
+  /** Removes a node and its descendants. Returns their number; the caller prunes the ancestors. */
   removeBranch(top: Place): number {
     const branch = branchOf(top);
     for (const place of branch.reverse()) this.#remove(place);
     return branch.length;
   }
 
-  /** Makes a root that goes on from another prompt the beginning of its own. */
+  /** Detaches a root from the prompt that it extends. */
   cutAbove(root: Place): void {
     const { above } = root;
     if (above === null) return;
@@ -248,7 +250,7 @@ export class PrefixForest {
     }
   }
 
-  /** Changes something that a node's own tokens come from. */
+  /** Makes a change that affects the node's own tokens. */
   #reweigh(place: Place | null, change: () => void): void {
     if (place !== null) this.#tokens -= ownTokens(place);
     change();
@@ -282,7 +284,7 @@ export class PrefixForest {
     this.#forgetRow(row.id, above);
   }
 
-  /** Until now the row said when the one above it was used last; from now on that one's own row has to. */
+  /** The removed row carried its parent's last use: now the parent's own row has to be written. */
   #forgetRow(id: NodeId, above: Place | null): void {
     this.#dirty.delete(id);
     this.#removed.add(id);
@@ -292,21 +294,5 @@ export class PrefixForest {
   #countTokens(): void {
     this.#tokens = 0;
     for (const place of this.places.values()) this.#tokens += ownTokens(place);
-  }
-
-  /** Makes every node as young as what stands behind it, and puts them in their order of use. */
-  #orderByUse(): void {
-    const down = [...this.tops()];
-    for (let at = 0; at < down.length; at++) append(down, placesBehind(down[at] as Place));
-    if (down.length !== this.places.size) throw new Error("context index: nodes go on from each other in a circle");
-    const up = down.reverse();
-    for (const { row, above } of up) {
-      if (above === null) continue;
-      above.row.lastUsed = Math.max(above.row.lastUsed, row.lastUsed);
-      above.row.usedAt = Math.max(above.row.usedAt, row.usedAt);
-    }
-    up.sort((a, b) => a.row.lastUsed - b.row.lastUsed);
-    this.places.clear();
-    for (const place of up) this.places.set(place.row.id, place);
   }
 }

@@ -2,26 +2,25 @@ import type { Label } from "../text/ids.js";
 import type { PrefixMatch, ServedNode } from "./index-node.js";
 
 /*
- * Reading the served sequences behind one anchor (docs/internals/algorithms.md, "Prefix-exact ordering"). Nothing here changes them.
+ * Read-only searches of the sequences served behind one anchor (docs/internals/algorithms.md, "Prefix-exact ordering").
  */
 
-/** A node whose children are nodes of its own kind, which a search then gives back. */
+/** A node whose children have the same type, which a search returns. */
 interface TreeNode<N> extends ServedNode {
   readonly children: ReadonlyMap<Label, N & ServedNode>;
 }
 
-/** Where a search ends: so many blocks into the run of a node. */
+/** The end of a search: a number of blocks into a node's run. */
 export interface FoundPrefix<N extends ServedNode> {
   readonly node: N;
   readonly taken: number;
-  /** Tokens of the blocks on the way there. */
+  /** Tokens of the blocks on the path. */
   readonly tokens: number;
 }
 
 /**
- * The served path that holds the most tokens while every block on it is wanted; null where that is none. Exact, not greedy: it visits
- * every path made of wanted blocks only, and of a node's children only those that begin with a wanted block. Ties go to the path used
- * last, then to the older node.
+ * The served path with the most tokens among those whose every block is wanted; null for none. Exact, not greedy: visits every path of
+ * wanted blocks, and only children that start with a wanted block. Ties go to the most recently used path, then to the older node.
  */
 export function searchPrefix<N extends TreeNode<N>>(
   root: N,
@@ -49,8 +48,8 @@ export function searchPrefix<N extends TreeNode<N>>(
 }
 
 /**
- * A greedy walk: at each node on to the child that begins with the earliest of the `wanted` blocks (a set gives them in the order in
- * which they were added), for as long as every block on the way is wanted.
+ * A greedy walk: at each node follows the child that starts with the earliest of the `wanted` blocks (in the set's insertion order), while
+ * every block on the way is wanted.
  */
 export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<Label>): Omit<PrefixMatch, "tokens"> {
   const labels: Label[] = [];
@@ -71,7 +70,7 @@ export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<L
   return { labels, searchPath };
 }
 
-/** How many blocks from the front of a sequence were served in this order, and the node where they all ended, if one did exactly there. */
+/** How many leading blocks of a sequence were served in this order, and the node where exactly those end, if any. */
 export function followSequence<N extends TreeNode<N>>(
   root: N | undefined,
   sequence: readonly Label[],

@@ -2,26 +2,26 @@ import type { NodeId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
 import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.js";
 
-/** How far the index knows a conversation's earlier turns. */
+/** How much of a conversation's earlier turns the index holds. */
 export interface KnownTurns {
-  /** How many of the prompt's sections are in a prompt that is held whole … */
+  /** How many of the prompt's sections belong to a prompt that is held whole … */
   readonly sections: number;
-  /** … where its blocks end … */
+  /** … the node where its blocks end … */
   readonly end: NodeId | null;
-  /** … and tokens that earlier prompts began with and that are held. */
+  /** … and the tokens of the held prefix. */
   readonly tokens: number;
 }
 
 type Foresight = { readonly foresee?: ResidencyModel["foresee"] | undefined };
 
-/** What serving a prompt comes to. */
+/** The result of serving a prompt. */
 export interface Served extends Foreseen {
-  /** Node of the index where its blocks end. */
+  /** Node of the index where the prompt's blocks end. */
   readonly leaf: NodeId;
 }
 
 /**
- * Takes a prompt into the index, at logical time `clock` and `at` in milliseconds since the epoch, and says what of it should hit.
+ * Adds a prompt to the index at logical time `clock` and `at` in milliseconds since the epoch, and returns what of it should hit.
  *
  * @param sections the prompt's sections, first to last: those of earlier turns, then its own
  */
@@ -38,13 +38,12 @@ export function serve(
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   const last = sections.at(-1) as SectionTokens;
   if (foresee === undefined && sections.length === 1) return { ...foreseen, leaf: insert(last, known.end) };
-  // What one prompt holds is told from what another does by all that it begins with, so its earlier turns have to be there, too. And those
-  // that were said again are in no other.
+  // A slot model compares whole prompts, so the earlier turns have to be in the index too. Restated turns are in no other prompt.
   const passed: NodeId[] = [];
   for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
   const leaf = insert(last, passed.at(-1) ?? known.end);
   for (const turn of passed) index.evict(turn);
-  // Only now: what both begin with stays, and so does its place in the tree.
+  // Only now: the prefix that both share keeps its nodes.
   if (foreseen.replaces !== null) index.evict(foreseen.replaces);
   return { ...foreseen, leaf };
 }
@@ -59,7 +58,7 @@ export function heldTokens(
   return foresee === undefined ? allHeld(index, sections, known) : foresee(index, sections);
 }
 
-/** What hits where all that is held does. */
+/** The hit if everything in the index hits. */
 function allHeld(index: ContextIndex, sections: readonly SectionTokens[], known: KnownTurns): Foreseen {
   const last = sections.at(-1);
   if (last === undefined || !index.hasAnchor(last.anchor)) {

@@ -1,26 +1,28 @@
-/** A slot that is free, as a request sees it. */
+/** A free slot, from a request's point of view. */
 export interface FreeSlot {
-  /** The cache salt of what it holds; undefined where that had none, and where it holds nothing. */
+  /** The cache salt of its content; undefined for none, or for an empty slot. */
   readonly salt: string | undefined;
-  /** Tokens that it holds. */
+  /** Tokens in the slot. */
   readonly tokens: number;
-  /** How many of them, from the first on, the request's prompt begins with. */
+  /** How many of them are a prefix of the request's prompt. */
   readonly shared: number;
-  /** Grows with every use; 0: never used. */
+  /** Ascends with every use; 0: never used. */
   readonly lastUsed: number;
 }
 
-/** A match up to this share of what a slot holds is no reason to give the rest up: another slot is older. As in llama.cpp's server. */
-const LEAST_SHARE = 0.1;
+/**
+ * A match of at most this share of a slot's tokens does not justify overwriting the rest: the LRU slot is taken. As in llama.cpp's server.
+ */
+const MIN_SHARE = 0.1;
 
 /**
- * Chooses the slot for a prompt: the one that shares most of the prompt's beginning, if that is over a tenth of what it holds, else the
- * least recently used one. Slots of another salt are never a match. Returns its index, or undefined where no slot is free.
+ * Chooses the slot for a prompt: the one with the longest shared prefix, if that is more than a tenth of the slot's tokens, else the least
+ * recently used one. Slots with another salt never match. Returns the slot's index; undefined if no slot is free.
  */
 export function chooseSlot(free: readonly FreeSlot[], salt: string | undefined): number | undefined {
   let best: number | undefined;
   for (const [index, slot] of free.entries()) {
-    if (slot.salt !== salt || slot.shared <= slot.tokens * LEAST_SHARE) continue;
+    if (slot.salt !== salt || slot.shared <= slot.tokens * MIN_SHARE) continue;
     const other = best === undefined ? undefined : free[best];
     if (other === undefined || before(-slot.shared, slot, -other.shared, other)) best = index;
   }

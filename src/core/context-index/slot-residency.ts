@@ -5,21 +5,21 @@ import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.
 import { chooseSlot, type FreeSlot } from "./slot-choice.js";
 
 /**
- * An engine that keeps the last prompt of each of its slots, and lets a prompt go on from one of them only (llama.cpp). A prompt goes
- * where {@link chooseSlot} says, hits what it shares with that slot's prompt, and overwrites the rest of it. So of the prompts that the
- * index holds there are never more than slots: each stands for one.
+ * An engine that keeps the last prompt of each of its slots and extends a prompt from one of them only (llama.cpp). A prompt takes the slot
+ * that {@link chooseSlot} chooses, hits the prefix it shares with that slot's prompt, and overwrites the rest. So the index never holds
+ * more prompts than there are slots.
  *
- * Taken for granted is that the slots serve this scope alone, one request after the other. What others push out shows in reports. Not
- * known are the tokens of a prompt's answer, and of the question of a prompt without blocks. They only count for whether a slot shares
- * enough: a prompt that shares a tenth of what a slot holds, to within these tokens, may go to another slot than foreseen.
+ * Assumes that the slots serve this scope alone, one request at a time; evictions by other scopes show in reports. Unknown are the tokens
+ * of a prompt's answer, and of the question of a prompt without blocks. They only matter for the threshold of {@link chooseSlot}: a prompt
+ * that shares close to a tenth of a slot may take another slot than expected.
  *
- * Throws a RangeError for a number of slots that is no whole number above 0.
+ * Throws a RangeError unless `slots` is a whole number above 0.
  */
 export function promptSlots(slots: number): ResidencyModel {
   if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
   return {
     limits: { kind: "slots", slots },
-    // More are there only where the index was filled under another model: those used longest ago go.
+    // More prompts exist only if the index was filled under another model: evicts the least recently used.
     expire: (index) => {
       const ends = [...index.ends()];
       let over = ends.reduce((prompts, { live }) => prompts + live, 0) - slots;
@@ -46,16 +46,16 @@ function foresee(index: ContextIndex, slots: number, sections: readonly SectionT
 
 const UNUSED: FreeSlot = { salt: undefined, tokens: 0, shared: 0, lastUsed: 0 };
 
-/** What a prompt shares with a held one. */
+/** What a prompt shares with a cached one. */
 interface Share {
   readonly tokens: number;
-  /** Of the blocks of its last section. */
+  /** Leading blocks of the prompt's last section. */
   readonly lastBlocks: number;
 }
 
 const NOTHING_SHARED: Share = { tokens: 0, lastBlocks: 0 };
 
-/** Both begin alike up to the last anchor that both pass, and from there as far as their blocks are the same. */
+/** Two prompts share everything up to the last anchor that both have, and from there the blocks that are equal. */
 function sharedWith(
   index: ContextIndex,
   { id, lastUsed }: HeldEnd,
@@ -66,7 +66,7 @@ function sharedWith(
     const n = at.get(anchor);
     const section = n === undefined ? undefined : sections[n];
     if (section === undefined) continue;
-    // Turns are numbered as the index counts its requests: this is the very prompt that is replayed here.
+    // Turn ids are the index's logical clock: the cached prompt is the one replayed here.
     if (section.sentBy === lastUsed) return { tokens: section.end, lastBlocks: 0 };
     const same = section.labels.findIndex((label, place) => labels[place] !== label);
     const blocks = same < 0 ? section.labels.length : same;

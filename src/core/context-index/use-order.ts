@@ -1,8 +1,8 @@
 import type { Label } from "../text/ids.js";
 
 /**
- * A node of a tree in a list by last use: the freshest first, those that one request used from the top of the tree on. So a parent
- * stands before its children, and who goes down the list knows of each node what its parent came to.
+ * A node of a tree in a list by last use, most recent first; nodes used by one request from the root down. So parents come before children,
+ * and a pass over the list can build each node's result on its parent's.
  */
 export interface Used<T> {
   readonly row: { readonly id: number; readonly lastUsed: number };
@@ -12,7 +12,7 @@ export interface Used<T> {
   staler: T | null;
 }
 
-/** Puts a node right behind a fresher one, from wherever it stood; in constant time, as it is done for all that a request uses. */
+/** Moves a node right behind a more recently used one. O(1), because it runs for every node that a request uses. */
 export function placeBehind<T extends Used<T>>(node: T, fresher: T): void {
   if (fresher.staler === node) return;
   takeOut(node);
@@ -29,13 +29,13 @@ export function takeOut<T extends Used<T>>(node: T): void {
   node.staler = null;
 }
 
-/** Lists what is below a root, which heads the list, after loading. */
+/** After loading: lists all nodes below a root, which heads the list. */
 export function listByUse<T extends Used<T>>(root: T): void {
   const listed = fromTheTop(root).sort((a, b) => b.row.lastUsed - a.row.lastUsed);
   for (const [at, node] of listed.entries()) if (at > 0) placeBehind(node, listed[at - 1] as T);
 }
 
-/** Throws where the list leaves a node of the tree out, or breaks its order; for tests. */
+/** Throws if the list misses a node of the tree or breaks the order; for tests. */
 export function checkListByUse<T extends Used<T>>(root: T): void {
   const listed = new Set<T>();
   for (let node: T | null = root; node !== null; node = node.staler) {

@@ -6,35 +6,35 @@ import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { RetentionChoice } from "./retention.js";
 
-/** A conversation is expected to go on for so many times the turns it has had, … */
+/** Expected further turns of a conversation, as a multiple of its turns so far, … */
 const OUTLOOK = 3;
-/** … but never for more than so many: further off, what was learned of it says little. */
+/** … and their maximum: predictions further ahead are unreliable. */
 const FARTHEST = 75;
-/** Before anything was seen, a block is as likely to come back as if the user had so many memories. */
+/** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
 
-/** A turn that has to be composed, in tokens. */
+/** A turn to be composed, in tokens. */
 export interface RetentionOutlook {
   /** What the conversation's turns before this one retrieved. */
   readonly seen: SeenRetrievals;
   /** Distinct blocks that this turn retrieved. */
   readonly retrieved: readonly RetrievedBlock[];
-  /** The question's message. */
+  /** Tokens of the question's message. */
   readonly question: number;
-  /** What stands between a question and the next one: the answer, mostly. */
+  /** Tokens between a question and the next one, mostly the answer. */
   readonly answer: number;
-  /** All that stands before the question, and how much of it the engine should hold. */
+  /** Tokens before the question, and how many of them the engine should hold. */
   readonly before: { readonly total: number; readonly cached: number };
-  /** What earlier turns injected and stands in the prompt. */
+  /** What earlier turns injected and the prompt still contains. */
   readonly standing: {
     /** Each block with its tokens. */
     readonly blocks: ReadonlyMap<Label, number>;
-    /** The rest of their sections: tags and annotations. */
+    /** The rest of those sections: tags and annotations. */
     readonly frames: number;
-    /** Plain text in front of the first of those sections, and behind it. */
+    /** Plain text before the first of those sections, and after it. */
     readonly plain: { readonly inFront: number; readonly behind: number };
   };
-  /** This turn's section where it goes on from what stands, and where it starts afresh; `annotations` is a part of `total`. */
+  /** This turn's section if it extends the prompt, and if it starts afresh; `annotations` is part of `total`. */
   readonly going: SectionSize & { readonly newBlocks: number };
   readonly afresh: SectionSize;
 }
@@ -45,14 +45,14 @@ export interface SectionSize {
 }
 
 /**
- * Ours: the retention of one turn by what the rest of the conversation is expected to cost (docs/internals/algorithms.md, "Conversations").
- * Two questions, each answered for the turns that are still to come (`ahead`, a few times those that were):
- * - Do this turn's annotations stay? They cost every later turn their attention or their price; taking them away costs the next turn
- *   the question and answer behind them.
- * - Does the prompt start afresh? That costs all plain text behind the first section and this turn's blocks once, and relieves every later turn of
- *   blocks that it does not want. Those that it does want it gives again, as likely as the block was retrieved so far.
- * Blocks are always kept until a fresh start: a block that one turn gives and the next gives again is computed twice with what follows.
- * How it compares with the fixed retentions: `docs/retention.md`.
+ * Chooses the retention of one turn by the expected cost of the rest of the conversation; memstem's own (docs/internals/algorithms.md,
+ * "Conversations"). Two decisions, each by its cost over the expected further turns (`ahead`, a multiple of the past turns):
+ * - Keep this turn's annotations? Kept, every later turn attends over them or is billed for them. Dropped, the next turn recomputes the
+ *   question and answer behind them.
+ * - Start afresh? That recomputes all plain text behind the first section and this turn's blocks once, and spares every later turn the
+ *   blocks that it does not want. Blocks that it wants are injected again, as often as they were retrieved so far. Blocks are never dropped
+ *   between fresh starts: a block injected by one turn and again by the next would be recomputed twice with everything behind it.
+ *   Comparison with the fixed retentions: `docs/retention.md`.
  */
 export function autoRetention(
   engine: EngineModel,
@@ -70,14 +70,14 @@ export function autoRetention(
   const novelty = noveltyOf(seen, retrieved);
   const tags = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
 
-  // A turn in the middle of those ahead.
+  // A turn halfway through those ahead.
   const size = retrieved.reduce((sum, { tokens }) => sum + tokens, 0);
   const newTokens = (size * novelty) / (turn + ahead / 2 + novelty);
   const uncached = tags + question + going.annotations + newTokens;
   const cached = before.total + (ahead / 2) * (uncached + answer);
   const usual = cost(uncached, cached);
 
-  /** What it costs the turns ahead that so many more tokens stand in front of them. */
+  /** Cost for all turns ahead of so many additional tokens before them. */
   const holding = (tokens: number) => (tokens === 0 ? 0 : ahead * (usual - cost(uncached, cached - tokens)));
   const behind = question + answer + countTokens(SECTION_CLOSING);
   const dropping = cost(uncached + behind, cached - behind) - usual;
@@ -85,7 +85,7 @@ export function autoRetention(
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
   const holdingAfresh = holding(afresh.annotations);
 
-  // What the turns ahead are spared by a fresh start, and what they have to give again, on average.
+  // What a fresh start spares the turns ahead, and what they inject again, on average.
   let spared = standing.frames;
   let again = 0;
   const wanted = new Set(retrieved.map(({ label }) => label));
@@ -110,8 +110,8 @@ export function autoRetention(
 }
 
 /**
- * How many turns must retrieve a block before it is as likely as not to be known: of the blocks that a turn retrieves after `n` others,
- * `novelty / (n + novelty)` are new, if blocks come back as evenly as they did so far.
+ * The number of retrievals after which a block is as likely as not to be known. Of the blocks that a turn retrieves after `n` others,
+ * `novelty / (n + novelty)` are new, if blocks return as often as they did so far.
  */
 function noveltyOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): number {
   const { again, pairs } = seen.with(retrieved.map(({ label }) => label));

@@ -16,10 +16,10 @@ import type { Turn } from "./turn.js";
 
 /** A turn whose retention is to be chosen. */
 export interface RetainableTurn {
-  /** What earlier turns come to where nothing is dropped now. */
+  /** The replay of earlier turns without a fresh start. */
   readonly replay: Replay;
   readonly seen: SeenRetrievals;
-  /** Distinct blocks that were asked for, in relevance order. */
+  /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
   readonly answer: DigestedMessages;
   readonly question: DigestedMessages;
@@ -29,7 +29,7 @@ export interface RetainableTurn {
   readonly countTokens: TokenCounter;
 }
 
-/** Puts what {@link autoRetention} needs to know of a turn together, in tokens. */
+/** Chooses a turn's retention by {@link autoRetention}, from the turn's token counts. */
 export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
   const { replay, seen, requested, countTokens } = turn;
   const answered = messagesTokens(turn.answer.messages, countTokens);
@@ -37,7 +37,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     const injection = planInjection(register, {
       requested,
       standing,
-      // In relevance order: that an order annotation may come to it is left out of the account.
+      // In relevance order: a possible order annotation is not counted.
       placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
       carried: new Set(),
       placement: turn.placement,
@@ -52,7 +52,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   };
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
   const going = section(standing);
-  // What the engine has computed is cached up to the end of the last turn, and it computed the answer itself.
+  // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too.
   const isWhole = replay.cachedTokens === replay.tokens;
   const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
   return autoRetention(

@@ -1,8 +1,8 @@
 /*
- * conversation: prompts that only grow. Turns form a tree; a client's plain history is recognised as a path of it, and what its turns
- * injected is put back byte for byte.
- * Enters: plain messages, stored turns. Leaves: the replayed prefix, what of it still stands, how a new turn is injected, and what later
- * prompts keep of it (retention).
+ * conversation: append-only prompts. Turns form a tree; a client's plain history is recognised as a path of it, and what its turns injected
+ * is replayed byte for byte.
+ * Enters: plain messages, stored turns. Leaves: the replayed prefix, which of its blocks are current, what a new turn injects, and what
+ * later prompts keep of it (retention).
  */
 
 import { SeenRetrievals } from "../blocks/seen-retrievals.js";
@@ -36,12 +36,12 @@ export class Conversation {
     for (const turn of turns) this.add(turn);
   }
 
-  /** Bytes of memory, roughly. */
+  /** Estimated bytes of memory. */
   get weight(): number {
     return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
   }
 
-  /** How a turn was last replayed. */
+  /** A turn's last replay. */
   replayOf(id: TurnId): ReplayedTurn | undefined {
     return this.#replayed.get(id);
   }
@@ -58,7 +58,10 @@ export class Conversation {
     else siblings.push(turn);
   }
 
-  /** What the turns of one path, first to last, retrieved. Read it before the next call: the next turn is added to it. */
+  /**
+   * What the turns of one path, first to last, retrieved. The result is valid until the next call, which extends it by further turns of the
+   * path.
+   */
   seenOn(path: readonly Turn[]): SeenRetrievals {
     let { upTo, retrievals } = this.#seen;
     let at = path.findIndex(({ id }) => id === upTo) + 1;
@@ -69,7 +72,7 @@ export class Conversation {
     return retrievals;
   }
 
-  /** Turns that follow `parent`, oldest first. */
+  /** Children of `parent`, oldest first. */
   childrenOf(parent: TurnId | null): readonly Turn[] {
     return this.#children.get(parent) ?? [];
   }
@@ -78,39 +81,38 @@ export class Conversation {
 /** A turn that a history continues. */
 export interface RecalledTurn {
   readonly turn: Turn;
-  /** What the client sent of it now. */
+  /** The client's messages of this turn as sent now. */
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
-  /** Where what it injected stands now. */
+  /** Where its section goes now. */
   readonly placement: SectionPlacement;
-  /** Whether its part of the prompt differs from what was sent then, in bytes and not in meaning. */
+  /** Whether its bytes in this prompt differ from those sent before, with the same meaning. */
   readonly isRestated: boolean;
 }
 
-/** Plain messages, with their digests and those of their meanings. */
+/** Plain messages with digests of their bytes and of their meanings. */
 export interface MeantMessages extends DigestedMessages {
   readonly meant: readonly Digest[];
 }
 
-/** A client's history, taken apart by what memstem remembers of the conversation. */
+/** A client's history, matched against the conversation's stored turns. */
 export interface RecalledHistory {
-  /** The turns that this history continues, first to last; what they injected is replayed. */
+  /** The turns that this history continues, first to last; their injections are replayed. */
   readonly turns: readonly RecalledTurn[];
-  /** Plain messages after those turns: the new ones, and all that stands after an edit or a cut. The last one is the new turn's. */
+  /** Plain messages after those turns: the new ones, and everything after an edit or a truncation. The last one is the new turn's. */
   readonly rest: MeantMessages;
-  /** Messages that came back with a section in them, which was taken off. */
+  /** Number of messages whose injected section was removed. */
   readonly stripped: number;
-  /** The conversation had turns that this history does not continue: it was edited, regenerated or cut. */
+  /** Whether the conversation has turns that this history does not continue: it was edited, regenerated or truncated. */
   readonly diverged: boolean;
 }
 
 /**
- * Finds how far a plain history follows a conversation's turns, by what its messages mean. Compares plain with plain: sections that clients
- * send back are taken off first. Of several branches that fit, the one that covers most of the history wins. The last message never
- * matches, it is new.
+ * Matches a plain history against a conversation's turns, by the meaning of its messages. Sections that clients send back are removed
+ * first. Among several matching branches the one that covers most of the history wins. The last message never matches: it is new.
  *
- * @param toolMemories where memories are to stand behind tool results: what earlier turns put into messages of their own moves where the
- * engine takes none
+ * @param toolMemories where memories go after tool results: sections that earlier turns put into messages of their own move if the engine
+ * does not accept such messages
  */
 export function recallHistory(
   conversation: Conversation,
@@ -124,7 +126,7 @@ export function recallHistory(
     if (bare !== message) stripped++;
     return bare === null ? [] : [bare];
   });
-  // A prompt needs a last message, if it is only one of ours sent back alone.
+  // A prompt needs a last message, even if it is only a section of memstem's sent back.
   const plain = bared.length > 0 ? bared : messages.slice(-1);
   const digests = plain.map(messageDigest);
   const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
@@ -151,10 +153,10 @@ export function recallHistory(
 }
 
 /**
- * Where what a turn injected stands now. A message of its own moves into the result where the engine takes none; once the client has written
- * a message of the history differently, its content has the form that the client's messages have now.
+ * Where a turn's section goes now. A message of its own moves into the tool result if the engine does not accept such messages. Once the
+ * client changed the form of a message of the history, the section takes the form of the client's messages.
  *
- * @param end how many of the client's plain messages there are up to the turn's end
+ * @param end number of the client's plain messages up to the turn's end
  */
 function placementNow(
   { placement, injection }: Turn,
@@ -168,17 +170,17 @@ function placementNow(
   return isAsSent ? placement : ownMessageBehind(plain, end);
 }
 
-/** A turn that fits, behind those before it. */
+/** A matching turn on a path. */
 interface PathStep {
   readonly turn: Turn;
   readonly after: PathStep | null;
-  /** Messages that the path to its end covers. */
+  /** Messages that the path covers up to its end. */
   readonly covered: number;
 }
 
 /**
- * The turns from the conversation's start that a history follows furthest. Of those that follow it as far, at the first turn that
- * differs: the longer one, then the one with the same bytes, then the newer.
+ * The longest path of turns from the conversation's start that a history follows. Ties are broken at the first turn that differs: the
+ * longer turn, then the one with the same bytes, then the newer.
  */
 function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
   let best: PathStep | null = null;
@@ -192,30 +194,30 @@ function followedPath(conversation: Conversation, history: MeantMessages): Turn[
   return path.reverse();
 }
 
-/** The turns by which a history goes on from here, the preferred last. */
+/** The turns with which a history continues from here, the preferred one last. */
 function stepsAfter(conversation: Conversation, after: PathStep | null, history: MeantMessages): PathStep[] {
   const at = after?.covered ?? 0;
   const steps: PathStep[] = [];
   for (const turn of conversation.childrenOf(after?.turn.id ?? null))
-    if (isMeant(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
-  // Mostly there is one.
+    if (continuesByMeaning(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
+  // Usually there is only one.
   if (steps.length > 1) {
-    const exact = new Set(steps.filter(({ turn }) => isSaid(turn, history, at)));
+    const exact = new Set(steps.filter(({ turn }) => continuesByBytes(turn, history, at)));
     steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);
   }
   return steps;
 }
 
-/** Whether a history goes on from a place with what a turn was given, by its meaning, and does not end with it. */
-function isMeant({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
+/** Whether the history continues at `at` with a turn's messages, by meaning, and has messages after them. */
+function continuesByMeaning({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
   if (at + given.length >= history.digests.length) return false;
   for (let i = 0; i < given.length; i++)
     if (history.digests[at + i] !== given[i] && history.meant[at + i] !== meant[i]) return false;
   return true;
 }
 
-/** Whether it goes on with the same bytes. */
-function isSaid({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
+/** Whether it continues with the same bytes. */
+function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
   return given.every((digest, i) => digests[at + i] === digest);
 }
 
@@ -223,7 +225,7 @@ function isSaid({ given }: Turn, { digests }: MeantMessages, at: number): boolea
 export interface Standing {
   /** Labels whose text is in the prompt. */
   readonly given: ReadonlySet<Label>;
-  /** Labels whose text the prompt says was replaced, and by which. */
+  /** Labels that the prompt declares superseded, with their successors. */
   readonly replaced: ReadonlyMap<Label, Label>;
 }
 

@@ -9,23 +9,24 @@ import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
 import type { Standing } from "./conversation.js";
 import type { Turn } from "./turn.js";
 
-/** What a turn has to say. */
+/** What a turn has to inject. */
 export interface InjectionRequest {
-  /** Distinct blocks that were asked for, in relevance order. */
+  /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
-  /** What the prompt says already. */
+  /** What the prompt contains already. */
   readonly standing: Standing;
-  /** The blocks that are not in the prompt yet, in the order they are to stand in. */
+  /** The blocks that are not in the prompt yet, in prompt order. */
   readonly placed: readonly Label[];
-  /** Those of them that were not asked for; no annotation names them. */
+  /** Those of them that were not retrieved; no annotation names them. */
   readonly carried: ReadonlySet<Label>;
   readonly placement: Turn["placement"];
   readonly settings: AnnotationSettings;
 }
 
 /**
- * Decides what a turn injects: new blocks, each with what it replaces, then the annotations. What is in the prompt already is
- * referred to, never repeated (Alg. 3); where a memory's text became one that was given earlier, that one is said to be current.
+ * Decides what a turn injects: new blocks, each with the labels it supersedes, then annotations. Blocks that are in the prompt already are
+ * referred to, never repeated (Alg. 3). If a memory's text changed back to one that the prompt contains, an annotation declares that one
+ * current.
  */
 export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
   const { requested, standing, placed, settings } = request;
@@ -39,7 +40,7 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
       (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
     )
     .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
-  // Behind a tool's result a section is worth it for new text, not for a mere reference.
+  // After a tool's result new text justifies a section, a mere reference does not.
   if (request.placement !== "in-question" && blocks.length === 0 && restored.length === 0) {
     return NOTHING_INJECTED;
   }
@@ -55,12 +56,12 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   return { blocks, annotations };
 }
 
-/** Labels of blocks whose text takes the place of one that the prompt holds. */
+/** Labels of current blocks that supersede a block in the prompt. */
 export function supersedesStanding(register: BlockRegister, standing: Standing): ReadonlySet<Label> {
   return new Set(replacedBySuccessor(register, standing).keys());
 }
 
-/** Labels in the prompt whose text is superseded, by the label that took their place. */
+/** Labels in the prompt whose text is superseded, by the label of the successor. */
 function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
   const superseded = [...standing.given].flatMap((old) => {
     const successor = register.successor(old);
@@ -70,7 +71,10 @@ function replacedBySuccessor(register: BlockRegister, standing: Standing): Reado
   return new Map([...replacing].map(([label, replaced]) => [label, replaced.map(({ old }) => old)]));
 }
 
-/** Tokens that an injection adds to the prompt, estimated line by line; what it comes to with the message's own text is not more. */
+/**
+ * Estimated tokens that an injection adds to the prompt: the sum over its lines, an upper bound once they are joined with the message's
+ * text.
+ */
 export function injectionTokens(
   injection: Injection,
   placement: Turn["placement"],
@@ -84,7 +88,7 @@ export function injectionTokens(
   return tokens;
 }
 
-/** Tokens behind the last line of a section, up to the message's own text; where it ends a message, what the template adds too. */
+/** Tokens after the last line of a section, up to the message's own text; if the section ends a message, the template's tokens included. */
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
   switch (placement) {
     case "in-question":
@@ -92,7 +96,7 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
     case "after-tool-result":
     case "after-tool-result-as-parts":
       return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
-    // What parts it from the result counts the same in front of it.
+    // The separator from the result has the same tokens before the section as after it.
     case "in-tool-result":
       return countTokens(SECTION_CLOSING) + tokensPerMessage(countTokens, "tool");
   }

@@ -12,7 +12,7 @@ import { injectionTokens } from "./injecting.js";
 import { standingInjections } from "./retention.js";
 import type { ReplayedTurn } from "./turn.js";
 
-/** The part of a prompt that earlier turns made, built again. */
+/** The part of a prompt that replays earlier turns. */
 export interface Replay {
   readonly prompt: Prompt;
   /** Digest of the instructions. */
@@ -21,19 +21,19 @@ export interface Replay {
   /** What each turn added. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
-  /** Messages from the front that are byte for byte those of an earlier prompt. */
+  /** Leading messages that are byte for byte those of an earlier prompt. */
   readonly stableMessages: number;
-  /** Tokens from the front that earlier prompts began with and that were not evicted. */
+  /** Tokens of the prefix that earlier prompts share and that is not evicted. */
   readonly cachedTokens: number;
-  /** Node of the index where that prompt's blocks end; null for none. */
+  /** Node of the index where the blocks of that prefix end; null for none. */
   readonly cachedEnd: NodeId | null;
-  /** How many of its sections are in that prompt. */
+  /** How many sections that prefix contains. */
   readonly cachedSections: number;
-  /** Where its sections stand, first to last. */
+  /** All replayed sections, first to last. */
   readonly sections: readonly PromptSection[];
 }
 
-/** A section of a prompt, by what stands before it. */
+/** A section of a prompt, identified by the digest of everything before it. */
 export interface PromptSection {
   readonly anchor: Digest;
   readonly blocks: readonly InjectedBlock[];
@@ -41,11 +41,11 @@ export interface PromptSection {
   readonly before: number;
   /** … and to the end of its turn. */
   readonly end: number;
-  /** The turn that sent the prompt as it is up to there; null where none did. */
+  /** The turn that sent the prompt byte for byte up to here; null for none. */
   readonly sentBy: TurnId | null;
 }
 
-/** What a scope knows that replay reads; only `heads` may change, by a count that it did not hold. */
+/** The scope's knowledge that replay reads; only `heads` changes, as a cache. */
 export interface ReplayKnowledge {
   readonly index: ContextIndex;
   readonly register: BlockRegister;
@@ -53,9 +53,9 @@ export interface ReplayKnowledge {
 }
 
 /**
- * Puts back what later prompts keep of every turn's injection, where it stood (docs/internals/algorithms.md, "Conversations"); after a
- * fresh start nothing. What is stable is not assumed: the rolling digest of what is built now is compared with that of what was sent then,
- * so other instructions, a forgotten memory or a dropped annotation show.
+ * Replays what later prompts keep of every turn's injection, in its original place (docs/internals/algorithms.md, "Conversations"); nothing
+ * after a fresh start. Stability is verified, not assumed: the rolling digest of the replay is compared with that of the sent prompt, which
+ * reveals changed instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
   { index, register, heads }: ReplayKnowledge,
@@ -100,7 +100,7 @@ export function replayTurns(
         cachedEnd = index.endOf(anchor, labels);
         cachedSections = sections.length;
       } else {
-        cachedTokens = tokens + beginningTokens(injection.blocks.slice(0, held), register, countTokens);
+        cachedTokens = tokens + sectionPrefixTokens(injection.blocks.slice(0, held), register, countTokens);
       }
     }
     tokens = end;
@@ -120,8 +120,8 @@ export function replayTurns(
   };
 }
 
-/** Tokens of a section up to the end of its first blocks; none where there are none. */
-export function beginningTokens(
+/** Tokens of a section from its start to the end of its first blocks; 0 without blocks. */
+export function sectionPrefixTokens(
   blocks: readonly InjectedBlock[],
   register: BlockRegister,
   countTokens: TokenCounter,
@@ -160,7 +160,7 @@ function replayTurn(
   return replayed;
 }
 
-/** A turn's plain messages, taken apart where its section stands. */
+/** Splits a turn's plain messages at the place of its section. */
 export function splitAtAnchor(
   { messages, digests }: DigestedMessages,
   placement: SectionPlacement,
@@ -172,24 +172,24 @@ export function splitAtAnchor(
   };
 }
 
-/** Messages that a turn adds behind its anchor. */
+/** Messages that a turn adds after its anchor. */
 function messagesAfterAnchor(placement: SectionPlacement, section: string): number {
   return !isOwnMessage(placement) || section !== "" ? 1 : 0;
 }
 
-/** Both are what is kept of one turn's injection, which is never changed: they differ in how much is kept. */
+/** Compares what is kept of one turn's injection: the injection never changes, so the number of kept parts decides. */
 function isSame(a: Injection, b: Injection): boolean {
   return a.blocks.length === b.blocks.length && a.annotations.length === b.annotations.length;
 }
 
-/** An agent has a few sets of instructions; more than these are counted again. */
-const MOST_HEADS = 4;
+/** Number of distinct instructions whose token counts are cached. */
+const MAX_HEADS = 4;
 
-/** Token counts of the instructions that a scope's last prompts began with: they are long, and the same from prompt to prompt. */
+/** Token counts of the instructions of a scope's last prompts, which are long and repeat from prompt to prompt. */
 export class CountedHeads {
-  readonly #tokens = new LruMap<Digest, number>(MOST_HEADS);
+  readonly #tokens = new LruMap<Digest, number>(MAX_HEADS);
 
-  /** @param count asked where they are not known */
+  /** @param count called if the count is not cached */
   tokensOf(head: Digest, count: () => number): number {
     const known = this.#tokens.get(head);
     if (known !== undefined) return known;

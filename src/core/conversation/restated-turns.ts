@@ -4,25 +4,25 @@ import type { Conversation, RecalledTurn } from "./conversation.js";
 import type { Replay } from "./replay.js";
 import type { Turn } from "./turn.js";
 
-/** A turn as a prompt has it now: the same memories, in another place or with messages that mean the same and are written differently. */
+/** A turn in the form of a new prompt: the same memories, but in another placement or with messages of the same meaning and other bytes. */
 export interface RestatedTurn {
   readonly turn: Turn;
-  /** The messages as they were sent now. */
+  /** The messages as sent now. */
   readonly given: readonly ChatMessage[];
 }
 
-/** The turns that a prompt goes on from, byte for byte. */
+/** The path of turns that a prompt continues byte for byte. */
 export interface ExactPath {
-  /** The last of them; null for none. */
+  /** The last turn of the path; null for none. */
   readonly parent: TurnId | null;
-  /** Those that are new, first to last. */
+  /** The new turns of the path, first to last. */
   readonly restated: readonly RestatedTurn[];
 }
 
 /**
- * The path of turns whose stored bytes are those that this prompt begins with. From the first turn on that its client wrote differently the
- * turns are said again, as children of the same parents: what was stored of the prompts before stays theirs, so that they can be
- * repeated byte for byte, and so can this one. Turns that were said again in the same way before are taken.
+ * The path of turns whose stored bytes are a prefix of this prompt. From the first turn that the client sent in another form, the turns are
+ * restated: stored again as children of the same parents. The original turns stay unmodified, so that earlier prompts can be repeated byte
+ * for byte, and so can this one. Turns that were restated in the same form before are reused.
  */
 export function exactPath(
   conversation: Conversation,
@@ -69,7 +69,7 @@ export function exactPath(
   return { parent, restated };
 }
 
-/** Whether two turns inject the same in the same place, and later prompts keep the same of it. */
+/** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */
 function injectsSame(a: Turn, b: Turn): boolean {
   const isKeptAlike = a.retention === b.retention && a.freshStart === b.freshStart && a.placement === b.placement;
   return isKeptAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);

@@ -1,32 +1,32 @@
 import { type Injection, NOTHING_INJECTED } from "../prompt/injection.js";
 
 /**
- * What later prompts of a conversation keep of what a turn injected (docs/internals/algorithms.md, "Conversations"):
- * - `keep`: all of it, so that prompts only grow. Fewest tokens to compute, but every new token attends over what is kept.
- * - `volatile`: the blocks; what pointed at them goes, and with it the reuse of the question and answer behind it.
- * - `ephemeral`: nothing; memories stand in the newest message only and are computed each time.
+ * What later prompts of a conversation keep of a turn's injection (docs/internals/algorithms.md, "Conversations"):
+ * - `keep`: everything; prompts are append-only. Fewest tokens to compute, but every new token attends over what is kept.
+ * - `volatile`: the blocks; annotations are dropped, so the question and answer behind them are recomputed once.
+ * - `ephemeral`: nothing; memories are in the newest message only and are recomputed in every turn.
  */
 export const FIXED_RETENTIONS = ["keep", "volatile", "ephemeral"] as const;
 export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
 
-/** The retentions that a caller can name; `auto` chooses one for each turn by what the engine's model says it costs. */
+/** The selectable retentions; `auto` chooses one per turn by the engine's cost model. */
 export const RETENTION_NAMES = [...FIXED_RETENTIONS, "auto"] as const;
 export type RetentionName = (typeof RETENTION_NAMES)[number];
 
-/** What users expect of a cache-stable prompt: it only grows. */
+/** Append-only, which is what users expect of a cache-stable prompt. */
 export const DEFAULT_RETENTION: RetentionName = "keep";
 
-/** What becomes of injections from one turn on. */
+/** The retention of a turn, and whether it starts afresh. */
 export interface RetentionChoice {
-  /** For what this turn injects. */
+  /** For this turn's injection. */
   readonly retention: FixedRetention;
-  /** Nothing that earlier turns injected stands in this prompt or a later one: what is still wanted is given again. */
+  /** Whether everything that earlier turns injected is dropped from this prompt on; what is still wanted is injected again. */
   readonly freshStart: boolean;
 }
 
 /**
- * What later prompts keep of an injection. Whatever the retention, a line that takes back what an earlier one said stays, as that one
- * does: a block that replaces another, and the word that a text is current again.
+ * The part of an injection that later prompts keep. Lines that correct an earlier line stay under every retention, because the earlier line
+ * may stay too: blocks that supersede another, and annotations that declare a text current again.
  */
 export function retained({ blocks, annotations }: Injection, retention: FixedRetention): Injection {
   if (retention === "keep") return { blocks, annotations };
@@ -36,12 +36,12 @@ export function retained({ blocks, annotations }: Injection, retention: FixedRet
   };
 }
 
-/** A turn, as far as retention goes. */
+/** The part of a turn that retention depends on. */
 interface RetainingTurn extends RetentionChoice {
   readonly injection: Injection;
 }
 
-/** The injections that stand in a prompt behind which these turns lie, one for each turn; from the last fresh start on. */
+/** The kept injections of a prompt's earlier turns, one per turn; empty for turns before the last fresh start. */
 export function standingInjections(turns: readonly RetainingTurn[], freshStart: boolean): Injection[] {
   const start = freshStart ? turns.length : turns.findLastIndex((turn) => turn.freshStart);
   return turns.map(({ injection, retention }, at) => (at < start ? NOTHING_INJECTED : retained(injection, retention)));

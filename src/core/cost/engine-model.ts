@@ -1,50 +1,50 @@
 /*
- * cost: what a prompt costs its engine, as time (a law fitted to reported first-token times) or as money (prices per token).
- * Enters: measured times, configured prices, token counts. Leaves: the cost of a prompt, and what a cached prefix spares.
+ * cost: the cost of a prompt for its engine, as time (a law fitted to reported first-token times) or as money (prices per token).
+ * Enters: measured times, configured prices, token counts. Leaves: the cost of a prompt, and what a cached prefix saves.
  */
 
 /**
- * What prefill costs in time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones
- * (docs/internals/algorithms.md, "What a prompt costs").
+ * Prefill time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones (docs/internals/algorithms.md,
+ * "What a prompt costs").
  */
 export interface TimeLaw {
   readonly kind: "time";
-  /** Milliseconds before the first token is looked at. */
+  /** Milliseconds before the first token is processed. */
   readonly fixedMs: number;
-  /** Milliseconds for each token that is computed. */
+  /** Milliseconds per computed token. */
   readonly perTokenMs: number;
-  /** Milliseconds for each pair of a computed token and one that it attends to. What is carried or kept is not free: this is its price. */
+  /** Milliseconds per pair of a computed token and a token that it attends to: the price of carried and kept blocks. */
   readonly perPairMs: number;
 }
 
-/** What a prompt costs in money. Prices per token, in any one unit. */
+/** The price of a prompt in money per token, in any unit. */
 export interface Prices {
   readonly kind: "money";
-  /** A token that is computed and stays out of the cache. */
+  /** A token that is computed and not cached. */
   readonly uncached: number;
-  /** A token that is computed and goes into the cache. */
+  /** A token that is computed and written to the cache. */
   readonly written: number;
-  /** A token that the cache held. */
+  /** A token read from the cache. */
   readonly cached: number;
 }
 
-/** An engine as the planner sees it: what a prompt costs, and what its cache can hold of one. */
+/** The planner's model of an engine: the cost of a prompt, and how much of it can be cached. */
 export interface EngineModel {
   readonly cost: TimeLaw | Prices;
-  /** The cache holds whole blocks of so many tokens; 1: it is exact. */
+  /** The cache stores whole blocks of so many tokens; 1: exact. */
   readonly blockTokens: number;
-  /** A shared prefix of fewer tokens is not cached. */
+  /** Shorter shared prefixes are not cached. */
   readonly minimumPrefixTokens: number;
 }
 
-/** The engine families that a caller can name. */
+/** The selectable engine models. */
 export const ENGINE_MODEL_NAMES = ["gpu", "cpu", "hosted", "hosted-writes"] as const;
 export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
 /**
- * Defaults until something was measured (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang; 16-token
- * blocks), llama.cpp on a CPU (its law fitted on a 135M model with two threads), a provider that reads its cache at a tenth of the price
- * (OpenAI before GPT-5.6: from 1,024 tokens in steps of 128), and one that bills writes too (Anthropic, OpenAI since GPT-5.6).
+ * Defaults until an engine is measured (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang; 16-token
+ * blocks); llama.cpp on a CPU (fitted on a 135M model with two threads); a provider with cache reads at a tenth of the price (OpenAI before
+ * GPT-5.6: from 1,024 tokens in steps of 128); and one that also bills cache writes (Anthropic, OpenAI since GPT-5.6).
  */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   gpu: {
@@ -69,12 +69,12 @@ export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   },
 };
 
-/** Where nothing is said of the engine. */
+/** Default if no engine model is configured. */
 export const DEFAULT_ENGINE_MODEL: EngineModelName = "gpu";
 
 /**
- * What a prompt of `total` tokens costs whose first `shared` ones were sent before: milliseconds to its first token, or money. Block size
- * and minimum decide how much of what is shared the cache can give.
+ * Cost of a prompt of `total` tokens whose first `shared` ones were sent before: milliseconds to the first token, or money. Block size and
+ * minimum limit how much of the shared prefix is cached.
  */
 export function promptCost(model: EngineModel, total: number, shared: number): number {
   const cached = cacheable(model, Math.min(shared, total));
@@ -86,35 +86,35 @@ export function promptCost(model: EngineModel, total: number, shared: number): n
   return cost.cached * cached + (total < model.minimumPrefixTokens ? cost.uncached : cost.written) * uncached;
 }
 
-/** How many of the first `shared` tokens the engine's cache can give. */
+/** How many of the first `shared` tokens the engine can serve from its cache. */
 export function cacheable({ blockTokens, minimumPrefixTokens }: EngineModel, shared: number): number {
   return shared < minimumPrefixTokens ? 0 : shared - (shared % blockTokens);
 }
 
-/** What stands around the blocks of a prompt, in tokens. */
+/** A prompt around its blocks, in tokens. */
 export interface AroundBlocks {
-  /** Before the blocks: cached wherever some of them are. */
+  /** Before the blocks: cached whenever some of them are. */
   readonly before: number;
-  /** The blocks that were retrieved. */
+  /** The retrieved blocks. */
   readonly retrieved: number;
-  /** Behind them: annotations and question. */
+  /** After the blocks: annotations and question. */
   readonly after: number;
 }
 
-/** What an engine is spared, in tokens that it computes, where `saved` of the retrieved tokens are cached behind `carried` others. */
+/** What a path saves the engine, in computed tokens, if `saved` retrieved tokens are cached behind `carried` others. */
 export type Spared = (saved: number, carried: number) => number;
 
 /**
- * The model without the size of its cache blocks. Where in a block a shared prefix ends is chance: over requests every token more of it
- * gives a token more from the cache. Choices between prompts go by this; rounding would decide them by that chance.
+ * The model with block size 1. The position of a prefix's end within a cache block is random; averaged over requests, every additional
+ * shared token is one more cached token. Choices between prompts use this model, because rounding would decide them at random.
  */
 export function smooth(model: EngineModel): EngineModel {
   return { ...model, blockTokens: 1 };
 }
 
 /**
- * The price of carrying: every token that is computed attends over what is carried, or a provider bills it. Saved tokens are worth
- * themselves where nothing is carried and all are saved; nothing is worth anything below the engine's minimum prefix.
+ * The value of a path, net of the price of carrying: every computed token attends over the carried ones, or the provider bills them. Saved
+ * tokens are worth themselves if nothing is carried and all are saved, and nothing below the engine's minimum prefix.
  */
 export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
   const costOf = smoothCost(model);
@@ -125,7 +125,7 @@ export function sparedBy(model: EngineModel, { before, retrieved, after }: Aroun
   return (saved, carried) => (cold - costOf(total + carried, before + saved + carried)) / worth;
 }
 
-/** {@link promptCost} of a {@link smooth} model, made for being asked many thousand times. */
+/** {@link promptCost} of a {@link smooth} model, optimised for many thousand calls. */
 function smoothCost({ cost, minimumPrefixTokens }: EngineModel): (total: number, shared: number) => number {
   if (cost.kind === "money") {
     return (total, shared) => {

@@ -1,7 +1,7 @@
 import { largest, smallest } from "../text/lists.js";
 import type { TimeLaw } from "./engine-model.js";
 
-/** One request as an engine served it. */
+/** One served request. */
 export interface FirstTokenTime {
   readonly uncachedTokens: number;
   readonly cachedTokens: number;
@@ -9,31 +9,31 @@ export interface FirstTokenTime {
   readonly ms: number;
 }
 
-/** Samples that are kept; past it the oldest goes, so that a law follows its engine. */
+/** Maximum samples, FIFO, so that the law follows changes of its engine. */
 export const KEPT_SAMPLES = 256;
-/** Fewer samples say nothing. */
+/** Minimum samples for a fit. */
 export const LEAST_SAMPLES = 24;
-/** Samples must differ: the most tokens that one computed are at least so many times the fewest. */
-const LEAST_SPREAD = 2;
-/** Rounds of least absolute errors, which a few samples far off cannot pull away, … */
+/** Minimum ratio of the most to the fewest computed tokens among the samples. */
+const MIN_SPREAD = 2;
+/** Rounds of least absolute errors, which outliers hardly affect, … */
 const ABSOLUTE_ROUNDS = 30;
-/** … and then rounds in which those have no say at all. */
+/** … then rounds in which outliers have no weight. */
 const ROUNDS = 10;
-/** Relative errors that are as good as none. */
-const LEAST_ERROR = 0.01;
-/** Median deviations from which on a sample has none (Tukey's biweight). */
+/** Smaller relative errors count as this. */
+const MIN_ERROR = 0.01;
+/** Cut-off in median deviations: samples beyond it have no weight (Tukey's biweight). */
 const CUT = 4.685;
 
 /**
  * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to measured
- * first-token times: least squares of relative errors, none of the three below 0, samples far off (a queue, a pause, a cold start) having
- * no say. Null where the samples are too few or too much alike.
+ * first-token times: least squares of relative errors, no coefficient below 0, outliers (a queue, a pause, a cold start) without weight.
+ * Null if the samples are too few or too similar.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
   if (recent.length < LEAST_SAMPLES) return null;
   const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
-  if (largest(computed) < LEAST_SPREAD * Math.max(1, smallest(computed))) return null;
+  if (largest(computed) < MIN_SPREAD * Math.max(1, smallest(computed))) return null;
   const rows = recent.map(
     ({ uncachedTokens: u, cachedTokens: c, ms }): MeasuredTime => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );
@@ -42,11 +42,9 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   for (let round = 0; round < ABSOLUTE_ROUNDS + ROUNDS; round++) {
     law = leastSquares(rows, weights);
     const errors = rows.map((row) => Math.abs(1 - dot(row, law)));
-    const scale = Math.max(LEAST_ERROR, 1.4826 * median(errors));
+    const scale = Math.max(MIN_ERROR, 1.4826 * median(errors));
     weights = errors.map((error) =>
-      round < ABSOLUTE_ROUNDS - 1
-        ? 1 / Math.max(LEAST_ERROR, error)
-        : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
+      round < ABSOLUTE_ROUNDS - 1 ? 1 / Math.max(MIN_ERROR, error) : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
     );
   }
   const [fixedMs, perTokenMs, perPairMs] = law;
@@ -55,7 +53,7 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
 
 type MeasuredTime = readonly [number, number, number];
 
-/** Weighted least squares of `row · x = 1` with no part of x below 0: the best of all choices of parts that are 0. */
+/** Weighted least squares of `row · x = 1` with x ≥ 0: the best solution over all subsets of non-zero coefficients. */
 function leastSquares(rows: readonly MeasuredTime[], weights: readonly number[]): MeasuredTime {
   let best: { readonly law: MeasuredTime; readonly error: number } = {
     law: [0, 0, 0],
@@ -71,7 +69,7 @@ function leastSquares(rows: readonly MeasuredTime[], weights: readonly number[])
   return best.law;
 }
 
-/** The normal equations over some columns, by elimination; null where they do not determine them. */
+/** Solves the normal equations over some columns by elimination; null if they are singular. */
 function solve(
   rows: readonly MeasuredTime[],
   weights: readonly number[],

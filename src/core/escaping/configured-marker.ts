@@ -1,13 +1,12 @@
 import { characterAt, seenAs } from "./seen-as.js";
 
 /**
- * A text that an operator says is a marker. It is found in any case, with invisible characters between its own and in full-width letters.
- * Where it is escaped a backslash stands behind its first character; backslashes that stand there change nothing about whether it is
- * found.
+ * A text that an operator configured as a marker. Matches in any letter case, with invisible characters in between, and in full-width
+ * letters. Escaping inserts a backslash after its first character; backslashes already there do not affect matching.
  */
 export class ConfiguredMarker {
   readonly #seen: string;
-  /** Characters that it may begin with. */
+  /** Characters that can start the marker. */
   readonly #firsts: ReadonlySet<string>;
 
   constructor(marker: string) {
@@ -33,7 +32,7 @@ export class ConfiguredMarker {
     );
   }
 
-  /** The text, with something else behind characters that the marker may begin with. */
+  /** The text with something inserted or removed after characters that start the marker. */
   #withEach(
     text: string,
     change: (at: number, end: number) => { readonly taken: number; readonly given: string } | null,
@@ -59,7 +58,7 @@ export class ConfiguredMarker {
       const own = characterAt(text, i);
       i += own.length;
       const seen = seenAs(own).toLowerCase();
-      // A character may be seen as several, of which the marker may end with the first.
+      // One character can be seen as several, and the marker may end with the first of them.
       if (!this.#seen.startsWith(seen, matched) && !seen.startsWith(this.#seen.slice(matched))) return false;
       matched += seen.length;
       if (this.#firsts.has(own)) while (text[i] === "\\") i++;
@@ -68,11 +67,11 @@ export class ConfiguredMarker {
   }
 }
 
-/** Most characters of a configured marker, and most of them. */
+/** Maximum characters of a configured marker, and maximum number of markers. */
 const MAX_MARKER_CHARACTERS = 100;
 export const MAX_MARKERS = 32;
 
-/** Why a text cannot be a marker, as the end of a sentence; null where it can. */
+/** Why a text cannot be a marker, as the end of a sentence; null if it can. */
 export function markerProblem(marker: string): string | null {
   if (marker.length > MAX_MARKER_CHARACTERS) return `must have at most ${MAX_MARKER_CHARACTERS} characters`;
   if (marker.includes("\\")) return "must hold no backslash";

@@ -1,26 +1,26 @@
 import { characterAt, seenAs } from "./seen-as.js";
 
 /*
- * Which places of a text a reader could take for structure: an engine whose tokenizer knows special tokens, which many look for wherever
- * they stand, or a model that reads a section's labels and tags. A list of tokens is never whole, so places are told by the shape that the
- * tokens of public chat templates have (test/core/escaping/template-tokens.ts). `docs/escaping.md` says which shapes, and what was spared.
+ * Which places of a text could be taken for structure: by an engine whose tokenizer parses special tokens anywhere in a text, or by a model
+ * that reads a section's labels and tags. No list of tokens is complete, so markers are recognised by the shapes of the tokens of public
+ * chat templates (test/core/escaping/template-tokens.ts). `docs/escaping.md` lists the shapes and the exceptions.
  */
 
-/** Every character that one of the shapes begins with, full-width and small forms included. */
+/** Every character that can start a shape, full-width and small forms included. */
 const OPENERS = "<＜﹤\\[［﹇\\]］﹈>＞﹥/／";
 const OPENER = new RegExp(`[${OPENERS}]`);
 
-/** Characters that are read from an opener on; special tokens are shorter. */
+/** Maximum characters read from an opener on; special tokens are shorter. */
 const LONGEST = 96;
-/** Digits of one number that are read; the others change nothing. */
+/** Maximum digits read of one number; further digits make no difference. */
 const LONGEST_NUMBER = 8;
 
-/** Letters, marks and digits of any script, as they stand in a name; DeepSeek and Seed-Coder write a space as U+2581. */
+/** Letters, marks and digits of any script, as in names; DeepSeek and Seed-Coder write a space as U+2581. */
 const WORD = String.raw`[\p{L}\p{M}\p{N}_▁]`;
 const NAME = `${WORD}+(?:[:=@+-]${WORD}+)*`;
 const anyOf = (shapes: readonly string[], flags = "") => new RegExp(`^(?:${shapes.join("|")})`, `u${flags}`);
 
-/** What begins with each opener, in one form of case and in any. What a plain name in angle brackets is, {@link isMarkerName} says. */
+/** The shapes after each opener, case-sensitive and case-insensitive. Plain names in angle brackets: see {@link isMarkerName}. */
 const SHAPES: Readonly<Record<string, readonly RegExp[]>> = {
   "<": [
     anyOf([
@@ -54,7 +54,7 @@ const SHAPES: Readonly<Record<string, readonly RegExp[]>> = {
 const IN_NAMES = /^[\p{L}\p{N}_]+$/u;
 const DIGIT = /^\p{N}/u;
 const NAMED = anyOf([String.raw`<\/?(${NAME})>`]);
-/** Whether nothing that could follow what has been read makes it another shape; by what was read last. */
+/** Whether no further character can turn what was read into another shape, by the last character read. */
 const IS_ALL: Readonly<Record<string, (read: string, last: string) => boolean>> = {
   "<": (read, last) => {
     if (last === ">") return read.charAt(1) !== "<" || read.endsWith(">>");
@@ -66,7 +66,7 @@ const IS_ALL: Readonly<Record<string, (read: string, last: string) => boolean>> 
   ">": (read, last) => (last === ">" ? read.length > 2 : read.endsWith("<<")),
   "/": (_read, last) => " /<>[]".includes(last),
 };
-/** Words in angle brackets that are in everyday use and no template's: elements of HTML and types of programming languages. */
+/** Words in angle brackets that are common and no template's tokens: HTML elements and types of programming languages. */
 const SPARED = new Set(
   [
     "abbr acronym address applet area article aside base bdi bdo big blink blockquote body br button canvas caption center cite code col",
@@ -79,12 +79,12 @@ const SPARED = new Set(
     "u32 u64 uint undefined unknown usize vector void",
   ].flatMap((line) => line.split(" ")),
 );
-/** Tokens whatever their case, as far back as memstem escapes them. */
+/** Tokens that are escaped in any letter case. */
 const KNOWN = new Set(["s", "bos", "eos", "sop", "eop", "think", "tools", "dblock"]);
 
 /**
- * Whether a name in angle brackets has the shape of a special token's. Everything has but numbers, single letters, words of
- * {@link SPARED} and names as programs give to types and components (`MyButton`).
+ * Whether a name in angle brackets has the shape of a special token. All have, except numbers, single letters, words of {@link SPARED}, and
+ * names in the style of types and components (`MyButton`).
  */
 function isMarkerName(name: string): boolean {
   const small = name.toLowerCase();
@@ -93,11 +93,11 @@ function isMarkerName(name: string): boolean {
   return !/^(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z][A-Za-z0-9]*$/.test(name);
 }
 
-/** Anything but what is printed of ASCII: it may be invisible, white space or a full-width character. */
+/** Anything but printable ASCII: it may be invisible, white space or a full-width character. */
 const OTHER = "[^!-~]";
 /**
- * Characters of {@link OPENER_CLASS} at which a marker can begin, by what follows them: most do not come near one. Whatever is found by
- * {@link isMarkerAt} is found by this.
+ * Characters of {@link OPENER_CLASS} that can start a marker judged by the next characters, which excludes most. A superset of what
+ * {@link isMarkerAt} accepts.
  */
 export const CANDIDATES = new RegExp(
   [
@@ -110,21 +110,21 @@ export const CANDIDATES = new RegExp(
   ].join("|"),
   "g",
 );
-/** Characters at which a marker can begin, as a class of a regular expression. */
+/** Characters that can start a marker, as a regular expression class. */
 export const OPENER_CLASS = `[${OPENERS}]`;
 
-/** Whether a marker begins at a place, where one of {@link OPENER_CLASS} stands. Backslashes behind any of those change nothing. */
+/** Whether a marker starts at an offset with a character of {@link OPENER_CLASS}. Backslashes after such characters make no difference. */
 export function isMarkerAt(text: string, at: number): boolean {
   const read = skeletonAt(text, at);
   const shapes = SHAPES[read.charAt(0)];
-  if (read.length < 2 || shapes === undefined || isBrokenOff(read)) return false;
+  if (read.length < 2 || shapes === undefined || isNested(read)) return false;
   if (shapes.some((one) => one.test(read))) return true;
   const named = NAMED.exec(read);
   return named !== null && isMarkerName(named[1] ?? "");
 }
 
-/** Whether another opener came before anything was closed, and too soon for a section's tag, as in most texts that are full of openers. */
-function isBrokenOff(read: string): boolean {
+/** Whether another opener follows before anything is closed, too early for a section's tag; true for most openers in texts full of them. */
+function isNested(read: string): boolean {
   const last = read.charAt(read.length - 1);
   if (read.length > "<memories".length || (last !== "<" && last !== "[")) return false;
   const opener = read.charAt(0);
@@ -132,9 +132,9 @@ function isBrokenOff(read: string): boolean {
 }
 
 /**
- * The beginning of a text from an opener on, as far as a shape can reach: as {@link seenAs} has it, every run of white space as one space,
- * and without the backslashes behind openers, so that an escaped text reads as the text itself. How often a character is read is bounded,
- * because a second bracket ends what is read from most.
+ * The text from an opener on, up to the maximum length of a shape, normalised: each character as {@link seenAs} gives it, runs of white
+ * space as one space, without backslashes after openers. So an escaped text reads like the original. Each character is read a bounded
+ * number of times, because most shapes end at a second bracket.
  */
 function skeletonAt(text: string, at: number): string {
   const opener = seenAs(text.charAt(at));

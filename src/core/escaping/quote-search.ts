@@ -1,36 +1,39 @@
 import { CUT_MARK } from "../text/storable-text.js";
 import { BY_LIST, BY_SHAPES, escapeText } from "./escaping.js";
 
-/** A run of backslashes and what it escapes, at any depth: JSON in JSON in a program's source. Takes whole runs, so that it is linear. */
+/**
+ * A run of backslashes and the character that it escapes, at any depth: JSON in JSON in source code. Matches whole runs, so that it is
+ * linear.
+ */
 const ESCAPE = /\\+(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|[nrtbfv0]|)/g;
-/** Characters of HTML and XML; those with names that are met stand for no letter. */
+/** HTML and XML character references; the named ones here are not letters. */
 const ENTITY = /&(?:amp;)*(?:#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6})|quot|apos|lt|gt|nbsp|amp);/g;
-/** Bytes as addresses and forms have them, escaped again and again or not. */
+/** Percent-encoded bytes of URLs and forms, encoded any number of times. */
 const PERCENT = /(?:%(?:25)*[0-9A-Fa-f]{2})+/g;
-/** Marks past these on one character mean nothing, and normalising them takes time in proportion to their square. */
+/** Further marks on one character are meaningless, and normalising them takes quadratic time. */
 const MANY_MARKS = /(\p{M}{4})\p{M}+/gu;
-/** Letters, digits, and symbols like emoji: what a text is compared by. U+FFFD stands for what was no Unicode. */
-const BESIDE_THE_WORDS = /(?:[^\p{L}\p{M}\p{N}\p{So}]|\ufffd)+/gu;
+/** Letters, digits, and symbols such as emoji: the characters that are compared. U+FFFD replaced invalid Unicode. */
+const NOT_IN_WORDS = /(?:[^\p{L}\p{M}\p{N}\p{So}]|\ufffd)+/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
 const ASCII = /^[\x00-\x7f]*$/;
-/** Scripts that put no space between words, and symbols: there a word's end is not seen. */
+/** Scripts without spaces between words, and symbols: no word boundaries there. */
 const WITHOUT_SPACES =
   /[\p{So}\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}]/u;
 
-/** Escapes within escapes of another kind that are undone. */
-const MOST_KINDS_NESTED = 4;
-/** A text of fewer letters and digits is a quote only as words of its own: the code 4711 is not quoted by the order 1471123. */
+/** Maximum depth of nested encodings that is undone. */
+const MAX_NESTED_ENCODINGS = 4;
+/** A text with fewer letters and digits only matches whole words: the code 4711 is not quoted by the order 1471123. */
 const SHORTEST_INSIDE_WORDS = 8;
-/** Letters and digits of a piece. Of a text that is longer than two, whatever part of that length is quoted holds one. */
+/** Letters and digits of a piece. Of a text longer than two pieces, any quoted part of two pieces' length contains a whole one. */
 const PIECE = 100;
 
 /**
- * A text's words in a form in which all its encodings are equal: escapes of JSON, HTML and addresses undone at any depth, one kind of
- * space for all that is neither letter nor digit, without case. Takes time in proportion to the text.
+ * A normal form in which all encodings of a text are equal: escapes of JSON, HTML and URLs undone at any depth, everything but letters and
+ * digits as one kind of space, lower case. Linear time.
  */
 export function comparableText(text: string): string {
   let plain = text;
-  for (let kind = 0; kind < MOST_KINDS_NESTED; kind++) {
+  for (let kind = 0; kind < MAX_NESTED_ENCODINGS; kind++) {
     const before = plain;
     plain = withoutEscapes(plain);
     if (plain === before) break;
@@ -41,11 +44,11 @@ export function comparableText(text: string): string {
     .normalize("NFKC")
     .toLowerCase()
     .normalize("NFC")
-    .replace(BESIDE_THE_WORDS, " ")
+    .replace(NOT_IN_WORDS, " ")
     .trim();
 }
 
-/** What the expressions below do for every text, in a tenth of the time. */
+/** Fast path for ASCII: the same result as the regular expressions below, in a tenth of the time. */
 function asciiWords(text: string): string {
   const words = Buffer.from(text, "latin1");
   let length = 0;
@@ -86,22 +89,21 @@ function withoutEscapes(text: string): string {
   return plain;
 }
 
-/** Halves of a pair come one after the other: `fromCharCode` puts them together. */
+/** Halves of a surrogate pair are adjacent, so `fromCharCode` combines them. */
 function characterOf(code: number): string {
   if (code <= 0xffff) return String.fromCharCode(code);
   return code <= 0x10ffff ? String.fromCodePoint(code) : "";
 }
 
-/** How a text may have been read before it was escaped: with what stands in front of it, where that takes its first letter along. */
+/** Characters before a text that could have combined with its first letter into an escape. */
 const BEFORE = ["", "\\", "%"] as const;
 
 /**
- * Finds quotes of texts in what somebody said, however they are encoded: a whole text, or of a long one any part of twice {@link PIECE}
- * letters and digits. Of a text that was cut, the part that is gone is not known: every saying that is long enough to hold such a part of it
- * counts as a quote.
+ * Finds quotes of texts in messages, in any encoding: a whole text, or any part of a long one with at least twice {@link PIECE} letters and
+ * digits. The end of a truncated text is unknown: any message long enough to contain such a part of it counts as a quote.
  */
 export class QuoteSearch {
-  /** Without spaces; of a length below that of two pieces. Longer ones would be looked for in the square of it. */
+  /** Without spaces, and shorter than two pieces: searching longer ones this way would take quadratic time. */
   readonly #inside = new Set<string>();
   /** With a space on either side. */
   readonly #words = new Set<string>();
@@ -112,7 +114,7 @@ export class QuoteSearch {
     for (const text of texts) this.add(text);
   }
 
-  /** Adds a text to those that are looked for: for one of 100,000 characters, up to a tenth of a second. */
+  /** Adds a text to search for; up to a tenth of a second for 100,000 characters. */
   add(text: string): void {
     const isCut = text.endsWith(CUT_MARK);
     this.#isCut ||= isCut;
@@ -122,12 +124,12 @@ export class QuoteSearch {
     }
   }
 
-  /** Whether there is nothing to find. */
+  /** Whether there is nothing to search for. */
   get isEmpty(): boolean {
     return this.#inside.size === 0 && this.#words.size === 0 && this.#pieces.isEmpty;
   }
 
-  /** @param said a message, its JSON, or anything with text in it */
+  /** @param said a message, its JSON, or any other text */
   isIn(said: string): boolean {
     const words = ` ${comparableText(said)} `;
     for (const quote of this.#words) if (words.includes(quote)) return true;
@@ -147,22 +149,22 @@ export class QuoteSearch {
 }
 
 const BASE = 0x10001;
-/** Prime; times the base still a whole number of 53 bits. */
+/** Prime; its product with the base is below 2^53. */
 const MODULUS = 0x7fff_ffff;
 
 const FILTER = 65_536;
 
-/** Finds pieces of {@link PIECE} characters in one pass, whatever their number: by a hash that rolls over the text (Rabin and Karp). */
+/** Finds any number of pieces of {@link PIECE} characters in one pass, by a rolling hash (Rabin and Karp). */
 class PieceSearch {
   readonly #pieces = new Map<number, Set<string>>();
-  /** Which remainders the hashes leave: most places are passed over by looking here. */
+  /** Bitmap of the hashes' remainders: rules out most offsets cheaply. */
   readonly #filter = new Uint8Array(FILTER);
 
   get isEmpty(): boolean {
     return this.#pieces.size === 0;
   }
 
-  /** Adds a text cut into pieces, one behind the other. */
+  /** Adds a text, cut into consecutive pieces. */
   add(text: string): void {
     for (let at = 0; at + PIECE <= text.length; at += PIECE) {
       const piece = text.slice(at, at + PIECE);

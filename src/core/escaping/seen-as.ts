@@ -1,13 +1,13 @@
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u;
 
-/** The character, of one or two units, that begins at a place in a text. */
+/** The character at an offset of a text, one or two UTF-16 units. */
 export function characterAt(text: string, at: number): string {
   return String.fromCodePoint(text.codePointAt(at) ?? 0);
 }
 
 /**
- * A character as it is seen by who does not see what is invisible, and to whom full-width letters are letters: in Unicode's form NFKC; empty
- * for control characters and default-ignorable ones. White space stays.
+ * A character as a reader sees it who ignores invisible characters and takes full-width letters for letters: in NFKC; empty for control and
+ * default-ignorable characters. White space is kept.
  */
 export function seenAs(character: string): string {
   const code = character.charCodeAt(0);
@@ -18,7 +18,7 @@ export function seenAs(character: string): string {
   return code !== 0x85 && INVISIBLE.test(character) ? "" : character.normalize("NFKC");
 }
 
-/** Whether it is a letter of Latin, Cyrillic, Japanese, Chinese or Korean that NFKC leaves as it is, which is quickly told. */
+/** Fast path: letters of Latin, Cyrillic, Japanese, Chinese and Korean that NFKC does not change. */
 function isItself(code: number): boolean {
   return (
     (code >= 0x4e00 && code <= 0x9fff) ||

@@ -1,7 +1,7 @@
 /*
- * explain: why a prompt hit the prefix cache as far as it did. The prompt is outlined by digests beside those that it could have continued,
- * the first difference is found and named.
- * Enters: stored prompts and the engine's reports. Leaves: an explanation with causes, tokens and cost, as data and as text.
+ * explain: why a prompt hit the prefix cache as far as it did. Outlines the prompt and the earlier ones by digests, then finds and names
+ * the first difference.
+ * Enters: stored prompts and the engine's reports. Leaves: an explanation with cause, tokens and cost, as data and as text.
  */
 
 import type { BlockRegister } from "../blocks/block-register.js";
@@ -24,22 +24,22 @@ import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss
 import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
 import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-prefix.js";
 
-/** A composed request and what it is compared with. */
+/** A composed request and the prompts it is compared with. */
 export interface ExplainInput {
   readonly requestId: RequestId;
   readonly prompt: StoredPrompt;
-  /** Prompts of the same scope that were composed before it, in any order. */
+  /** Earlier prompts of the same scope, in any order. */
   readonly earlier: readonly StoredPrompt[];
-  /** Whether those are all there were. */
+  /** Whether those are all of them. */
   readonly isComplete: boolean;
   readonly register: BlockRegister;
   readonly engine: EngineModel;
-  /** What the engine is taken to keep. */
+  /** The limits of the engine's residency model. */
   readonly limits: ResidencyConfig;
   readonly countTokens: TokenCounter;
 }
 
-/** An earlier prompt, by how far it goes with the explained one. */
+/** An earlier prompt with the prefix it shares with the explained one. */
 interface Candidate {
   readonly prompt: StoredPrompt;
   readonly outline: Outline;
@@ -47,9 +47,8 @@ interface Candidate {
 }
 
 /**
- * Explains why a prompt hit as far as it did. Every prompt is built again as an outline of hashes and labels, so nothing has to be stored
- * for it when prompts are composed. Pure: the same rows give the same explanation. Throws where a block that stands in a prompt is
- * unknown to the register.
+ * Explains why a prompt hit as far as it did. Prompts are rebuilt as outlines of digests and labels, so composing stores nothing for it.
+ * Pure: the same rows give the same explanation. Throws if the register does not know a block of a prompt.
  */
 export function explain(input: ExplainInput): Explanation {
   const { prompt, register, engine, countTokens } = input;
@@ -78,12 +77,12 @@ export function explain(input: ExplainInput): Explanation {
       behind: waste(engine, 0, 0),
     };
   }
-  const segments = behindErased(outline, nearest, sizes, expected);
+  const segments = endOfErased(outline, nearest, sizes, expected);
   const whole = sum(sizes, segments);
   const partly = sharedTextTokens(outline.segments[segments], nearest.outline.segments[segments], countTokens);
   const shared = Math.min(whole + partly, total);
   const cause = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
-  const behind = alsoBehind(outline, nearest.outline, segments, sizes, partly);
+  const behind = sharedAfter(outline, nearest.outline, segments, sizes, partly);
   const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
   const hasErased = nearest.outline.segments.some(({ kind }) => kind === "erased");
   const index = indexVerdict({ ...input, nearest: nearest.prompt, hasErased, shared, tracked, expected });
@@ -100,8 +99,8 @@ export function explain(input: ExplainInput): Explanation {
 }
 
 /**
- * The earlier prompt that shares the longest beginning. Of several, one that was not evicted, then one of the same conversation, then the
- * newest: it is the last that used what they share.
+ * The earlier prompt with the longest shared prefix. Ties: one that is not evicted, then one of the same conversation, then the newest,
+ * which used the prefix last.
  */
 function nearestOf(
   prompt: StoredPrompt,
@@ -144,10 +143,10 @@ function describe(nearest: StoredPrompt, prompt: StoredPrompt): NearestPrompt {
 }
 
 /**
- * Of a section that has lost a memory since, nobody knows where in it that stood, but for the index, which knew when the request was
- * planned: the blocks that it expected to hit were the same.
+ * The end of the shared prefix if the nearest prompt's section has lost a forgotten memory, whose position is unknown. The index still knew
+ * it when the request was planned: blocks that it expected to hit were the same.
  */
-function behindErased(here: Outline, nearest: Candidate, sizes: readonly number[], expected: number): number {
+function endOfErased(here: Outline, nearest: Candidate, sizes: readonly number[], expected: number): number {
   const { segments } = nearest.shared;
   let end = segments;
   if (nearest.outline.segments[segments]?.kind !== "erased") return end;
@@ -169,7 +168,7 @@ function differenceAt(here: Outline, nearest: Candidate, at: number, token: numb
   };
 }
 
-/** The number of a block among those of its section; of an opening, where the first one would be. */
+/** The index of a block in its section; null for any other segment. */
 function blockNumber({ segments }: Outline, at: number): number | null {
   if (segments[at]?.kind !== "block") return null;
   const before = segments.slice(0, at);
@@ -187,8 +186,8 @@ function placeOf(segment: Segment | undefined): PlaceInPrompt | null {
   };
 }
 
-/** Tokens behind the difference that stand behind it in the earlier prompt too, each as often as there. */
-function alsoBehind(here: Outline, there: Outline, at: number, sizes: readonly number[], partly: number): number {
+/** Tokens after the difference that the earlier prompt also has after it, each as often as there. */
+function sharedAfter(here: Outline, there: Outline, at: number, sizes: readonly number[], partly: number): number {
   const left = new Map<string, number>();
   for (const { key } of there.segments.slice(at)) left.set(key, (left.get(key) ?? 0) + 1);
   let tokens = 0;
@@ -201,13 +200,13 @@ function alsoBehind(here: Outline, there: Outline, at: number, sizes: readonly n
   return Math.max(0, tokens);
 }
 
-/** Tokens that were shared and that the engine's cache could have given, less those that it gave, or is taken to have given. */
+/** Shared tokens that the engine's cache could have served, less those that it did serve, by its report or by the index. */
 function lostOf(prompt: StoredPrompt, index: IndexVerdict, engine: EngineModel, shared: number): Waste {
   const total = ownTurn(prompt).promptTokens;
   const possible = cacheable(engine, shared);
   const hit =
     reportedHere(prompt, total) ?? (index.kind === "left" ? cacheable(engine, shared - index.tokens) : possible);
-  // What was hit is what the cache gave: nothing of it is rounded off once more.
+  // Reported hits are exact: they must not be rounded to blocks again.
   const exact = { ...engine, blockTokens: 1, minimumPrefixTokens: 0 };
   return waste(engine, Math.max(0, possible - hit), promptCost(exact, total, hit) - promptCost(engine, total, shared));
 }

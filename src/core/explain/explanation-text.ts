@@ -2,12 +2,12 @@ import type { Label } from "../text/ids.js";
 import type { Difference, EngineVerdict, Explanation, IndexVerdict, PlaceInPrompt, Waste } from "./explanation.js";
 import type { MissCause } from "./miss-cause.js";
 
-/** Characters of a digest that are shown. */
+/** Displayed characters of a digest. */
 const SHOWN_OF_DIGEST = 8;
 
 /**
- * An explanation in plain English: up to seven sentences, of numbers, labels, request ids and shortened digests only. The same
- * explanation gives the same words.
+ * An explanation in plain English: up to seven sentences that contain only numbers, labels, request ids and shortened digests.
+ * Deterministic.
  */
 export function explanationText(explanation: Explanation): readonly string[] {
   const { difference, cause, tokens, nearest } = explanation;
@@ -191,7 +191,7 @@ function costWords({ lost, behind, tokens }: Explanation): string[] {
   return words.length === 0 ? [] : [`Computed all the same: ${words.join("; ")}.`];
 }
 
-/** Nothing where the engine's cache could not have given a block more. */
+/** Empty if the engine's cache could not have served another block. */
 function price({ price: { unit, amount } }: Waste): string {
   if (amount === 0) return "";
   const rounded = Number(amount.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 });

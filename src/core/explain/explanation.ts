@@ -2,36 +2,36 @@ import type { Digest, Label, RequestId } from "../text/ids.js";
 import type { MissCause } from "./miss-cause.js";
 import type { Segment } from "./prompt-outline.js";
 
-/** The earlier prompt that shares most with the explained one, counted in tokens from the start. */
+/** The earlier prompt with the longest shared prefix. */
 export interface NearestPrompt {
-  /** Null where its name was given to a later request. */
+  /** Null if its id was reassigned to a later request. */
   readonly requestId: RequestId | null;
-  /** Which one it belongs to; none: it is a single prompt. */
+  /** Its conversation relative to the explained prompt's; none: a single prompt. */
   readonly conversation: "same" | "other" | "none";
-  /** Milliseconds between the two, as they were composed. */
+  /** Milliseconds between the two composes. */
   readonly ageMs: number;
   readonly evicted: boolean;
   readonly totalTokens: number;
 }
 
-/** What stands at a place in a prompt: never its text. */
+/** The content at a place in a prompt, without its text. */
 export interface PlaceInPrompt {
   readonly kind: Segment["kind"];
-  /** The role of the message; null where it was erased. Sections stand in messages of users. */
+  /** The role of the message; null if it was erased. Sections are in users' messages. */
   readonly role: string | null;
-  /** Of a plain message; null for a part of a section. */
+  /** Digest of a plain message; null for a part of a section. */
   readonly digest: Digest | null;
-  /** Of a block; null for anything else. */
+  /** Label of a block; null for anything else. */
   readonly label: Label | null;
 }
 
 /** Where two prompts first differ. */
 export interface Difference {
-  /** The message, counted from 0. */
+  /** Index of the message, from 0. */
   readonly message: number;
-  /** Tokens before it: the first of them that differs has this number, counted from 0. Estimated. */
+  /** Number of tokens before it, which is the index of the first differing token. Estimated. */
   readonly token: number;
-  /** The block, counted from 0 among those of its section; null where no block stands here. */
+  /** Index of the block in its section, from 0; null if there is no block here. */
   readonly block: number | null;
   /** Null: this prompt ends here. */
   readonly here: PlaceInPrompt | null;
@@ -39,89 +39,89 @@ export interface Difference {
   readonly there: PlaceInPrompt | null;
 }
 
-/** What is known of why something was not expected to be cached any more. */
+/** Why something was no longer expected to be cached, as far as known. */
 export type WhyLeft =
-  /** The engine said that it dropped the earlier prompt. */
+  /** The engine reported the earlier prompt's eviction. */
   | { readonly kind: "evicted" }
-  /** A memory of the earlier prompt was forgotten, and what stood behind it left the index with it. */
+  /** A memory of the earlier prompt was forgotten, and everything behind it left the index. */
   | { readonly kind: "forgotten" }
-  /** It was not used for longer than the configured time. */
+  /** It was unused for longer than the configured TTL. */
   | { readonly kind: "ttl"; readonly ttlMs: number }
-  /** An engine's report of a request in between showed that less was there. */
+  /** An engine's report of a request in between missed it. */
   | { readonly kind: "reported"; readonly requestId: RequestId }
-  /** More was served since than the configured tokens, or may have been. */
+  /** More tokens than the configured capacity were served since, or may have been. */
   | { readonly kind: "capacity"; readonly tokens: number }
-  /** The engine keeps the last prompts of so many slots, and later ones took their place. */
+  /** The engine keeps one prompt per slot, and later prompts replaced it. */
   | { readonly kind: "slots"; readonly slots: number }
-  /** Nothing that is stored says why; the index is bounded, too. */
+  /** Not known from stored rows; it may have been evicted by the bound of the index. */
   | { readonly kind: "unknown" };
 
-/** Whether what the two prompts share was still expected to be cached. */
+/** Whether the shared prefix was still expected to be cached. */
 export type IndexVerdict =
-  /** There was nothing to expect. */
+  /** No prefix is shared. */
   | { readonly kind: "nothing_shared" }
   | { readonly kind: "expected" }
-  /** Less was expected than the index knew of once. */
+  /** The index expected fewer tokens than it once held. */
   | { readonly kind: "left"; readonly tokens: number; readonly because: WhyLeft };
 
-/** The likeliest reason why an engine had less than was expected. */
+/** The likeliest reason why the engine had less than expected. */
 export type WhyLess =
-  /** A shared prefix of fewer tokens is not cached. */
+  /** Shorter shared prefixes are not cached. */
   | { readonly kind: "below_minimum"; readonly minimumTokens: number }
-  /** The cache holds whole blocks of so many tokens. */
+  /** The cache stores whole blocks of so many tokens. */
   | { readonly kind: "block_rounding"; readonly blockTokens: number }
-  /** It said that it dropped the earlier prompt. */
+  /** The engine reported the earlier prompt's eviction. */
   | { readonly kind: "evicted" }
-  /** The earlier prompt had just been sent and may not have been written yet. */
+  /** The earlier prompt was just sent and perhaps not written yet. */
   | { readonly kind: "in_flight" }
-  /** Nothing hit at an engine that bills writes: those cache only where a breakpoint says so. */
+  /** No hit at an engine that bills cache writes: it caches only at breakpoints. */
   | { readonly kind: "no_breakpoint" }
   | { readonly kind: "unknown" };
 
 /** Whether the engine had what was expected. */
 export type EngineVerdict =
-  /** It did not say. */
+  /** The engine did not report. */
   | { readonly kind: "not_reported" }
-  /** Within what its steps and the estimate leave open. */
+  /** Within the tolerance of the engine's steps and of the estimate. */
   | { readonly kind: "as_expected" }
   | { readonly kind: "more"; readonly tokens: number }
   | { readonly kind: "less"; readonly tokens: number; readonly because: WhyLess };
 
-/** Milliseconds or money, as the engine's cost model has it. */
+/** Milliseconds or money, by the engine's cost model. */
 export interface PromptPrice {
   readonly unit: "ms" | "money";
   readonly amount: number;
 }
 
-/** So many tokens that were computed and need not have been, and what they cost. */
+/** Tokens that were computed and need not have been, with their cost. */
 export interface Waste {
   readonly tokens: number;
   readonly price: PromptPrice;
 }
 
-/** Why a prompt hit as far as it did. Digests, labels and numbers: no text of memories or messages. */
+/** Why a prompt hit as far as it did. Consists of digests, labels and numbers: no text of memories or messages. */
 export interface Explanation {
   readonly requestId: RequestId;
-  /** Earlier prompts that it was compared with. */
+  /** Number of earlier prompts it was compared with. */
   readonly compared: number;
-  /** Whether those were all there were; else a nearer one may have been left out. */
+  /** Whether those were all; if not, a nearer one may be missing. */
   readonly comparedAll: boolean;
   readonly nearest: NearestPrompt | null;
   readonly difference: Difference | null;
   readonly cause: MissCause;
-  /** All but `reported` are estimates of memstem's counter. */
+  /** All except `reported` are estimates of memstem's counter. */
   readonly tokens: {
     readonly total: number;
-    /** From the start, as in the nearest earlier prompt: what could have hit. */
+    /** The prefix shared with the nearest earlier prompt: the maximum possible hit. */
     readonly shared: number;
     readonly expected: number;
-    /** What the engine reported, in its own count; null where it did not. */
+    /** The engine's report, in its own tokens; null for none. */
     readonly reported: number | null;
   };
   readonly index: IndexVerdict;
   readonly engine: EngineVerdict;
-  /** Shared with the earlier prompt and not cached. */
+  /** In the shared prefix, but not cached. */
   readonly lost: Waste;
-  /** In both prompts, but behind the difference: cached too, had they stood before it. */
+  /** In both prompts after the first difference: would be cached too if placed before it. */
   readonly behind: Waste;
 }

@@ -6,46 +6,46 @@ import type { InjectedBlock } from "../prompt/injection.js";
 import type { Label } from "../text/ids.js";
 import type { Outline, Segment } from "./prompt-outline.js";
 
-/** Why a prompt goes on differently from the nearest earlier one. "Here" is the prompt, "there" the earlier one. */
+/** Why a prompt differs from the nearest earlier one. "Here" is the prompt, "there" the earlier one. */
 export type MissCause =
-  /** No earlier prompt of this scope was there to compare with. */
+  /** The scope has no earlier prompt to compare with. */
   | { readonly kind: "first_prompt" }
-  /** It begins with the whole earlier prompt, and goes on: the best there can be. */
+  /** It extends the whole earlier prompt: the best case. */
   | { readonly kind: "appended" }
-  /** All of it stands at the beginning of the earlier prompt. */
+  /** It is a prefix of the earlier prompt, or equal. */
   | { readonly kind: "repeated" }
-  /** The instructions differ: a message of them, or how many there are. */
+  /** The instructions differ, in content or number of messages. */
   | { readonly kind: "other_instructions" }
-  /** Only the question differs: everything before it is the same. */
+  /** Only the question differs. */
   | { readonly kind: "other_question" }
-  /** A plain message of the same conversation differs: it was edited, regenerated or cut. */
+  /** A plain message of the same conversation differs: it was edited, regenerated or truncated. */
   | { readonly kind: "edited_history" }
-  /** A plain message differs, and the nearest earlier prompt is of another conversation, or of none. */
+  /** A plain message differs; the nearest earlier prompt belongs to another conversation, or to none. */
   | { readonly kind: "other_history" }
-  /** Nothing that turns before it had given stands any more: in this prompt, or in the earlier one only. */
+  /** One of the prompts started afresh: it contains nothing of what earlier turns injected. */
   | { readonly kind: "fresh_start"; readonly where: "here" | "there" }
-  /** The retention of an earlier turn took away what it had given. */
+  /** The retention of an earlier turn dropped what it had injected. */
   | {
       readonly kind: "not_retained";
       readonly retention: FixedRetention;
       readonly what: "annotations" | "memories";
     }
-  /** Something in one of the prompts was forgotten since it was sent; which label it had is not kept. */
+  /** A memory in one of the prompts was forgotten since it was sent; its label is not stored. */
   | { readonly kind: "forgotten_memory" }
-  /** A memory's text was updated: the new block stands where the old one stood. */
+  /** A memory's text was updated: the new block is in the place of the old one. */
   | { readonly kind: "updated_text"; readonly was: Label; readonly is: Label }
-  /** A block that the earlier prompt does not have here; `instead` stood there, and may come later here. */
+  /** A block that the earlier prompt does not have here; there `instead` is in its place, which may come later here. */
   | {
       readonly kind: "new_memory";
       readonly label: Label;
       readonly instead: Label | null;
       readonly insteadMoved: boolean;
     }
-  /** A block of the earlier prompt was not retrieved this time; `instead` stands here. */
+  /** A block of the earlier prompt was not retrieved this time; `instead` is in its place. */
   | { readonly kind: "missing_memory"; readonly label: Label; readonly instead: Label | null }
   /** Both prompts have both blocks, in another order. */
   | { readonly kind: "other_order"; readonly here: Label; readonly there: Label }
-  /** The same blocks; a line behind them differs: the ranking, or the reference to earlier ones. */
+  /** The same blocks, but an annotation after them differs: the ranking, or the reference to earlier blocks. */
   | { readonly kind: "other_annotations" };
 
 /** An outlined prompt. */
@@ -54,7 +54,7 @@ export interface OutlinedPrompt {
   readonly outline: Outline;
 }
 
-/** Says why two prompts of one scope differ from segment `at` on, before which they are the same. Pure; reads labels only. */
+/** The cause of the difference between two prompts of one scope, which are equal before segment `at`. Pure; reads labels only. */
 export function missCause(here: OutlinedPrompt, there: OutlinedPrompt, at: number, register: BlockRegister): MissCause {
   const [a, b] = [here.outline.segments[at], there.outline.segments[at]];
   if (a === undefined) return { kind: "repeated" };
@@ -80,7 +80,7 @@ function isOfSection({ kind }: Segment): boolean {
   return kind === "opening" || kind === "block" || kind === "annotation" || kind === "closing";
 }
 
-/** Sections stand in messages of users. */
+/** Sections are in users' messages. */
 function mayHoldSection(segment: Segment): boolean {
   return segment.kind === "message" && (segment.plain === null || segment.plain.role === "user");
 }
@@ -92,9 +92,9 @@ function notReplayed(turn: Turn, { turns }: OutlinedPrompt["prompt"], lost: Segm
   return { kind: "not_retained", retention: turn.retention, what };
 }
 
-/** One side's block at the difference, and all blocks of its section. */
+/** One prompt's block at the difference, and all blocks of its section. */
 interface SectionSide {
-  /** Null: no block stands there, the section has ended or there is none. */
+  /** Null: there is no block, because the section has ended or does not exist. */
   readonly block: InjectedBlock | null;
   readonly all: ReadonlySet<Label>;
 }
@@ -129,7 +129,7 @@ function memoryCause(here: SectionSide, there: SectionSide, register: BlockRegis
     : { kind: "missing_memory", label: was, instead: is };
 }
 
-/** A label that one block takes the place of and the other does not. */
+/** A label that only one of the blocks replaces. */
 function onlyInOne(a: readonly Label[], b: readonly Label[]): Label | undefined {
   return a.find((label) => !b.includes(label)) ?? b.find((label) => !a.includes(label));
 }

@@ -6,10 +6,10 @@ import type { EngineVerdict, IndexVerdict, WhyLeft, WhyLess } from "./explanatio
 import type { Outline } from "./prompt-outline.js";
 
 /**
- * Tokens of the shared beginning that the context index can know of. It knows prompts by what stood before each turn's blocks, then
- * block by block, then whole; what else two prompts share (one of two messages of instructions, the beginning of a question) it does not count.
+ * The shared tokens that the context index can track. It identifies prompts by the digest before each turn's blocks, then by blocks, then
+ * as a whole. It does not track other shared text, such as one of two instruction messages or the start of a question.
  *
- * @param shared segments from the front that are the same
+ * @param shared number of leading segments that are the same
  * @param sizes tokens of this prompt's segments
  */
 export function trackedTokens(here: Outline, there: Outline, shared: number, sizes: readonly number[]): number {
@@ -34,7 +34,7 @@ export function trackedTokens(here: Outline, there: Outline, shared: number, siz
   return sizes.slice(0, tracked).reduce((sum, size) => sum + size, 0);
 }
 
-/** What is known of the index when a request was planned. */
+/** What is known of the index at the time a request was planned. */
 interface IndexEvidence {
   readonly prompt: StoredPrompt;
   readonly nearest: StoredPrompt;
@@ -42,15 +42,15 @@ interface IndexEvidence {
   readonly hasErased: boolean;
   readonly earlier: readonly StoredPrompt[];
   readonly limits: ResidencyConfig;
-  /** Tokens that both prompts begin with … */
+  /** Tokens of the shared prefix … */
   readonly shared: number;
-  /** … that the index knew of once … */
+  /** … those that the index once held … */
   readonly tracked: number;
-  /** … and that it knew of when the request was planned. */
+  /** … and those that it held when the request was planned. */
   readonly expected: number;
 }
 
-/** Says whether what was shared was still expected, and what is known of why not. */
+/** Whether the shared prefix was still expected, and if not, why, as far as known. */
 export function indexVerdict(evidence: IndexEvidence): IndexVerdict {
   const { shared, tracked, expected } = evidence;
   if (shared === 0) return { kind: "nothing_shared" };
@@ -74,12 +74,12 @@ function whyLeft({ prompt, nearest, hasErased, earlier, limits }: IndexEvidence)
   return limits.kind === "slots" ? limits : { kind: "unknown" };
 }
 
-/** Whether a request's engine reported less than was expected, beyond what its steps can hide. */
+/** Whether the engine reported less than expected, by more than its steps can hide. */
 function isShort({ plan, report }: StoredPrompt): boolean {
   return plan !== null && report !== null && reachOf({ plan }, report) < plan.expectedCachedTokens;
 }
 
-/** What the engine reported as cached, in memstem's count of the prompt; null where it did not say. */
+/** The cached tokens of the engine's report, in memstem's count of the prompt; null if not reported. */
 export function reportedHere({ report }: StoredPrompt, total: number): number | null {
   if (report === null) return null;
   const { cachedTokens, promptTokens } = report;
@@ -87,7 +87,7 @@ export function reportedHere({ report }: StoredPrompt, total: number): number | 
   return Math.min(total, Math.round(cachedTokens * scale));
 }
 
-/** What is known of how an engine served a request. */
+/** What is known of how the engine served a request. */
 interface EngineEvidence {
   readonly prompt: StoredPrompt;
   readonly nearest: StoredPrompt | null;
@@ -96,7 +96,7 @@ interface EngineEvidence {
   readonly engine: EngineModel;
 }
 
-/** Says whether the engine had what was expected, and what is the likeliest reason where it had less. */
+/** Whether the engine had what was expected, and if not, the likeliest reason. */
 export function engineVerdict(evidence: EngineEvidence): EngineVerdict {
   const { prompt, expected, total, engine } = evidence;
   const reported = reportedHere(prompt, total);

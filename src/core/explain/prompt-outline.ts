@@ -14,23 +14,23 @@ import type { TokenCounter } from "../text/token-counter.js";
 interface InTurn {
   /** Null: at the head of the prompt. */
   readonly turn: TurnId | null;
-  /** Messages between the first that the turn adds and this one's. */
+  /** The message's index among those that the turn adds. */
   readonly offset: number;
-  /** Two segments with equal keys behind equal beginnings are the same bytes. */
+  /** Two segments with equal keys behind equal prefixes are the same bytes. */
   readonly key: string;
 }
 
-/** A plain message, or what of it stands behind a section. */
+/** A plain message, or the part of it after a section. */
 export interface MessageSegment extends InTurn {
   readonly kind: "instructions" | "message";
   readonly digest: Digest;
-  /** Null where it was erased. */
+  /** Null if it was erased. */
   readonly plain: ChatMessage | null;
-  /** Whether a section follows inside the message, so that it is not yet over. */
+  /** Whether a section follows inside the message, so that the message is not complete. */
   readonly isOpen?: boolean;
 }
 
-/** A part of a section that stays whole or changes whole. */
+/** A part of a section that is either kept or changed as a whole. */
 export type SectionSegment = InTurn &
   (
     | { readonly kind: "opening" }
@@ -39,41 +39,41 @@ export type SectionSegment = InTurn &
     | { readonly kind: "closing"; readonly placement: Turn["placement"] }
   );
 
-/** Where a section stood of which something was forgotten since: its labels are gone, so that it cannot be built again. */
+/** The place of a section that has lost a forgotten memory: its labels are gone, so it cannot be rebuilt. */
 export type ErasedSegment = InTurn & { readonly kind: "erased" };
 
-/** The smallest part of a prompt that is compared with another's. */
+/** The unit in which prompts are compared. */
 export type Segment = MessageSegment | SectionSegment | ErasedSegment;
 
-/** A prompt's structure without its texts. */
+/** A prompt's structure without texts. */
 export interface Outline {
   readonly segments: readonly Segment[];
-  /** The message in which each segment stands, counted from 0. */
+  /** Index of each segment's message, from 0. */
   readonly messages: readonly number[];
-  /** Each turn, by the number of segments before its section, and whether a prompt with exactly this beginning was served for it. */
+  /** For each turn, by the number of segments before its section: whether a prompt with exactly this prefix was served. */
   readonly anchors: ReadonlyMap<number, boolean>;
-  /** The same by the number of segments up to its end. */
+  /** The same, by the number of segments up to the turn's end. */
   readonly ends: ReadonlyMap<number, boolean>;
 }
 
-/** What one turn has in a prompt. */
+/** One turn's part of a prompt. */
 interface OutlinedTurn extends SpokenTurn {
   readonly injection: Injection;
   readonly standing: "own" | "kept" | "none";
 }
 
-/** The first turn of a prompt whose section has lost something since the prompt was sent. */
+/** The first turn of a prompt whose section has lost a memory since the prompt was sent. */
 interface ErasedTurn {
   readonly part: number;
-  /** Equal where the two sections were the same bytes when they were sent. */
+  /** Equal if the two sections were the same bytes when sent. */
   readonly key: string;
-  /** Whether it is known that the turn's section stood there at all. */
+  /** Whether the prompt certainly contained the turn's section. */
   readonly isCertain: boolean;
 }
 
 /**
- * Outlines stored prompts, to compare them. What turns have in common is made once, so that the prompts of a long conversation cost
- * little more than one of them: use one for all.
+ * Outlines stored prompts for comparison. Turns that prompts share are outlined once, so all prompts of a long conversation cost little
+ * more than one: use one instance for all of them.
  */
 export class PromptOutlines {
   readonly #segments = new Map<string, readonly Segment[]>();
@@ -124,9 +124,9 @@ export class PromptOutlines {
   }
 
   /**
-   * Where something was forgotten since the prompt was sent; null for nowhere. Digests tell, as they do in replay. Where it goes on from
-   * its parent's prompt as that was sent, it is the same there; else it is taken for the first turn that lost something, which is never
-   * too late, and for no other prompt's.
+   * Where the prompt has lost a memory since it was sent; null for nowhere. Found by comparing digests, as in replay. If the prompt extends
+   * its parent's as sent, the parent's erasure is its own. Otherwise it is assumed at the first turn that lost a memory, which is never too
+   * late, and with a key that matches no other prompt's.
    */
   #erasureIn(parts: readonly OutlinedTurn[]): ErasedTurn | null {
     const last = parts.length - 1;
@@ -162,7 +162,7 @@ export class PromptOutlines {
     );
   }
 
-  /** Digest of what stands before the part's section. */
+  /** Digest of the prompt before the part's section. */
   #anchorOf({ turn: { id, given, placement }, injection, standing }: OutlinedTurn, before: Digest): Digest {
     return this.#digest(`${before} ${id} ${standing} anchor`, () => {
       const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
@@ -188,7 +188,7 @@ export class PromptOutlines {
   }
 }
 
-/** Messages that a turn adds before the one that its section stands in or after. */
+/** Number of messages that a turn adds before the one with its section. */
 function answersIn(given: readonly Digest[], placement: Turn["placement"]): number {
   return given.length - (placement === "in-question" ? 1 : 0);
 }
@@ -197,7 +197,7 @@ function headSegments(head: readonly ChatMessage[] | null, digest: Digest): Mess
   const segment = (offset: number, plain: ChatMessage | null, own: Digest): MessageSegment => {
     return { kind: "instructions", turn: null, offset, plain, digest: own, key: `m${own}` };
   };
-  // Of erased instructions it is known whether they were the same, not how many messages they were: they count as one.
+  // Of erased instructions only the digest is known, not the number of messages: they count as one.
   if (head === null) return [segment(0, null, digest)];
   return head.map((message, at) => segment(at, message, messageDigest(message)));
 }
@@ -207,7 +207,7 @@ function turnSegments({ turn, given, injection }: OutlinedTurn): Segment[] {
 }
 
 function erasedSegments({ turn, given, standing }: OutlinedTurn, { key, isCertain }: ErasedTurn): Segment[] {
-  // Retention may have taken it away: then it was no message of its own, and those behind it must not be counted too far.
+  // Retention may have dropped the section: then it was no message of its own, and later messages must not be counted one too far.
   const mayBeGone = isOwnMessage(turn.placement) && standing === "none" && !isCertain;
   return withSection(turn, given, (where) => [
     { ...where, offset: where.offset - (mayBeGone ? 1 : 0), kind: "erased", key },
@@ -259,7 +259,7 @@ function blockKey({ label, replaces, escaping }: InjectedBlock): string {
   return `b${label} ${replaces.join()}${written}`;
 }
 
-/** No outline of the prompt has more segments: to know without one that it cannot share more than another does. */
+/** Upper bound of the segments of the prompt's outline, and so of what it can share, without building it. */
 export function mostSegments({ turns, head }: Pick<StoredPrompt, "turns" | "head">): number {
   let most = head?.length ?? 1;
   for (const { turn } of turns) {
@@ -269,7 +269,7 @@ export function mostSegments({ turns, head }: Pick<StoredPrompt, "turns" | "head
   return most;
 }
 
-/** Tokens that a segment adds to its prompt, estimated as the plan estimates them; 0 for what was erased. */
+/** Tokens that a segment adds to its prompt, estimated as in the plan; 0 for erased text. */
 export function segmentTokens(segment: Segment, register: BlockRegister, countTokens: TokenCounter): number {
   switch (segment.kind) {
     case "instructions":

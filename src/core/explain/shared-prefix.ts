@@ -2,15 +2,15 @@ import type { ChatMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { Outline, Segment } from "./prompt-outline.js";
 
-/** How far two prompts are the same from the start. */
+/** How much of two prompts is the same, from the start. */
 export interface SharedPrefix {
-  /** Segments that are the same, whole. */
+  /** Whole segments. */
   readonly segments: number;
-  /** Characters that are the same of the first two that differ, where both are plain messages whose text is known. */
+  /** Characters of the first two differing segments, if both are plain messages with known text. */
   readonly characters: number;
 }
 
-/** How far two outlined prompts are the same bytes: never further than they are. */
+/** Lower bound of the bytes that two outlined prompts share. */
 export function sharedPrefix(a: Outline, b: Outline): SharedPrefix {
   const most = Math.min(a.segments.length, b.segments.length);
   let segments = 0;
@@ -18,7 +18,7 @@ export function sharedPrefix(a: Outline, b: Outline): SharedPrefix {
   return { segments, characters: sharedText(a.segments[segments], b.segments[segments])?.length ?? 0 };
 }
 
-/** Tokens that two differing messages have in common; the last one before the difference may be cut otherwise, so it does not count. */
+/** Tokens that two differing messages share; without the last one, which may be tokenized differently across the difference. */
 export function sharedTextTokens(a: Segment | undefined, b: Segment | undefined, countTokens: TokenCounter): number {
   const text = sharedText(a, b) ?? "";
   return text === "" ? 0 : Math.max(0, countTokens(text) - 1);
@@ -30,7 +30,7 @@ function sharedText(a: Segment | undefined, b: Segment | undefined): string | nu
   return one.text.slice(0, sharedCharacters(one.text, other.text));
 }
 
-/** The text of a message that is nothing else; one with other fields may have them before its text. */
+/** The text of a message without other fields, which could come before the text. */
 function textIn(segment: Segment | undefined): { readonly role: string; readonly text: string } | null {
   if (segment?.kind !== "instructions" && segment?.kind !== "message") return null;
   const { plain } = segment;
@@ -41,7 +41,7 @@ function isBare(message: ChatMessage): message is ChatMessage & { readonly conte
   return typeof message.content === "string" && Object.keys(message).length === 2;
 }
 
-/** By halves: comparing slices is far faster than comparing characters, and messages may be long. */
+/** Binary search: comparing slices is much faster than comparing characters, and messages can be long. */
 function sharedCharacters(a: string, b: string): number {
   let [same, differing] = [0, Math.min(a.length, b.length) + 1];
   while (differing - same > 1) {

@@ -5,30 +5,35 @@ import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
 import { prefixExact } from "./prefix-exact.js";
 
-/** A full allowance costs as much as this share of the retrieved tokens: a prefix is kept dense, so that later requests find it useful. */
+/**
+ * Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests can reuse them.
+ */
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
-/** All that is in the memory bank costs as much as this share: the fuller it is, the cheaper is a carried token. */
+/** Price of spending the whole memory bank, as a share of the retrieved tokens: the fuller the bank, the cheaper a carried token. */
 const PRICE_OF_ALL_BANKED = 0.8;
 /**
- * A path that all requests went through costs as much as this share of the retrieved tokens; others by the root of their share. What
- * much-used paths go on with is there already: another sequence serves later requests better. Figures: `docs/internals/ordering-trials.md`.
+ * Price of a path that all requests took, as a share of the retrieved tokens; other paths pay the square root of their share of requests.
+ * The continuations of crowded paths are cached already: a new sequence serves later requests better. Figures:
+ * `docs/internals/ordering-trials.md`.
  */
 const PRICE_OF_CROWDED_PATH = 0.2;
-/** How much the relevance rank counts in the order of the rest: less than behind an exact prefix, as every like request counts here. */
+/** Weight of the relevance rank in ordering the rest. Lower than behind an exact prefix, because every similar request counts here. */
 const RANK_WEIGHT = 0.1;
-/** A prompt with room for all known blocks pays nothing for either; short of it by this share of the retrieved tokens, all of it. */
+/** No price while all known blocks fit; rising to the full price once the prompt is short by this share of the retrieved tokens. */
 const SCARCE_BY = 0.1;
-/** Most nodes of the index that one search looks at, those used last, so that its time is bounded. Figures: `docs/ordering.md`. */
+/** Maximum nodes that one search visits, most recently used first: bounds its time. Figures: `docs/ordering.md`. */
 const MAX_VISITED = 512;
-/** What cannot be carried costs more than any allowance. */
+/** The cost of a block that must not be carried: above any allowance. */
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Ours (docs/internals/algorithms.md, "Carry-over under a budget"): a strict prefix breaks at the first cached block that this request did
- * not retrieve. Where the request's budget allows, such blocks stay, so that the retrieved ones behind them still hit. Chosen is the path
- * that spares the engine most (every token that is computed attends over the carried ones, or they are billed), less a price for what it
- * makes of later requests: for the carried tokens, and for a path that many went through. It ends with a retrieved block. Where every path
- * costs more than it saves the request starts afresh. Without an allowance it is `prefix-exact`.
+ * Carry-over under a budget, memstem's own (docs/internals/algorithms.md, "Carry-over under a budget"). A strict prefix ends at the first
+ * cached block that this request did not retrieve. Within the request's budget such blocks are carried, so that the retrieved blocks behind
+ * them still hit.
+ *
+ * Chooses the path with the highest value: what the engine is spared (computed tokens attend over carried ones, or carried ones are
+ * billed), less a price for its effect on later requests, which depends on the carried tokens and on how crowded the path is. A path ends
+ * with a retrieved block. If every path costs more than it saves, the request uses none. Without an allowance this is `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
@@ -41,7 +46,7 @@ export const carryOver: OrderingPolicy = {
     const asked = retrieved.map(({ label }) => label);
     const wanted = new Set(asked);
     return {
-      // With carrying a later request need not want all that stands before: every like request counts.
+      // With carrying, a later request need not want every block before: every similar request counts.
       labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent, RANK_WEIGHT)],
       carried: new Set(match.labels.filter((label) => !wanted.has(label))),
       searchPath: match.searchPath,
@@ -50,12 +55,12 @@ export const carryOver: OrderingPolicy = {
   orderBehind,
 };
 
-/** What a path is worth that saves and carries so many tokens: the more, the more it saves and the less it carries. */
+/** The value of a path that saves and carries so many tokens: rises with `saved`, falls with `carried`. */
 type Value = (saved: number, carried: number) => number;
 
 interface PathPrices {
   readonly value: Value;
-  /** What a path costs beside, by the share of the requests behind its anchor that went through it. */
+  /** Additional cost of a path by the share of its anchor's requests that took it. */
   readonly crowding: (share: number) => number;
 }
 
@@ -73,7 +78,7 @@ function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPric
   };
 }
 
-/** One pass over the nodes used last. A parent comes before its children, so each goes on from what its parent ended with. */
+/** One pass over the most recently used nodes. Parents come before children, so each node extends its parent's result. */
 function cheapestPath(
   index: ContextIndex,
   anchor: Digest,
@@ -96,7 +101,7 @@ function cheapestPath(
     const from = node.parent?.mark ?? 0;
     let saved = savedTo[from] as number;
     let carried = carriedTo[from] as number;
-    // No path through here can save more than all that was retrieved, nor be less crowded than one that nobody took.
+    // Prune: no path through here saves more than all retrieved tokens, or is less crowded than an unused one.
     if (carried < NEVER && value(retrievedTokens, carried) <= best.value) carried = NEVER;
     if (carried < NEVER) {
       const { run, uses } = node.row;
@@ -120,7 +125,10 @@ function cheapestPath(
   return best.value === 0 ? nothing : index.pathTo(best.node.row.id, best.taken);
 }
 
-/** Tokens by label: of what was retrieved above 0, of all else below. A block without tokens has next to none, to tell them apart. */
+/**
+ * Tokens by label: positive for retrieved blocks, negative for all others. A block without tokens gets a tiny weight, so that its sign is
+ * kept.
+ */
 class BlockWeights {
   readonly retrievedTokens: number;
   readonly #weights: Float64Array;

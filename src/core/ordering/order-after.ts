@@ -2,9 +2,9 @@ import type { Label } from "../text/ids.js";
 import type { Ordering, OrderingPolicy, OrderingRequest, ScopeKnowledge } from "./ordering.js";
 
 /**
- * The order of a prompt that extends one which was sent before it: that one's blocks where they stood, and behind them what the request
- * has beside them. A carried block that the request wants by now counts as retrieved. Where the request may no longer carry what that one
- * did, as another process drew on the memory bank in between, it is ordered afresh.
+ * Orders a prompt that extends an earlier one: the earlier blocks keep their places, the request's other blocks follow. A carried block
+ * that the request retrieved counts as retrieved. Orders from scratch if the request may no longer carry what the earlier prompt did,
+ * because another process drew on the memory bank meanwhile.
  */
 export function orderAfter<K extends ScopeKnowledge>(
   before: Ordering,
@@ -15,7 +15,7 @@ export function orderAfter<K extends ScopeKnowledge>(
   const wanted = new Set(request.retrieved.map(({ label }) => label));
   const carried = [...before.carried].filter((label) => !wanted.has(label));
   if (!isAllowed(carried, request)) return policy.order(request, known);
-  // Where the scope was loaded again in between, labels may be others than they were.
+  // Labels can change if the scope was reloaded meanwhile.
   const front = before.labels.filter((label) => wanted.has(label) || before.carried.has(label));
   const placed = new Set(front);
   const rest = request.retrieved.filter(({ label }) => !placed.has(label));

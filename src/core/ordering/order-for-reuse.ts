@@ -3,24 +3,24 @@ import { append } from "../text/lists.js";
 import type { OrderingRequest, RetrievedBlock, ScopeKnowledge } from "./ordering.js";
 import { RECENT_REQUESTS, type RecentRetrievals, type RequestMask } from "./recent-retrievals.js";
 
-/** How much the relevance rank counts beside what recent requests shared, in requests that are alike throughout. */
+/** Weight of the relevance rank relative to recent requests, in units of one request with the same blocks. */
 const RANK_WEIGHT = 0.75;
-/** Power of a block's tokens in its score: of two that are as likely to be wanted again, the longer one first. */
+/** Exponent of a block's tokens in its score: of two blocks equally likely to be wanted again, the longer one goes first. */
 const TOKENS_POWER = 0.15;
 /** Bits in one half of a mask. */
 const WORD = 32;
 
 /**
- * Orders the blocks that follow a cached prefix, so that later requests find a long prefix in turn. A later request is taken to be
- * like a recent one, the more likely the more that one had in common with this request. The next block is always the one that most of
- * those still want which want everything before it; the relevance rank decides where few do, as what is most relevant to one question
- * comes back with the next one of its kind. Where no recent request wants any of the blocks they stay in relevance order. Tried and
- * measured against others in `docs/internals/ordering-trials.md`.
+ * Orders the blocks behind a cached prefix so that later requests find a long prefix in turn. Later requests are predicted from recent
+ * ones, weighted by how many blocks each shares with this request. Greedy: the next block is the one wanted by most weight among the recent
+ * requests that want every block before it. Where few do, the relevance rank decides, because the blocks most relevant to a question return
+ * with similar questions. If no recent request wants any of the blocks, they stay in relevance order. Alternatives that were measured:
+ * `docs/internals/ordering-trials.md`.
  *
- * @param front blocks that stand before, in this request or carried
+ * @param front blocks placed before, of this request or carried
  * @param rest distinct blocks in relevance order
- * @param asked blocks that the whole request asked for
- * @param rankWeight how much the relevance rank counts beside what recent requests shared, in requests that are alike throughout
+ * @param asked all blocks of the request
+ * @param rankWeight weight of the relevance rank relative to recent requests, in units of one request with the same blocks
  */
 export function orderForReuse(
   front: readonly Label[],
@@ -36,7 +36,7 @@ export function orderForReuse(
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
   const rank = rest.map(({ label }) => rankWeight * (1 - (rankOf.get(label) ?? 0) / asked.length));
   const size = rest.map(({ tokens }) => tokens ** TOKENS_POWER);
-  // Weights are whole numbers, so that sums do not depend on the order in which requests are remembered.
+  // Weights are whole numbers, so sums do not depend on the order of the remembered requests.
   const whole = asked.length ** 2;
 
   const left = rest.map((_block, at) => at);
@@ -60,9 +60,12 @@ export function orderForReuse(
   return ordered;
 }
 
-/** Recent requests that want everything in front, and then everything that was put behind it. */
+/** The recent requests that want every block placed so far. */
 class LikeRequests {
-  /** By bit: how many blocks of this request that one asked for too, squared: how likely later requests are to be like it. */
+  /**
+   * By bit: the number of blocks that the recent request shares with this one, squared. Predicts how likely later requests are to resemble
+   * it.
+   */
   readonly #weights = new Float64Array(RECENT_REQUESTS);
   #low = ~0;
   #high = ~0;
@@ -82,7 +85,7 @@ class LikeRequests {
     for (const [bit, common] of this.#weights.entries()) this.#weights[bit] = common ** 2;
   }
 
-  /** Weight of those among these requests that are left. */
+  /** Total weight of those of these requests that are in the mask. */
   weightOf({ low, high }: RequestMask): number {
     let sum = 0;
     for (let bits = low & this.#low; bits !== 0; bits &= bits - 1) sum += this.#weights[lowestBit(bits)] as number;
@@ -91,7 +94,7 @@ class LikeRequests {
     return sum;
   }
 
-  /** Leaves only those that are among these too; false where that changes nothing. */
+  /** Keeps only the requests in the mask; false if that changes nothing. */
   keep({ low, high }: RequestMask): boolean {
     const isSmaller = (this.#low & ~low) !== 0 || (this.#high & ~high) !== 0;
     this.#low &= low;
@@ -109,8 +112,8 @@ function lowestBit(bits: number): number {
 }
 
 /**
- * Orders the blocks of a request that are not in front already: first what was served behind the front before, the most relevant
- * continuation at each step, then the rest in the order that later requests can reuse most of.
+ * Orders the request's blocks that are not in `front`: first along served continuations of the front, the most relevant at each step; then
+ * the rest in the order that later requests can reuse most of.
  */
 export function orderBehind(
   front: readonly Label[],

@@ -1,7 +1,8 @@
 /*
- * ordering: in which order a request's blocks stand. One contract, {@link OrderingPolicy}, and the policies that are ours: prefix-exact and
- * carry-over, beside retrieval and sorted, which order by nothing known.
- * Enters: a request's blocks with their tokens, what may be carried, what the scope knows. Leaves: an order, and which blocks are carried.
+ * ordering: the order of a request's blocks. One contract, {@link OrderingPolicy}; memstem's own policies prefix-exact and carry-over; and
+ * retrieval and sorted, which use no knowledge of the scope.
+ * Enters: a request's blocks with their tokens, the allowance for carried blocks, what the scope knows. Leaves: an order, and which blocks
+ * are carried.
  */
 
 import type { ContextIndex } from "../context-index/context-index.js";
@@ -9,71 +10,70 @@ import type { Spared } from "../cost/engine-model.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { RecentRetrievals } from "./recent-retrievals.js";
 
-/** A block that a request asks for, with the tokens of its line. */
+/** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {
   readonly label: Label;
   readonly tokens: number;
 }
 
-/** What a request allows beside the blocks that it retrieved. */
+/** The budget for blocks that the request did not retrieve. */
 export interface CarryAllowance {
-  /** Tokens of blocks that were not retrieved and may stand in the prompt, above 0. */
+  /** Maximum tokens of carried blocks in the prompt, above 0. */
   readonly tokens: number;
-  /** What this prompt's own limit leaves it, `tokens` or more; null: it has none. */
+  /** The part of the prompt's own limit that is left, at least `tokens`; null: no limit. */
   readonly ownTokens: number | null;
-  /** What it shares with later prompts, `tokens` or more: what is in the memory bank; null: it draws on none. */
+  /** The memory bank's balance with this prompt's share, at least `tokens`; null: the prompt uses no bank. */
   readonly bankedTokens: number | null;
-  /** Tokens of all blocks that could be asked for: where they fit in the prompt, carrying one crowds out no other. */
+  /** Tokens of all blocks that could be retrieved: if they fit into the prompt, carrying one displaces no other. */
   readonly knownTokens: number;
-  /** What the engine is spared by a path, see {@link Spared}. */
+  /** What a path spares the engine, see {@link Spared}. */
   readonly spared: Spared;
-  /** Tokens of a block's line; null for one that must not be carried: superseded, forgotten, or in this prompt already. */
+  /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, or in this prompt already. */
   readonly tokensOf: (label: Label) => number | null;
 }
 
 /** The blocks of one request that are not in its prompt yet. */
 export interface OrderingRequest {
-  /** Digest of everything that will stand before the blocks; only what was served behind the same bytes can be reused. */
+  /** Digest of the prompt before the blocks; only sequences served behind the same bytes can be reused. */
   readonly anchor: Digest;
   /** Distinct blocks in relevance order, best first. */
   readonly retrieved: readonly RetrievedBlock[];
-  /** Null: nothing but what was retrieved. */
+  /** Null: no blocks but the retrieved ones. */
   readonly carrying: CarryAllowance | null;
 }
 
-/** An order for the blocks. What of it should be cached follows from the served sequences, whatever the policy. */
+/** An order of the blocks. How much of it should be cached follows from the served sequences, for every policy. */
 export interface Ordering {
-  /** Every retrieved block exactly once, and the carried ones. */
+  /** Every retrieved block exactly once, and the carried blocks. */
   readonly labels: readonly Label[];
-  /** Blocks among them that were not retrieved: they stand where they are cached, so that what follows them hits too. */
+  /** The carried blocks: not retrieved, kept in their cached place so that the blocks behind them hit. */
   readonly carried: ReadonlySet<Label>;
-  /** Node that the policy matched, as child positions; empty for none. */
+  /** The node that the policy matched, as child positions; empty for none. */
   readonly searchPath: readonly number[];
 }
 
 export const NOTHING_CARRIED: ReadonlySet<Label> = new Set();
 
-/** What a scope knows that every policy may order by. */
+/** The scope's knowledge that every policy can use. */
 export interface ScopeKnowledge {
-  /** What was served and should be cached. */
+  /** Served sequences that should be cached. */
   readonly index: ContextIndex;
-  /** What was asked for lately, whatever the policy. */
+  /** Block sets of recent requests, of all policies. */
   readonly recent: RecentRetrievals;
 }
 
 /**
- * Orders the blocks of a request by what the scope knows. `order` is pure: it reads and changes nothing. `K`: what the policy reads, which
- * is more than {@link ScopeKnowledge} for one that keeps state of its own. Every policy passes
- * `test/core/ordering/ordering.suite.ts`.
+ * Orders a request's blocks by the scope's knowledge. `order` is pure. `K` is the knowledge that the policy reads: more than
+ * {@link ScopeKnowledge} for a policy with state of its own. Every policy passes `test/core/ordering/ordering.suite.ts`.
  */
 export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   readonly name: string;
   order(request: OrderingRequest, known: K): Ordering;
   /**
-   * Orders what stands behind blocks that were sent already, those of `request` that are not in `front`. Absent: `order` does, as if they
-   * were all.
+   * Orders the blocks of `request` that are not in `front`, which was sent already. Absent: `order` orders them as if they were the whole
+   * request.
    */
   orderBehind?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
-  /** Takes in what was ordered, after it was; absent: the policy needs nothing but what every request leaves behind. */
+  /** Records an order after it was served; absent: the policy has no state of its own. */
   learn?(request: OrderingRequest, ordering: Ordering, known: K, turn: TurnId): void;
 }

@@ -2,8 +2,8 @@ import type { Digest, Label } from "../text/ids.js";
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
 /**
- * The order that a batch's plan gave a request's blocks, named by the digests of their texts: labels are given only when the request is
- * composed. Blocks that the plan did not know follow in relevance order.
+ * The order that a batch plan chose for a request's blocks, as digests of their texts: labels are assigned only when the request is
+ * composed. Blocks unknown to the plan follow in relevance order.
  */
 export function plannedOrder(
   planned: readonly Digest[],

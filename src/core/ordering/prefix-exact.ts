@@ -2,8 +2,8 @@ import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
 /**
- * Ours (docs/internals/algorithms.md, "Prefix-exact ordering"): the served sequence that saves the most prefill tokens while holding
- * retrieved blocks only, then the rest in the order that later requests can reuse most of.
+ * Prefix-exact ordering, memstem's own (docs/internals/algorithms.md, "Prefix-exact ordering"): first the served sequence of retrieved
+ * blocks that saves the most prefill tokens, then the rest in the order that later requests can reuse most of.
  */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",

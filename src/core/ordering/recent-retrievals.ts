@@ -1,13 +1,13 @@
 import type { Label, TurnId } from "../text/ids.js";
 
 /**
- * Requests that are remembered, as many as a {@link RequestMask} has bits; past it the oldest goes. Figures for other sizes:
+ * Number of remembered requests, FIFO; also the number of bits of a {@link RequestMask}. Figures for other sizes:
  * `docs/internals/ordering-trials.md`.
  */
 export const RECENT_REQUESTS = 64;
 const WORD = 32;
 
-/** What one request asked for, as it is stored. */
+/** The blocks of one request, as stored. */
 export interface RecentRetrieval {
   readonly turn: TurnId;
   /** Distinct blocks in relevance order. */
@@ -20,7 +20,7 @@ export interface RecentChanges {
   readonly removed: readonly TurnId[];
 }
 
-/** Some of the remembered requests, a bit for each; which bit is whose means nothing. */
+/** A set of remembered requests, one bit each. Bits are reassigned, so their positions have no order. */
 export interface RequestMask {
   readonly low: number;
   readonly high: number;
@@ -30,11 +30,11 @@ const NO_REQUEST: RequestMask = { low: 0, high: 0 };
 
 interface Remembered {
   readonly labels: readonly Label[];
-  /** Its bit in every mask, below {@link RECENT_REQUESTS}. */
+  /** The request's bit in every mask, below {@link RECENT_REQUESTS}. */
   readonly bit: number;
 }
 
-/** The block sets of the last {@link RECENT_REQUESTS} requests of a scope: what later requests will be like. */
+/** The block sets of a scope's last {@link RECENT_REQUESTS} requests: the prediction of later ones. */
 export class RecentRetrievals {
   readonly #rows = new Map<TurnId, Remembered>();
   readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
@@ -55,12 +55,12 @@ export class RecentRetrievals {
     for (const { labels } of this.#rows.values()) yield new Set(labels);
   }
 
-  /** Which requests asked for a block. */
+  /** The requests that retrieved a block. */
   askedBy(label: Label): RequestMask {
     return this.#askedBy.get(label) ?? NO_REQUEST;
   }
 
-  /** Takes in what a request asked for. One that asked for nothing says nothing about others. */
+  /** Records what a request retrieved; an empty request is not recorded. */
   take(labels: readonly Label[], turn: TurnId): void {
     if (labels.length === 0) return;
     this.#put(turn, labels);
@@ -68,7 +68,7 @@ export class RecentRetrievals {
     this.#dirty.add(turn);
   }
 
-  /** These blocks' text is gone: no request asked for them any more. */
+  /** Removes blocks whose text was forgotten from every remembered request. */
   forget(gone: ReadonlySet<Label>): void {
     for (const [turn, { labels }] of [...this.#rows]) {
       const left = labels.filter((label) => !gone.has(label));
@@ -82,7 +82,7 @@ export class RecentRetrievals {
     }
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): RecentChanges {
     const changes = {
       upserted: [...this.#dirty].map((turn) => ({ turn, labels: this.#rows.get(turn)?.labels ?? [] })),

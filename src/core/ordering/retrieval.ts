@@ -1,6 +1,6 @@
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
-/** Relevance order, as a memory search gives it: what every other policy is compared with. */
+/** Relevance order, as the memory search returns it: the baseline of every comparison. */
 export const retrieval: OrderingPolicy = {
   name: "retrieval",
   order({ retrieved }) {

@@ -1,6 +1,6 @@
 import { NOTHING_CARRIED, type OrderingPolicy } from "./ordering.js";
 
-/** By label, the oldest block first: the same blocks always stand in the same order. */
+/** By label, oldest block first: the same blocks always have the same order. */
 export const sorted: OrderingPolicy = {
   name: "sorted",
   order({ retrieved }) {

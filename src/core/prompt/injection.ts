@@ -1,18 +1,18 @@
 import type { Escaping } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 
-/** What names several labels in one place. */
+/** Something that lists several labels. */
 export interface NamesLabels {
-  /** What stands between them. Absent: nothing, as it is written today; turns that were sent before stay as they were sent. */
+  /** Separator between the labels. Absent: none, which is today's form; older turns keep the form in which they were sent. */
   readonly between?: string;
 }
 
 /** A block as one turn put it into the prompt. */
 export interface InjectedBlock extends NamesLabels {
   readonly label: Label;
-  /** Labels in the same prompt whose text this block takes the place of (an updated memory). */
+  /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** How its text is written. Absent: as it is today, no configured marker in it; turns that were sent before stay as they were sent. */
+  /** How its text is escaped. Absent: today's escaping, without a configured marker; older turns keep the form in which they were sent. */
   readonly escaping?: Escaping;
 }
 
@@ -20,15 +20,15 @@ export interface InjectedBlock extends NamesLabels {
 export type Annotation = NamesLabels & AnnotationLine;
 
 type AnnotationLine =
-  /** The relevance ranking, best first, given because blocks were moved (docs/internals/algorithms.md, "Annotations"). */
+  /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
-  /** Blocks asked for that stand earlier in this very prompt, best first (Alg. 3). */
+  /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
-  /** A memory's text became, or became again, one that this prompt holds already. */
+  /** A memory's current text became, perhaps again, one that this prompt already contains. */
   | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] };
 
 /**
- * What one turn put into the prompt, by label: texts live once, in the blocks. Rendering it is a pure function, so replay is
+ * What one turn put into the prompt, as labels: texts are stored once, in the blocks. Rendering is a pure function, so replay is
  * byte-exact, and forgetting a block removes its text everywhere.
  */
 export interface Injection {
@@ -56,7 +56,7 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
   return labels;
 }
 
-/** The injection with some labels forgotten: their blocks, every reference to them, and annotations left with nothing to say. */
+/** The injection without some labels: without their blocks, references to them, and annotations that would be empty. */
 export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label>): Injection {
   const keep = (labels: readonly Label[]) => labels.filter((label) => !forgotten.has(label));
   const blocks = injection.blocks

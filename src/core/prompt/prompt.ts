@@ -1,5 +1,5 @@
 /*
- * prompt: what one prompt is made of, as text. An injection names blocks and annotations by label; rendering gives its bytes; a prompt is
+ * prompt: the content of one prompt. An injection names blocks and annotations by label; rendering turns it into bytes; a prompt is
  * messages with rolling digests.
  * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
  */
@@ -14,15 +14,15 @@ import { isOwnMessage, type SectionPlacement } from "./section-placement.js";
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
 
-/** Plain messages with their digests, which are computed once. */
+/** Plain messages with their digests, computed once. */
 export interface DigestedMessages {
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
 }
 
 /**
- * A prompt under construction: messages as they will be sent, with a rolling digest, so that two prompts with equal digests are equal
- * byte for byte. The digest is made from each plain message's own and the section that goes into it.
+ * A prompt under construction: the messages to send, with a rolling digest over each plain message's digest and the section injected into
+ * it. Prompts with equal digests are equal byte for byte.
  */
 export class Prompt {
   readonly messages: ChatMessage[] = [];
@@ -32,18 +32,18 @@ export class Prompt {
     return this.#digest;
   }
 
-  /** Adds plain messages as they are. */
+  /** Appends plain messages, unmodified. */
   push({ messages, digests }: DigestedMessages): void {
     append(this.messages, messages);
     this.#digest = digestAfter(this.#digest, digests);
   }
 
-  /** Digest of what stands before a section that comes next; of the prompt so far where none comes. */
+  /** Digest of the prompt before a section that follows; without a section, of the prompt so far. */
   anchorFor(placement: SectionPlacement, hasSection = true): Digest {
     return hasSection ? anchorAfter(this.#digest, placement) : this.#digest;
   }
 
-  /** Adds what one turn adds behind its {@link anchorFor}: its plain messages, with the section in its place. */
+  /** Appends what one turn adds after its {@link anchorFor}: its plain messages, with the section in its place. */
   pushTurn({ messages, digests }: DigestedMessages, placement: SectionPlacement, section: string): void {
     if (placement === "in-tool-result" && messages.length === 0) {
       const result = this.messages.pop();
@@ -54,19 +54,19 @@ export class Prompt {
     this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
-  /** Adds what a turn added before, when the prompt's digest was the same as now; `after` is what it was then. */
+  /** Appends a turn again that was appended before behind the same digest; `after` is the digest that resulted then. */
   pushAgain(messages: readonly ChatMessage[], placement: SectionPlacement, section: string, after: Digest): void {
     append(this.messages, turnMessages(messages, placement, section));
     this.#digest = after;
   }
 }
 
-/** The rolling digest of a prompt once plain messages with these digests were added. */
+/** The rolling digest of a prompt after plain messages with these digests are appended. */
 export function digestAfter(prompt: Digest, messages: readonly Digest[]): Digest {
   return messages.reduce((before, digest) => roll(before, digest, ""), prompt);
 }
 
-/** The rolling digest of a prompt once a turn was added: its plain messages by digest, with the section in its place. */
+/** The rolling digest of a prompt after a turn is appended: its plain messages by digest, with the section in its place. */
 export function digestAfterTurn(
   prompt: Digest,
   given: readonly Digest[],
@@ -78,12 +78,12 @@ export function digestAfterTurn(
     return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
   const before = digestAfter(prompt, given);
   if (section === "" || placement === "in-question") return before;
-  // A section is never empty here and begins with its tag, so no text and no list of parts have the same digest.
+  // The section is not empty and starts with its tag, so a text and a list of parts never have the same digest.
   const content = placement === "after-tool-result-as-parts" ? `parts${section}` : section;
   return roll(anchorAfter(before, placement), EMPTY_PROMPT, content);
 }
 
-/** Digest of what stands before a section behind these messages: inside the last of them it is not yet over. */
+/** Digest of the prompt before a section after these messages. Inside the last message differs from after it. */
 export function anchorAfter(prompt: Digest, placement: SectionPlacement): Digest {
   return placement === "in-tool-result" ? roll(prompt, EMPTY_PROMPT, placement) : prompt;
 }
@@ -106,7 +106,7 @@ export function turnMessages(
   return [...given.slice(0, -1), withSection];
 }
 
-/** Tokens of messages as a chat template would send them, estimated. */
+/** Estimated tokens of messages under the chat template. */
 export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
   let tokens = 0;
   for (const message of messages)
@@ -115,8 +115,8 @@ export function messagesTokens(messages: readonly ChatMessage[], countTokens: To
 }
 
 /**
- * Tokens of what stands before a turn's section: plain messages, the last of them not yet over where the section stands inside it. What
- * then ends that message counts with the section.
+ * Tokens before a turn's section: plain messages, without the end of the last one if the section is inside it. That end is counted with the
+ * section.
  */
 export function tokensBeforeSection(
   messages: readonly ChatMessage[],

@@ -6,7 +6,7 @@ import type { SectionPlacement } from "./section-placement.js";
 import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
 /*
- * A section is what memstem puts into a message:
+ * A section is what memstem injects into a message:
  *
  *   section      = "<memories>" LF *block *annotation "</memories>"
  *   block        = label SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
@@ -14,29 +14,29 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
  *   labels       = 1*label
  *   annotation   = a line that begins with neither "[", "<" nor white space
  *
- * Memory text is untrusted. Every line of it but the first is indented, and what could be taken for structure gets a backslash inside
- * (see escaping.ts), so no memory can forge any.
+ * Memory text is untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash
+ * (see escaping.ts), so no memory can forge structure.
  */
 
-/** Stands between a section and the message's own text. */
+/** Separates a section from the message's own text. */
 const GLUE = "\n\n";
 
-/** What opens every section; it stands before the first block, so it is cached with it. */
+/** Opens every section; before the first block, so it is cached with it. */
 export const SECTION_OPENING = OPEN;
-/** What closes every section before the message's own text goes on. */
+/** Closes a section that is followed by the message's own text. */
 export const SECTION_CLOSING = CLOSE + GLUE;
-/** What closes a section that is a message of its own. */
+/** Closes a section that is a message of its own. */
 export const LONE_SECTION_CLOSING = CLOSE;
 
-/** Gives the text of a block; throws where the label is unknown, which would be a broken promise, not bad input. */
+/** The text of a block; throws for an unknown label, which is a defect of memstem, not of the input. */
 export type TextOf = (label: Label) => string;
 
-/** A label as the reader of the prompt sees it. */
+/** A label as printed in the prompt. */
 export function renderLabel(label: Label): string {
   return `[${label}]`;
 }
 
-/** Labels in a row, with nothing between them: `][` is one token to most tokenizers, a comma and a space make it three. */
+/** Labels without separators: `][` is one token in most tokenizers, a comma and a space need three. */
 export function renderLabels(labels: readonly Label[], between = ""): string {
   return labels.map(renderLabel).join(between);
 }
@@ -57,7 +57,7 @@ export function renderAnnotation(annotation: Annotation): string {
   return annotation.template.replace("{labels}", renderLabels(annotation.labels, annotation.between));
 }
 
-/** The whole section, byte-stable: the same injection and texts give the same bytes. Empty where nothing was injected. */
+/** The whole section, byte-stable: the same injection and texts give the same bytes. Empty for an empty injection. */
 export function renderSection(injection: Injection, textOf: TextOf): string {
   if (isEmptyInjection(injection)) return "";
   let section = OPEN;
@@ -74,7 +74,7 @@ export function injectInto(message: ChatMessage, section: string): ChatMessage {
   return { ...message, content: `${section}${GLUE}${content ?? ""}` };
 }
 
-/** The message with the section behind its own content: a tool's result, which programs read from its beginning. */
+/** The message with the section after its own content: a tool's result, which programs parse from its start. */
 export function appendTo(message: ChatMessage, section: string): ChatMessage {
   if (section === "") return message;
   const { content } = message;
@@ -89,8 +89,8 @@ export function sectionMessage(section: string, placement: SectionPlacement): Ch
 }
 
 /**
- * Takes a section off the front of a message, if one is there and `isOurs` says that memstem sent it (clients do send composed
- * messages back). `null`: the message was nothing but a section. The same object: nothing was taken off.
+ * Removes a section from the front of a message, if there is one and `isOurs` recognises it as sent by memstem (clients do send composed
+ * messages back). `null`: the message was nothing but a section. The same object: there was none.
  */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
   if (message.role === "tool" || message.role === "function") {
@@ -107,7 +107,7 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
     const [first, ...others] = content;
     const rest = first?.type === "text" && typeof first.text === "string" ? afterSection(first.text, isOurs) : null;
     if (rest === null) return stripSplitSection(message, content, isOurs);
-    // Sections go before parts as a part of their own. So this was a plain text, of which a client or a cache mark made one part.
+    // Before parts, a section is a part of its own. So this was a plain text that a client or a cache mark turned into one part.
     if (rest !== "" && others.length === 0) return { ...message, content: withoutGlue(rest) };
     const parts = rest === "" ? others : [{ ...first, text: withoutGlue(rest) }, ...others];
     return parts.length === 0 ? null : { ...message, content: parts };
@@ -115,7 +115,7 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
   return message;
 }
 
-/** A tool's result without the section behind it, of which a client or a cache mark may have made a part, or two. */
+/** A tool's result without the section at its end, which a client or a cache mark may have split into one or two parts. */
 function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage {
   const { content } = message;
   if (typeof content === "string") {
@@ -128,16 +128,16 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
     const texts = content.slice(-count).map((part) => (part.type === "text" ? part["text"] : undefined));
     const rest = texts.every((text) => typeof text === "string") ? beforeSection(texts.join(""), isOurs) : null;
     if (rest === null) continue;
-    // What stood before the section in the same text was all there was: a client made one part of it.
+    // There is no other part, so the text before the section was the whole content, which a client turned into one part.
     if (others.length === 0) return { ...message, content: rest };
     return { ...message, content: rest === "" ? others : [...others, { type: "text", text: rest }] };
   }
   return message;
 }
 
-/** What stands before the section that memstem sent at the end of a text; null where there is none. */
+/** The text before a section of memstem's at the end of a text; null if there is none. */
 function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
-  // No section has another's opening inside.
+  // A section never contains another section's opening.
   const at = text.lastIndexOf(OPEN);
   if (at < 0) return null;
   const section = text.slice(at);
@@ -145,7 +145,7 @@ function beforeSection(text: string, isOurs: (section: string) => boolean): stri
   return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
 }
 
-/** A section that was split behind its blocks, as it goes to engines whose cache marks stand at the ends of parts. */
+/** Removes a section that was split after its blocks, as for engines with cache marks at the ends of parts. */
 function stripSplitSection(
   message: ChatMessage,
   [first, second, ...others]: readonly ContentPart[],
@@ -155,7 +155,7 @@ function stripSplitSection(
   const end = second?.type === "text" ? second["text"] : undefined;
   const rest = typeof start === "string" && typeof end === "string" ? afterSection(start + end, isOurs) : null;
   if (rest === null) return message;
-  // What follows the section in the same text was one text with it.
+  // There is no other part, so the text after the section was one text with it.
   if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
   return {
     ...message,
@@ -163,7 +163,7 @@ function stripSplitSection(
   };
 }
 
-/** What follows the section that memstem sent at the front of a text; null where there is none. */
+/** The text after a section of memstem's at the front of a text; null if there is none. */
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
   const section = sectionAtStart(text);
   return section !== null && isOurs(section) ? text.slice(section.length) : null;
@@ -173,15 +173,15 @@ function withoutGlue(text: string): string {
   return text.startsWith(GLUE) ? text.slice(GLUE.length) : text;
 }
 
-/** The well-formed section that a text begins with, or null. */
+/** The well-formed section at the start of a text; null if there is none. */
 export function sectionAtStart(text: string): string | null {
   const end = new SectionScan(text).endFrom(0);
   return end < 0 ? null : text.slice(0, end);
 }
 
 /**
- * Where the blocks of the section that a text begins with stand: the offsets, in characters, at which each starts, and, last, where they
- * end. What follows there is another text every turn. Empty where there is no section or no block in it.
+ * The bounds of the blocks in the section at the start of a text: the offset, in characters, where each block starts and, last, where the
+ * last one ends. The rest of the section differs from turn to turn. Empty without a section or blocks.
  */
 export function blockBounds(text: string): readonly number[] {
   const section = sectionAtStart(text);
@@ -197,7 +197,7 @@ export function blockBounds(text: string): readonly number[] {
   return bounds.length === 0 ? [] : [...bounds, at];
 }
 
-/** What a strict reader sees in a section: the blocks with their texts, and the annotation lines. */
+/** A strictly parsed section: the blocks with their texts, and the annotation lines. */
 export interface ParsedSection {
   readonly blocks: readonly { readonly label: number; readonly replaces: readonly number[]; readonly text: string }[];
   readonly annotations: readonly string[];
@@ -205,10 +205,7 @@ export interface ParsedSection {
 
 const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
-/**
- * Reads a section by its grammar; null where it breaks it anywhere. The inverse of {@link renderSection}, where the texts were escaped
- * in this way.
- */
+/** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection} for texts with this escaping. */
 export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");

@@ -1,9 +1,9 @@
 import type { ChatMessage } from "../text/message.js";
 
 /**
- * Where a turn's section stands: before its question's text; behind its tool result, in a user's message of its own, whose content is a
- * text, or a list of parts where the client's is; or inside the tool result's message, behind its text, for engines and chat templates
- * that take no user's message there (Mistral's).
+ * Where a turn's section goes: before its question's text; after its tool result, in a user message of its own whose content is a text, or
+ * a list of parts if the client's is; or inside the tool result's message, after its text, for engines and chat templates that accept no
+ * user message there (Mistral's).
  */
 export const SECTION_PLACEMENTS = [
   "in-question",
@@ -13,7 +13,7 @@ export const SECTION_PLACEMENTS = [
 ] as const;
 export type SectionPlacement = (typeof SECTION_PLACEMENTS)[number];
 
-/** Where memories stand behind a tool's result, as a caller names it. */
+/** Where memories go after a tool's result, as a caller names it. */
 export const TOOL_MEMORIES = ["own_message", "in_result"] as const;
 export type ToolMemories = (typeof TOOL_MEMORIES)[number];
 
@@ -23,8 +23,8 @@ export function isOwnMessage(placement: SectionPlacement): boolean {
 }
 
 /**
- * The placement of a section in a message of its own behind the first `count` of a client's plain messages. Its content has the form of
- * the last user's message before it, so that it fits the client's message type.
+ * The placement of a section in a message of its own after the first `count` of a client's plain messages. Its content has the form of the
+ * last user message before it, so that it fits the client's message type.
  */
 export function ownMessageBehind(messages: readonly ChatMessage[], count = messages.length): SectionPlacement {
   for (let at = count - 1; at >= 0; at--) {

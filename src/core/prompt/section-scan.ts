@@ -1,20 +1,20 @@
 /*
- * Finds sections in texts of which anything may be wrong: clients send them back, models repeat them, and whoever is hostile writes half of
- * one ten thousand times. Takes time in proportion to the text.
+ * Finds sections in untrusted texts: clients send them back, models repeat them, and attackers write half a section ten thousand times.
+ * Linear time.
  */
 
-/** What opens every section. */
+/** Opens every section. */
 export const OPEN = "<memories>\n";
-/** What closes it. */
+/** Closes every section. */
 export const CLOSE = "</memories>";
 
-/** What a line of a section is; `close`: it begins with the closing tag. */
+/** The kind of a section's line; `close`: starts with the closing tag. */
 export type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 
 const BLOCK = /\[\d+\] /y;
 const NO_ANNOTATION = /[[<\s]/y;
 
-/** What the line is that begins at a place in a text. */
+/** The kind of the line at an offset of a text. */
 export function lineKindAt(text: string, at: number): LineKind {
   if (text.startsWith("  ", at)) return "continued";
   if (text.startsWith(CLOSE, at)) return "close";
@@ -22,24 +22,24 @@ export function lineKindAt(text: string, at: number): LineKind {
   return at >= text.length || isAt(NO_ANNOTATION, text, at) ? "none" : "annotation";
 }
 
-/** What a section has come to: nothing yet, blocks, or the annotations behind them. */
+/** The part of a section that the scan is in: before the blocks, in them, or in the annotations after them. */
 type SectionPart = "opening" | "blocks" | "annotations";
 
-/** What follows which part; a line that is not named here ends what could have been a section. */
+/** Transitions; a line kind that is missing here means that this is not a section. */
 const NEXT: Readonly<Record<SectionPart, Partial<Record<LineKind, SectionPart>>>> = {
   opening: { block: "blocks", annotation: "annotations" },
   blocks: { block: "blocks", continued: "blocks", annotation: "annotations" },
   annotations: { annotation: "annotations" },
 };
 
-/** Finds the ends of sections in one text. What it read in vain is not read again. */
+/** Finds the ends of sections in one text. Lines that were scanned without success are not scanned again. */
 export class SectionScan {
-  /** Where lines were read that came to no section, by the part that they were read as: from, and up to where. */
+  /** Ranges of lines that led to no section, by the part in which they were scanned. */
   readonly #vain = new Map<SectionPart, { readonly from: number; to: number }>();
 
   constructor(private readonly text: string) {}
 
-  /** Where the well-formed section ends that begins at a place; -1 where none does. */
+  /** The end of the well-formed section that starts at an offset; -1 for none. */
   endFrom(start: number): number {
     const { text } = this;
     if (!text.startsWith(OPEN, start)) return -1;
@@ -62,7 +62,7 @@ export class SectionScan {
   }
 }
 
-/** A text less every section that stands in it. */
+/** A text without its sections. */
 export function withoutSections(text: string): string {
   const scan = new SectionScan(text);
   let kept = "";

@@ -8,7 +8,7 @@ import {
 import type { Label, TurnId } from "../text/ids.js";
 import type { WithPublished } from "./published-knowledge.js";
 
-/** CRAFT's permutation by its CA-Table: blocks by how often the last requests accessed them, most often first; ties in relevance order. */
+/** CRAFT's permutation by its CA-Table: blocks by access count over the last requests, descending; ties in relevance order. */
 export const accessFrequency: OrderingPolicy<WithPublished> = {
   name: "access-frequency",
   order({ retrieved }, { published: { accesses } }) {
@@ -17,7 +17,7 @@ export const accessFrequency: OrderingPolicy<WithPublished> = {
   learn: takeIn,
 };
 
-/** CRAFT's CP-Tree first: along the prefixes of blocks that were accessed often, then the others by frequency. */
+/** CRAFT's CP-Tree: first along the prefixes of frequently accessed blocks, then the rest by access count. */
 export const cpTree: OrderingPolicy<WithPublished> = {
   name: "cp-tree",
   order({ retrieved }, { published: { accesses } }) {

@@ -1,17 +1,17 @@
 import type { Label, TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 
-/** Requests that count (CRAFT's sliding window). */
+/** Requests in CRAFT's sliding window. */
 export const WINDOW_REQUESTS = 1_000;
-/** Requests in the window that a block needs before it is promoted into the prefix tree. */
+/** Minimum requests in the window before a block is promoted into the prefix tree. */
 const PROMOTION_THRESHOLD = 2;
 
-/** One request of the window, as it is stored. */
+/** One request of the window, as stored. */
 export interface Access {
   readonly turn: TurnId;
   /** Its blocks in prompt order; never empty. */
   readonly labels: readonly Label[];
-  /** How many of them, from the front, it promoted into the prefix tree. */
+  /** How many leading blocks it promoted into the prefix tree. */
   readonly promoted: number;
 }
 
@@ -28,9 +28,9 @@ interface PromotedNode {
 }
 
 /**
- * What CRAFT keeps: how often each block was accessed over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and a tree of
- * the prefixes made of blocks that were accessed often (the CP-Tree). Both follow from the window's rows, so a request that leaves
- * the window takes its counts and its prefix along. At most 1,000 rows; the tree has at most as many nodes as they have blocks.
+ * CRAFT's state: the access count of each block over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and a tree of the prefixes
+ * of frequently accessed blocks (the CP-Tree). Both derive from the window's rows, so a request that leaves the window takes its counts and
+ * its prefix with it. The tree has at most as many nodes as the rows have blocks.
  */
 export class AccessWindow {
   /** By turn, ascending. */
@@ -56,12 +56,12 @@ export class AccessWindow {
     return this.#counts.get(label) ?? 0;
   }
 
-  /** Distinct blocks given in relevance order, most often accessed first; ties stay in relevance order. */
+  /** Distinct blocks by access count, descending; ties keep their relevance order. */
   byFrequency(labels: readonly Label[]): Label[] {
     return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
   }
 
-  /** The same, but first along the prefix tree, at each node to the child accessed most often. */
+  /** The same, but first along the prefix tree: at each node to the child with the highest count. */
   alongPrefixes(labels: readonly Label[]): Label[] {
     const hottest = this.byFrequency(labels);
     const rank = new Map(hottest.map((label, at) => [label, at]));
@@ -76,8 +76,8 @@ export class AccessWindow {
   }
 
   /**
-   * Counts a request that is being served with distinct blocks in this order, and promotes as many of them, from the front, as were
-   * accessed often enough by now. A turn given again replaces what was counted for it. A request for nothing is not counted.
+   * Counts a request that is being served with distinct blocks in this order. Promotes its leading blocks while their counts reach the
+   * threshold. Counting a turn again replaces its row. A request without blocks is not counted.
    */
   take(labels: readonly Label[], turn: TurnId): void {
     this.#remove(turn);
@@ -91,7 +91,7 @@ export class AccessWindow {
     if (this.size > WINDOW_REQUESTS && oldest !== undefined) this.#remove(oldest.turn);
   }
 
-  /** These blocks' text is gone: they are not counted any more, and a promoted prefix ends before the first of them. */
+  /** Removes blocks whose text was forgotten: from the counts, and every promoted prefix from the first of them on. */
   forget(labels: ReadonlySet<Label>): void {
     for (const row of [...this.#rows]) {
       const cut = row.labels.findIndex((label) => labels.has(label));
@@ -102,7 +102,7 @@ export class AccessWindow {
     }
   }
 
-  /** The longest promoted prefixes, those with the older blocks (smaller labels) first, at most `limit`. */
+  /** The promoted prefixes that end at a leaf, older blocks (smaller labels) first, at most `limit`. */
   prefixes(limit: number): Label[][] {
     const found: Label[][] = [];
     const pending: { node: PromotedNode; labels: Label[] }[] = [{ node: this.#prefixes, labels: [] }];
@@ -118,7 +118,7 @@ export class AccessWindow {
     return found;
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): AccessChanges {
     const changes = { upserted: [...this.#dirty.values()], removed: [...this.#removed] };
     this.#dirty.clear();
@@ -143,7 +143,7 @@ export class AccessWindow {
     this.#removed.add(turn);
   }
 
-  /** Adds a row to the counts and the prefix tree, or takes it away again (`by` -1). */
+  /** Adds a row to the counts and the prefix tree, or subtracts it (`by` -1). */
   #account({ labels, promoted }: Access, by: 1 | -1): void {
     for (const label of labels) addTo(this.#counts, label, by);
     let node = this.#prefixes;
@@ -156,7 +156,7 @@ export class AccessWindow {
     }
   }
 
-  /** How many rows have an older turn. The newest turn, which is what mostly comes, is found at once. */
+  /** Number of rows of older turns. O(1) for the newest turn, the usual case. */
   #rankOf(turn: TurnId): number {
     return this.#rows.findLastIndex((row) => row.turn < turn) + 1;
   }
@@ -168,7 +168,7 @@ function addTo(counts: Map<Label, number>, label: Label, by: number): void {
   else counts.set(label, count);
 }
 
-/** Looks at the node's children or at the labels, whichever are fewer. */
+/** Iterates the node's children or the labels, whichever are fewer. */
 function hottestChild(
   { children }: PromotedNode,
   hottest: readonly Label[],

@@ -1,15 +1,15 @@
 import type { Label } from "../text/ids.js";
 import { BAND, distanceSteps, pairDistances, rowStart } from "./pair-distances.js";
 
-/** Two clusters become one. A cluster is named by the index of its oldest context; the merged one keeps the older name, `first`. */
+/** Two clusters merge into one. A cluster is named by the index of its oldest context, so the merged one keeps the older name, `first`. */
 export interface Merge {
   readonly first: number;
   readonly second: number;
-  /** Mean context distance (eq. 1) between the contexts of the two. */
+  /** Mean context distance (eq. 1) between the contexts of the two clusters. */
   readonly distance: number;
 }
 
-/** Whether `sum / weight` is the smaller quotient of whole numbers below 2^53; exact, for sums that a rounded division cannot tell apart. */
+/** Whether `sum / weight` is less than `otherSum / otherWeight`, for whole numbers below 2^53; exact, unlike rounded divisions. */
 function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: number): boolean {
   const [left, right] = [sum * otherWeight, otherSum * weight];
   if (left <= Number.MAX_SAFE_INTEGER && right <= Number.MAX_SAFE_INTEGER) return left < right;
@@ -17,11 +17,12 @@ function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: n
 }
 
 /**
- * Average-linkage clustering of contexts by eq. 1 (Alg. 4), until one cluster is left: the tree that merging the nearest two clusters
- * each time gives. Of equally near pairs the one with the oldest context merges first, then the one whose other context is older.
- * Found along a nearest-neighbour chain: two clusters that are each other's nearest will be merged sooner or later, whatever happens
- * elsewhere (average linkage is reducible, and with exact sums it is so down to the ties), so they may be merged at once. Merges come
- * children before parents, not nearest first. O(N²) time, 4·N² bytes (N² / 2 sums), which shrink as clusters merge.
+ * Average-linkage clustering of contexts by eq. 1 (Alg. 4) down to one cluster: the same tree as always merging the nearest pair. Of
+ * equally near pairs the one with the oldest context merges first, then the one whose other context is older.
+ *
+ * Uses a nearest-neighbour chain: average linkage is reducible, so two clusters that are each other's nearest merge eventually, whatever
+ * else merges, and may merge at once. Exact sums keep that true for ties. Merges are ordered children before parents, not nearest first.
+ * O(N²) time, 4·N² bytes (N² / 2 sums), which shrink as clusters merge.
  */
 export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[] {
   const steps = distanceSteps(
@@ -32,18 +33,18 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
   return new NearestNeighbourChain(distances, nearest, steps).merges();
 }
 
-/** Rounded products that are within this of each other, relatively, are compared exactly. */
+/** Rounded products within this relative distance are compared exactly. */
 const ROUNDING = 1 + 2 ** -50;
 
-/** The nearest of some clusters, given one by one; the first of equally near ones. */
+/** The nearest of a series of clusters; the first of equally near ones. */
 class Nearest {
   place = -1;
   #sum = 0;
   #weight = 1;
-  /** No mean distance above this can be the least one. */
+  /** Upper bound of the minimum mean distance. */
   limit = Number.POSITIVE_INFINITY;
 
-  /** `mean` is `sum / weight` but for rounding, and not above the limit. */
+  /** `mean` is `sum / weight` up to rounding, and not above the limit. */
   take(place: number, sum: number, weight: number, mean: number): void {
     if (this.place >= 0 && !isSmaller(sum, weight, this.#sum, this.#weight)) return;
     this.place = place;
@@ -54,22 +55,22 @@ class Nearest {
 }
 
 class NearestNeighbourChain {
-  /** Of the clusters that are left, ascending: the context that each is named by. A cluster's place in it is its index in `sums`. */
+  /** The remaining clusters, ascending, each by its name. A cluster's place in this array is its index in `sums`. */
   #names: Int32Array;
-  /** By place; 0 where the cluster is gone. */
+  /** Number of contexts, by place; 0 for a merged cluster. */
   #weights: Float64Array;
-  /** By place, one by the weight; not a number where the cluster is gone, so that no comparison finds it near. */
+  /** 1 / weight, by place; NaN for a merged cluster, so that no comparison finds it near. */
   #shares: Float64Array;
   #nearest: Int32Array;
   #places: number;
   #left: number;
-  /** Places. */
+  /** Places of the chain's clusters. */
   readonly #chain: number[] = [];
 
   constructor(
-    /** Sums of the distances of all pairs of contexts of two clusters, by place. */
+    /** Sums of the distances between all contexts of two clusters, by pair of places. */
     readonly sums: Float64Array,
-    /** By place, that of the nearest; -1 where it is not known. A merge elsewhere changes nothing: what it makes is no nearer. */
+    /** The nearest cluster's place, by place; -1 if unknown. Merges elsewhere do not change it: the merged cluster is no nearer. */
     nearest: Int32Array,
     readonly steps: number,
   ) {
@@ -145,7 +146,7 @@ class NearestNeighbourChain {
     return { first: this.#names[a] as number, second: this.#names[b] as number, distance };
   }
 
-  /** Moves the clusters that are left together, so that they are walked over without gaps and stand in fewer pages. */
+  /** Compacts the remaining clusters, so that passes are dense and touch fewer pages. */
   #closeGaps(): void {
     const [sums, places] = [this.sums, this.#places];
     const kept = new Int32Array(this.#left);
@@ -155,7 +156,7 @@ class NearestNeighbourChain {
       kept[next] = place;
       newPlace[place] = next++;
     }
-    // In the order of the new places: every pair moves towards the front, so none is written over before it has moved.
+    // Ascending new places: every pair moves to the front, so none is overwritten before it has moved.
     for (let band = 0; band < kept.length; band += BAND) {
       const rows = kept.slice(band, band + BAND);
       const from = rows.map((place) => rowStart(places, place));

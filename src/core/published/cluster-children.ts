@@ -2,35 +2,35 @@ import type { Label } from "../text/ids.js";
 import type { ClusterNode } from "./cluster-node.js";
 import { distanceWhereShared, type Positions } from "./context-distance.js";
 
-/** A node in its tree. Its blocks and position stay as they are while it is somebody's child. */
+/** A node in its tree. Its blocks and position are constant while it has a parent. */
 export interface ClusterPlace {
   readonly row: { -readonly [K in keyof ClusterNode]: ClusterNode[K] };
   readonly children: ClusterChildren;
 }
 
-/** Most children whose distance one look at a node computes; a node with no more overlapping children is searched exactly. */
+/** Maximum distances computed per node; a node with no more overlapping children is searched exactly. */
 export const MAX_CANDIDATES = 64;
-/** Up to this many children are looked at one by one; only a node with more keeps an inversion. */
+/** Nodes with more children keep an inverted index; others are scanned. */
 const FEW_CHILDREN = 8;
 
-/** What a look at a node's children found. */
+/** Result of searching a node's children. */
 export interface NearestChild {
-  /** Null where no child shares a block with the context. */
+  /** Null if no child shares a block with the context. */
   readonly place: ClusterPlace | null;
   readonly distance: number;
-  /** Several children, and nothing tells them apart: all share a block, at the same distance, and all are leaves or none is. */
+  /** There are several children, all share a block at the same distance, and all are leaves or none is. */
   readonly indistinct: boolean;
   readonly examined: number;
 }
 
 /**
- * The children of one node. A node with many inverts them, block → children, so that a search looks only at those that share a
- * block with the context, and stops as soon as no other can be nearer.
+ * The children of one node. With many children they are inverted, block → children, so that a search visits only children that share a
+ * block with the context, and stops once no other can be nearer.
  */
 export class ClusterChildren {
   /** By position, ascending. */
   readonly #all: ClusterPlace[] = [];
-  /** The children that have each block, by position, ascending. */
+  /** The children that contain each block, by position, ascending. */
   #byBlock: Map<Label, ClusterPlace[]> | null = null;
 
   get size(): number {
@@ -53,7 +53,7 @@ export class ClusterChildren {
 
   remove(child: ClusterPlace): void {
     removeByPosition(this.#all, child);
-    // Well below where it is made, so that a node at the limit does not make it again and again.
+    // Hysteresis: a node near the limit must not rebuild its inverted index again and again.
     if (this.size <= FEW_CHILDREN / 2) this.#byBlock = null;
     for (const label of this.#byBlock === null ? [] : child.row.blocks) {
       const having = this.#byBlock?.get(label);
@@ -64,9 +64,9 @@ export class ClusterChildren {
   }
 
   /**
-   * The child at the smallest distance among those that share a block with the context. Ties go to a child that stands for
-   * several contexts, then to the older one. Exact up to {@link MAX_CANDIDATES} overlapping children; of more, those that share
-   * the rarest blocks are compared, newest first.
+   * The nearest child that shares a block with the context. Ties go to a child that stands for several contexts, then to the older one.
+   * Exact for up to {@link MAX_CANDIDATES} overlapping children; beyond that only the children with the rarest blocks are compared, newest
+   * first.
    */
   nearest(context: Positions): NearestChild {
     const survey = new Survey(context);
@@ -81,7 +81,7 @@ export class ClusterChildren {
     };
   }
 
-  /** Throws where the children are not in order or the inversion does not fit them; for tests. */
+  /** Throws if the children are not in order or do not match the inverted index; for tests. */
   check(): void {
     for (const [at, child] of this.#all.entries()) {
       const before = this.#all[at - 1];
@@ -99,7 +99,10 @@ export class ClusterChildren {
     if (expected.size !== this.#byBlock.size) throw new Error("a block is not inverted");
   }
 
-  /** A child first met at the n-th rarest block shares none of those before it: eq. 1 has a lower bound for it and all that follow. */
+  /**
+   * A child first met at the n-th rarest block shares none of the rarer ones: that bounds its distance by eq. 1, and that of all later
+   * children.
+   */
   #examineSharing(byBlock: ReadonlyMap<Label, readonly ClusterPlace[]>, survey: Survey, context: Positions): void {
     const rarestFirst: (readonly ClusterPlace[])[] = [];
     for (const label of context.keys()) {
@@ -121,11 +124,11 @@ export class ClusterChildren {
   }
 }
 
-/** Compares children as they come, in any order. */
+/** Compares children in any order. */
 class Survey {
   best: ClusterPlace | null = null;
   distance = Number.POSITIVE_INFINITY;
-  /** Whether nothing has told the examined children apart so far. */
+  /** Whether all examined children are indistinguishable so far. */
   alike = true;
   examined = 0;
 
@@ -173,7 +176,7 @@ function removeByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {
   sorted.splice(rankOf(sorted, place.row.position), 1);
 }
 
-/** How many of the places stand before this position. */
+/** Number of places before this position. */
 function rankOf(sorted: readonly ClusterPlace[], position: number): number {
   let low = 0;
   let high = sorted.length;

@@ -1,8 +1,8 @@
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 
 /**
- * A node of the cluster tree, as it is stored. The root stands for no block. A leaf is one context that was served; every other
- * node has what the contexts below it had in common when it was made. Node ids are the cluster tree's own, unique within a scope.
+ * A node of the cluster tree, as stored. The root has no blocks. A leaf is one served context; an inner node has the blocks that its
+ * contexts had in common when it was created. Node ids are unique within a scope's cluster tree.
  */
 export interface ClusterNode {
   readonly id: NodeId;
@@ -10,29 +10,29 @@ export interface ClusterNode {
   readonly parent: NodeId | null;
   /** Distinct blocks in prompt order; empty on the root only. */
   readonly blocks: readonly Label[];
-  /** Child position under the parent, never given twice; search paths are made of these. */
+  /** Child position under the parent, never reused; search paths consist of these. */
   readonly position: number;
-  /** Position that the next child gets. */
+  /** Position of the next new child. */
   readonly nextPosition: number;
-  /** Context distance (eq. 1) of what was merged into this node; 0 on leaves and on the root. */
+  /** Context distance (eq. 1) of the two nodes merged into this one; 0 on leaves and on the root. */
   readonly distance: number;
-  /** Requests for exactly these blocks. Leaves only: another node's is the sum over its leaves, and 0 here. */
+  /** Requests with exactly these blocks; 0 on inner nodes, whose uses are the sum over their leaves. */
   readonly uses: number;
-  /** Logical time of the last of them, 0 where `uses` is. */
+  /** Logical time of the last of them; 0 if there is none. */
   readonly lastUsed: number;
-  /** The newest requests for exactly these blocks that were not evicted, oldest first; empty on all but leaves. */
+  /** The newest requests with exactly these blocks that are not evicted, oldest first; empty on inner nodes. */
   readonly tickets: readonly TurnId[];
 }
 
-/** The node that a context belongs to (Alg. 1). */
+/** The node that matches a context (Alg. 1). */
 export interface ClusterMatch {
-  /** The node's blocks; empty where none matched. */
+  /** The node's blocks; empty for no match. */
   readonly blocks: readonly Label[];
   /** Child positions from the root to the node. */
   readonly searchPath: readonly number[];
-  /** Context distance from the context to the node; 1 where none matched. */
+  /** Context distance between context and node; 1 for no match. */
   readonly distance: number;
-  /** Nodes whose distance was computed: what the search cost. */
+  /** Number of computed distances: the cost of the search. */
   readonly examined: number;
 }
 
@@ -42,15 +42,15 @@ export interface ClusterChanges {
   readonly removed: readonly NodeId[];
 }
 
-/** A node with its search path, for people. */
+/** A node with its search path, for display. */
 export interface ClusterEntry {
   readonly id: NodeId;
   readonly searchPath: readonly number[];
   readonly blocks: readonly Label[];
   readonly distance: number;
-  /** Requests that ended at leaves here or below. */
+  /** Requests that ended at leaves of this subtree. */
   readonly uses: number;
-  /** Requests that are named by leaves here or below. */
+  /** Tickets of the leaves of this subtree. */
   readonly live: number;
   readonly lastUsed: number;
 }

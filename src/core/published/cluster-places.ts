@@ -2,7 +2,7 @@ import type { NodeId } from "../text/ids.js";
 import { ClusterChildren, type ClusterPlace } from "./cluster-children.js";
 import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 
-/** The nodes of a cluster tree by id, and which of them have to be stored. */
+/** The nodes of a cluster tree by id, with the rows to store. */
 export class ClusterPlaces {
   readonly #byId = new Map<NodeId, ClusterPlace>();
   readonly #dirty = new Set<NodeId>();
@@ -18,7 +18,7 @@ export class ClusterPlaces {
     return this.#byId.size;
   }
 
-  /** The id that the next new node gets. */
+  /** The id of the next new node. */
   get nextId(): number {
     return this.#nextId;
   }
@@ -31,7 +31,7 @@ export class ClusterPlaces {
     return this.#byId.has(row.id);
   }
 
-  /** Undefined for the root. Throws where a node's parent is not there. */
+  /** Undefined for the root. Throws if the parent is missing. */
   parentOf({ row }: ClusterPlace): ClusterPlace | undefined {
     if (row.parent === null) return undefined;
     const parent = this.#byId.get(row.parent);
@@ -50,7 +50,7 @@ export class ClusterPlaces {
     return path.reverse();
   }
 
-  /** A new node as a child of `parent`, or as the root. */
+  /** Adds a new node as a child of `parent`, or as the root. */
   add(parent: ClusterPlace | null, node: Pick<ClusterNode, "blocks" | "position" | "distance">): ClusterPlace {
     const row: ClusterNode = {
       id: this.#nextId++ as NodeId,
@@ -70,14 +70,14 @@ export class ClusterPlaces {
     return place;
   }
 
-  /** Makes a node that is nobody's child a child of `parent`. */
+  /** Makes a detached node a child of `parent`. */
   hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
     Object.assign(place.row, { parent: parent.row.id, position });
     parent.children.add(place);
     this.changed(place);
   }
 
-  /** Takes a node out, as a child and as a node. */
+  /** Removes a node, from its parent too. */
   drop(place: ClusterPlace): void {
     this.parentOf(place)?.children.remove(place);
     this.#byId.delete(place.row.id);
@@ -85,12 +85,12 @@ export class ClusterPlaces {
     this.#removed.add(place.row.id);
   }
 
-  /** The node's row has to be stored. */
+  /** Marks the node's row as changed. */
   changed({ row }: ClusterPlace): void {
     this.#dirty.add(row.id);
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): ClusterChanges {
     const upserted = [...this.#dirty].flatMap((id) => {
       const place = this.#byId.get(id);

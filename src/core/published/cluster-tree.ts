@@ -6,13 +6,13 @@ import type { ClusterChanges, ClusterEntry, ClusterMatch, ClusterNode } from "./
 import { ClusterPlaces } from "./cluster-places.js";
 import { positionsOf } from "./context-distance.js";
 
-/** Requests that one leaf names; of more, the newest. */
+/** Maximum tickets of one leaf; the newest are kept. */
 export const MAX_TICKETS = 64;
-/** Longest search path that inserting makes: a search goes no deeper than one level above it. */
+/** Maximum length of a search path: a search stops one level above it. */
 export const MAX_HEIGHT = 64;
 
 interface Found {
-  /** The root where nothing matched; null in an empty tree. */
+  /** The root for no match; null in an empty tree. */
   readonly place: ClusterPlace | null;
   readonly searchPath: readonly number[];
   readonly distance: number;
@@ -20,18 +20,18 @@ interface Found {
 }
 
 /**
- * The context index as ContextPilot publishes it (docs/internals/algorithms.md, "ContextPilot's algorithms"), for one scope: contexts
- * clustered by overlap, where {@link ContextIndex} keeps exact served sequences. Changes are made in place and drained as rows; nothing
- * here reads a clock. Holds at most `maxNodes` nodes (3 or more): past that the least recently used leaves go, a tenth at a time.
+ * ContextPilot's published context index (docs/internals/algorithms.md, "ContextPilot's algorithms"), for one scope: contexts clustered by
+ * overlap, where {@link ContextIndex} keeps exact served sequences. Mutable; changes are drained as rows; reads no clock. Holds at most
+ * `maxNodes` nodes (3 or more): beyond that it evicts least recently used leaves, a tenth of the nodes at a time.
  */
 export class ClusterTree {
   readonly #places: ClusterPlaces;
   readonly #leafOfTicket = new Map<TurnId, ClusterPlace>();
-  /** By {@link blocksKey}: identical contexts share one leaf, wherever a search would lead. */
+  /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search would match. */
   readonly #leafOfBlocks = new Map<string, ClusterPlace>();
   #root: ClusterPlace | null = null;
 
-  /** Takes rows in any order. Throws where one names a parent that is not there. */
+  /** Takes rows in any order. Throws if a row's parent is missing. */
   constructor(
     nodes: readonly ClusterNode[],
     nextId: number,
@@ -41,19 +41,19 @@ export class ClusterTree {
     for (const place of this.#places) this.#link(place);
   }
 
-  /** Nodes, the root included. */
+  /** Nodes, including the root. */
   get size(): number {
     return this.#places.size;
   }
 
-  /** The id that the next new node gets; stored, so that ids are never reused. */
+  /** The id of the next new node; stored, so that ids are never reused. */
   get nextId(): number {
     return this.#places.nextId;
   }
 
   /**
-   * The node that a context of distinct blocks belongs to (Alg. 1): from the root to the nearest child that shares a block, down to
-   * a leaf, to a node none of whose children shares one, or to a node all of whose children are equally near. The tree stays as it is.
+   * Matches a context of distinct blocks (Alg. 1): descends from the root to the nearest child that shares a block, until a leaf, a node
+   * whose children share no block, or a node whose children are all equally near. Read-only.
    */
   search(context: readonly Label[]): ClusterMatch {
     const { place, searchPath, distance, examined } = this.#find(context);
@@ -61,10 +61,10 @@ export class ClusterTree {
   }
 
   /**
-   * Takes in a request for a context of distinct blocks, at logical time `now`. Identical to a known one: that leaf's uses grow.
-   * Else it becomes a leaf, its blocks ordered by its match (Alg. 2): of a matching inner node it becomes a child; a matching leaf
-   * and it become children of their intersection. Nothing else is restructured. A ticket given again moves to the new leaf.
-   * Returns the leaf; null for an empty context, which leaves nothing to find.
+   * Adds a request for a context of distinct blocks, at logical time `now`. An identical known context: its leaf's uses grow. Otherwise a
+   * new leaf, its blocks ordered by its match (Alg. 2): a child of a matching inner node, or a sibling of a matching leaf below their
+   * intersection. No other node is restructured. Adding a ticket again moves it to the new leaf. Returns the leaf; null for an empty
+   * context, which is not stored.
    */
   insert(context: readonly Label[], ticket: TurnId, now: number): NodeId | null {
     this.evict(ticket);
@@ -79,13 +79,13 @@ export class ClusterTree {
     return leaf.row.id;
   }
 
-  /** The search path of the leaf that names this request, for scheduling (Alg. 5); null where none does. */
+  /** The search path of the leaf with this ticket, for scheduling (Alg. 5); null for none. */
   pathOf(ticket: TurnId): readonly number[] | null {
     const leaf = this.#leafOfTicket.get(ticket);
     return leaf === undefined ? null : this.#places.searchPathOf(leaf);
   }
 
-  /** The engine gave up this request. Its leaf goes with its last request; O(height). False: not known, or already gone. */
+  /** The engine evicted this request. A leaf is removed with its last ticket; O(height). False: unknown or already gone. */
   evict(ticket: TurnId): boolean {
     const leaf = this.#leafOfTicket.get(ticket);
     if (leaf === undefined) return false;
@@ -99,8 +99,8 @@ export class ClusterTree {
   }
 
   /**
-   * For engines that report no request ids (RAGBoost): the least recently used leaves go until what is left fits the capacity, in
-   * tokens, each node counted for the blocks that its parent lacks. Returns the requests that went. O(nodes × blocks).
+   * For engines that report no request ids (RAGBoost): evicts least recently used leaves until the rest fits `capacity`, in tokens; each
+   * node counts the blocks that its parent lacks. Returns the evicted tickets. O(nodes × blocks).
    */
   evictToCapacity(tokensOf: (label: Label) => number, capacity: number): TurnId[] {
     const ownTokens = (place: ClusterPlace): number => {
@@ -113,7 +113,7 @@ export class ClusterTree {
     for (const leaf of this.#leastRecentlyUsed()) {
       if (tokens <= capacity) break;
       const parent = this.#places.parentOf(leaf) as ClusterPlace;
-      // Where only one sibling stays, it takes its parent's place and has to bring what the parent had.
+      // A sibling that remains alone replaces its parent, so it has to count the parent's blocks too.
       const changed = parent === this.#root || parent.children.size > 2 ? [leaf] : [parent, ...parent.children];
       for (const place of changed) tokens -= ownTokens(place);
       append(evicted, leaf.row.tickets);
@@ -123,11 +123,11 @@ export class ClusterTree {
     return evicted;
   }
 
-  /** These blocks' text is gone: leaves that had any of it go, and no other node names it any more. O(nodes × blocks). */
+  /** Removes blocks whose text was forgotten: leaves that contain any of them, and their mention in inner nodes. O(nodes × blocks). */
   forget(labels: ReadonlySet<Label>): void {
     const naming = [...this.#places].filter(({ row }) => row.blocks.some((label) => labels.has(label)));
     for (const place of naming) if (place.row.tickets.length > 0) this.#removeLeaf(place);
-    // A leaf shares a block with every node above it, so what still has leaves below it still has a block.
+    // A leaf shares a block with every ancestor, so an inner node that keeps a leaf keeps a block.
     for (const place of naming) {
       if (!this.#places.has(place)) continue;
       const siblings = (this.#places.parentOf(place) as ClusterPlace).children;
@@ -152,12 +152,12 @@ export class ClusterTree {
     return entries;
   }
 
-  /** Hands over what changed since the last call. */
+  /** Returns and resets what changed since the last call. */
   drain(): ClusterChanges {
     return this.#places.drain();
   }
 
-  /** Throws where the tree breaks one of its own rules; for tests, and for checking what is stored. */
+  /** Throws if an invariant is broken; for tests, and for checking stored rows. */
   check(): void {
     let tickets = 0;
     let leaves = 0;
@@ -226,7 +226,7 @@ export class ClusterTree {
     return leaf;
   }
 
-  /** Puts what a leaf and a context have in common in the leaf's place, and the leaf, as it is, below it. */
+  /** Replaces a leaf by its intersection with a context, and makes the leaf, unmodified, its child. */
   #split(leaf: ClusterPlace, context: readonly Label[], distance: number): ClusterPlace {
     const parent = this.#places.parentOf(leaf) as ClusterPlace;
     parent.children.remove(leaf);
@@ -248,7 +248,7 @@ export class ClusterTree {
     if (row.tickets.length > 0) this.#leafOfBlocks.set(blocksKey(row.blocks), place);
   }
 
-  /** Removes a leaf; its last sibling takes their parent's place, and the root goes with its last child. */
+  /** Removes a leaf. An only remaining sibling replaces their parent; the root is removed with its last child. */
   #removeLeaf(leaf: ClusterPlace): void {
     const parent = this.#places.parentOf(leaf) as ClusterPlace;
     for (const ticket of leaf.row.tickets) this.#leafOfTicket.delete(ticket);
@@ -266,7 +266,7 @@ export class ClusterTree {
     }
   }
 
-  /** Keeps the bound, never at the cost of the leaf that is being served (`spared`). */
+  /** Keeps the bound on nodes, but never evicts the leaf that is being served (`spared`). */
   #trim(spared: ClusterPlace): void {
     if (this.size <= this.maxNodes) return;
     const target = Math.floor(this.maxNodes * 0.9);
@@ -280,7 +280,7 @@ export class ClusterTree {
     return [...this.#leafOfBlocks.values()].sort((a, b) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id);
   }
 
-  /** What the leaves at and below each node come to. */
+  /** Sums over the leaves of each node's subtree. */
   #totals(): ReadonlyMap<ClusterPlace, { readonly uses: number; readonly live: number; readonly lastUsed: number }> {
     const totals = new Map<ClusterPlace, { uses: number; live: number; lastUsed: number }>();
     for (const leaf of this.#leafOfBlocks.values()) {

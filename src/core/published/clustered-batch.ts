@@ -7,11 +7,11 @@ import { clusterContexts } from "./clustering.js";
 import { schedule } from "./schedule.js";
 
 /**
- * ContextPilot's way with a batch: the tree of Alg. 4 over all contexts, each request's blocks as they stand in its leaf, executed by
- * Alg. 5. The tree's time and memory (`clusterContexts`) are all there is to it.
+ * ContextPilot's batch planning: the tree of Alg. 4 over all contexts, each request's blocks in its leaf's order, executed by Alg. 5. Time
+ * and memory are those of {@link clusterContexts}.
  */
 export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
-  // Requests for the same blocks share a leaf, which names only some of them.
+  // Requests with the same blocks share a leaf, which keeps only some of their tickets.
   const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
   const contexts = alike.map(([request = 0], at) => ({
     ticket: at as TurnId,

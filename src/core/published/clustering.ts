@@ -13,21 +13,24 @@ export interface TicketedContext {
   readonly blocks: readonly Label[];
 }
 
-/** What a cluster tree loads. */
+/** Rows that a cluster tree loads. */
 export interface ClusteredRows {
   readonly nodes: readonly ClusterNode[];
   readonly nextId: number;
 }
 
-/** Contexts that hang together, directly or through others, and are clustered exactly: more would take more than 0.6 GB. */
+/** Maximum connected contexts (directly or through others) that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
-/** Larger ones are clustered in parts of at most so many, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at scale"). */
+/**
+ * Larger components are clustered in parts of at most this size, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at
+ * scale").
+ */
 const PART_CONTEXTS = 1_000;
 
 export interface ClusteringOptions {
-  /** Distinct contexts that hang together are clustered exactly up to this many. */
+  /** Maximum distinct connected contexts that are clustered exactly. */
   readonly maxExact?: number | undefined;
-  /** Beyond that, at most so many at a time. */
+  /** Size of the parts beyond that. */
   readonly partSize?: number | undefined;
 }
 
@@ -35,19 +38,19 @@ interface Cluster {
   readonly blocks: readonly Label[];
   readonly children: readonly Cluster[];
   readonly distance: number;
-  /** On leaves only. */
+  /** Empty on inner nodes. */
   readonly tickets: readonly TurnId[];
 }
 
 /**
- * Builds a cluster tree of contexts that are all known (Alg. 4): average linkage over eq. 1, a node for what two clusters have in
- * common, and from the top down every node's blocks behind its parent's. Contexts of the same blocks share a leaf; nodes with
- * nothing in common go and their children move up, in the order of their oldest contexts; empty contexts are left out. Ids count from
- * `nextId`; every leaf was last used at `now`.
+ * Builds the cluster tree of a known set of contexts (Alg. 4): average linkage over eq. 1, an inner node for what two clusters have in
+ * common, then every node's blocks aligned with its parent's, from the root down. Contexts with the same blocks share a leaf. Nodes without
+ * blocks are dropped and their children move up, in the order of their oldest contexts. Empty contexts are ignored. Ids count from
+ * `nextId`; every leaf's last use is `now`.
  *
- * Contexts that share no block, not even through others, are never merged, as such a node would go: what one user's contexts make
- * does not depend on another's. O(N²) time, 4·N² bytes for the N distinct contexts that hang together; those are clustered in parts,
- * approximately, where they are more than `maxExact`.
+ * Contexts that are not connected by shared blocks are never merged, because the merged node would be dropped: one user's clusters do not
+ * depend on another's. O(N²) time and 4·N² bytes for N distinct connected contexts; more than `maxExact` are clustered in parts,
+ * approximately.
  */
 export function clusterContexts(
   contexts: readonly TicketedContext[],
@@ -75,8 +78,8 @@ export function clusterContexts(
 }
 
 /**
- * Merges those of a part that have something in common. A cluster stands where its oldest context does. What is merged with a cluster
- * that has nothing in common has nothing in common either, so both stay as they are.
+ * Merges the clusters of a part that have blocks in common, each at the index of its oldest context. A merge without common blocks is
+ * skipped, and so is every merge on top of it, which would have none either.
  */
 function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): void {
   const open = new Set(part);
@@ -95,7 +98,7 @@ function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): vo
   }
 }
 
-/** Parents before children, each behind its parent's blocks. */
+/** Parents before children, each aligned with its parent's blocks. */
 function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
   const nodes: ClusterNode[] = [];
   const pending: { cluster: Cluster; parent: ClusterNode | null; position: number }[] = [

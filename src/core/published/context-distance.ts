@@ -3,10 +3,10 @@ import type { Label } from "../text/ids.js";
 /** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
 export const DEFAULT_ALPHA = 0.001;
 
-/** Where each block of a context stands, from 0; its size is the context's length. */
+/** Position of each block in a context, from 0; its size is the context's length. */
 export type Positions = ReadonlyMap<Label, number>;
 
-/** Throws for a context that lists a block twice: positions, and with them distances, would mean nothing. */
+/** Throws if a context lists a block twice, which makes positions and distances meaningless. */
 export function positionsOf(context: readonly Label[]): Positions {
   const positions = new Map<Label, number>();
   for (const [position, label] of context.entries()) positions.set(label, position);
@@ -15,14 +15,14 @@ export function positionsOf(context: readonly Label[]): Positions {
 }
 
 /**
- * Context distance (ContextPilot eq. 1): the share of blocks that the longer context does not share, plus `alpha` times the mean
- * shift of the shared ones. 1 where no block is shared. Far shifts make it exceed 1. O(|a| + |b|).
+ * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus `alpha` times the mean shift of
+ * the shared ones. 1 if no block is shared; large shifts can exceed 1. O(|a| + |b|).
  */
 export function contextDistance(a: readonly Label[], b: readonly Label[], alpha = DEFAULT_ALPHA): number {
   return distanceWhereShared(positionsOf(a), b, alpha) ?? 1;
 }
 
-/** {@link contextDistance} from a context whose positions are known, or null where no block is shared. O(|b|). */
+/** {@link contextDistance} from a context whose positions are known; null if no block is shared. O(|b|). */
 export function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
   let shared = 0;
   let shift = 0;

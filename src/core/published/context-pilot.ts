@@ -3,8 +3,8 @@ import { NOTHING_CARRIED, type OrderingPolicy } from "../ordering/ordering.js";
 import type { WithPublished } from "./published-knowledge.js";
 
 /**
- * ContextPilot as published (Alg. 1 and 2): the blocks of the best matching node of its cluster tree first, the others after them
- * in relevance order; no match: unchanged. It matches sets of blocks, not the prefix that an engine will find.
+ * ContextPilot as published (Alg. 1 and 2): first the blocks of the best matching cluster node, then the rest in relevance order; relevance
+ * order if nothing matches. It matches sets of blocks, not the prefix in the engine's cache.
  */
 export const contextPilot: OrderingPolicy<WithPublished> = {
   name: "context-pilot",
@@ -15,7 +15,7 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
   },
   learn({ retrieved }, _ordering, { published: { clusters } }, turn) {
     const context = retrieved.map(({ label }) => label);
-    // Turns are numbered in the order in which they were composed: a clock.
+    // Turn ids ascend in compose order: a logical clock.
     clusters.insert(context, turn, turn);
   },
 };

@@ -2,8 +2,8 @@ import type { Label } from "../text/ids.js";
 import { DEFAULT_ALPHA } from "./context-distance.js";
 
 /**
- * Steps per unit of distance. Distances are counted in whole steps, so that their sums are exact and do not depend on the order in
- * which clusters were merged: some 2^32 for 2,000 contexts, 2^27 for 12,000. Distances that differ by less than a step count as equal.
+ * Steps per unit of distance. Distances are whole steps, so that sums are exact and independent of the merge order: about 2^32 steps for
+ * 2,000 contexts, 2^27 for 12,000. Distances that differ by less than a step are equal.
  */
 export function distanceSteps(contexts: number, longest: number): number {
   const pairs = Math.max(1, (contexts * contexts) / 4);
@@ -12,34 +12,34 @@ export function distanceSteps(contexts: number, longest: number): number {
 }
 
 /**
- * Rows of the table of pairs stand in bands of so many, a band column by column: eight sums are a cache line, so that a column is read
- * as well as a row. (Row by row, all took a quarter longer.)
+ * The rows of the table of pairs are stored in bands of this many, each band column by column: eight sums fill a cache line, so columns are
+ * read as fast as rows. (Row by row took a quarter longer overall.)
  */
 export const BAND = 8;
 
-/** The pair `i < j` of `n` stands at `rowStart(n, i) + BAND * j`; `rowStart(n, i + 1)` is one more within a band. */
+/** The pair `i < j` of `n` is at `rowStart(n, i) + BAND * j`; within a band `rowStart(n, i + 1)` is one more. */
 export function rowStart(n: number, i: number): number {
   const lane = i % BAND;
   const above = i - lane;
   return above * n - (above * (above - BAND)) / 2 - above * BAND + lane;
 }
 
-/** Places for all pairs of `n`, and for some that are none. */
+/** Size of the table for `n` contexts, including unused entries. */
 const tableSize = (n: number) => rowStart(n, Math.ceil(n / BAND) * BAND) + BAND * Math.ceil(n / BAND) * BAND;
 
 export interface PairDistances {
   /** By pair, see {@link rowStart}. */
   readonly distances: Float64Array;
-  /** Of each context, the nearest other; -1 where no other is nearer than one with which it shares nothing. */
+  /** Each context's nearest other; -1 if none is nearer than a context that shares nothing. */
   readonly nearest: Int32Array;
 }
 
-/** Eq. 1 between all pairs, in steps; through the contexts that hold a block, so pairs that share none cost nothing. */
+/** Eq. 1 for all pairs, in steps. Visits only pairs that share a block, through the block's contexts. */
 export function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
   const n = contexts.length;
   const distances = new Float64Array(tableSize(n)).fill(steps);
   const nearest = new Int32Array(n).fill(-1);
-  // Strangers are one step farther than any that is written down as nearest.
+  // Half a step below the distance of contexts that share nothing, so that those are never the nearest.
   const least = new Float64Array(n).fill(steps - 0.5);
   const lengths = Int32Array.from(contexts, ({ length }) => length);
   const holders = new BlockHolders(contexts);
@@ -72,7 +72,7 @@ export function pairDistances(contexts: readonly (readonly Label[])[], steps: nu
         least[i] = distance;
         nearest[i] = j;
       }
-      // Older ones than `i` came before it.
+      // Contexts older than `i` were compared with `j` before.
       if (distance < (least[j] as number)) {
         least[j] = distance;
         nearest[j] = i;
@@ -82,15 +82,15 @@ export function pairDistances(contexts: readonly (readonly Label[])[], steps: nu
   return { distances, nearest };
 }
 
-/** Which contexts hold a block, and where in them: for each block a run of entries, its contexts ascending. */
+/** The contexts that contain each block, with positions: for each block a run of entries, contexts ascending. */
 class BlockHolders {
   readonly contexts: Int32Array;
   readonly positions: Int32Array;
-  /** Where each context's own entries stand, context after context. */
+  /** The entries of each context's blocks, context by context. */
   readonly #entries: Int32Array;
-  /** Where each context's begin in that. */
+  /** Offset of each context's first entry in `#entries`. */
   readonly #firsts: Int32Array;
-  /** Where the run ends that an entry is in. */
+  /** The end of each entry's run. */
   readonly #ends: Int32Array;
 
   constructor(contexts: readonly (readonly Label[])[]) {
@@ -122,7 +122,7 @@ class BlockHolders {
     }
   }
 
-  /** Entries of the contexts behind this one that hold the block at its position. */
+  /** Entries of later contexts that contain the block at this position. */
   behind(context: number, position: number): { readonly from: number; readonly to: number } {
     const own = this.#entries[(this.#firsts[context] as number) + position] as number;
     return { from: own + 1, to: this.#ends[own] as number };

@@ -1,8 +1,8 @@
 /*
- * published: policies and planners of the papers, which ours are measured against. ContextPilot (context distance, clustering, cluster tree,
+ * published: the papers' policies and planners, the baselines of memstem's own. ContextPilot (context distance, clustering, cluster tree,
  * schedule), RAGCache++ (knowledge tree), CRAFT (access frequency, CP-Tree).
- * Enters: a request's blocks, or a batch's. Leaves: an order. What they keep per scope is made when one of them is first asked for there: a
- * scope that never asks reads, sizes and writes nothing of it.
+ * Enters: the blocks of a request or a batch. Leaves: an order. Their per-scope state is created when a scope first uses one of them: other
+ * scopes read, size and write nothing of it.
  */
 
 import type { OrderingPolicy, ScopeKnowledge } from "../ordering/ordering.js";
@@ -12,7 +12,7 @@ import { type Access, type AccessChanges, AccessWindow } from "./access-frequenc
 import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
 import { ClusterTree } from "./cluster-tree.js";
 
-/** Where a scope's stored rows of the published policies are read from; asked at most once each. */
+/** Reads a scope's stored rows of the published policies; each is called at most once. */
 export interface PublishedRows {
   clusters(): readonly ClusterNode[];
   accesses(): readonly Access[];
@@ -26,20 +26,20 @@ export interface PublishedChanges {
   readonly accesses: AccessChanges;
 }
 
-/** What the published policies order by, beside what all policies do. */
+/** The knowledge of the published policies: that of all policies, and their own. */
 export interface WithPublished extends ScopeKnowledge {
   readonly published: PublishedKnowledge;
 }
 
-/** A policy that a scope can order by, whatever it reads. */
+/** A policy of a scope, whatever knowledge it reads. */
 export type ScopePolicy = OrderingPolicy<WithPublished>;
 
-/** The published policies' state of one scope, each part read from its rows when it is first needed. */
+/** The published policies' state of one scope; each part is read from its rows on first use. */
 export class PublishedKnowledge {
   #clusters: ClusterTree | null = null;
   #accesses: AccessWindow | null = null;
 
-  /** @param maxNodes most nodes of the cluster tree; past it the least recently used go */
+  /** @param maxNodes maximum nodes of the cluster tree; LRU leaves are evicted */
   constructor(
     private rows: PublishedRows,
     private readonly maxNodes: number,
@@ -57,31 +57,31 @@ export class PublishedKnowledge {
     return this.#accesses;
   }
 
-  /** The engine dropped a request's cache. */
+  /** The engine evicted a request's prefix. */
   evict(turn: TurnId): void {
     this.#openStored();
     this.#clusters?.evict(turn);
   }
 
-  /** These blocks' text is gone. */
+  /** Removes blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
     this.#openStored();
     this.#clusters?.forget(gone);
     this.#accesses?.forget(gone);
   }
 
-  /** Throws where stored rows are no tree. */
+  /** Throws if stored rows are not a tree. */
   check(): void {
     this.#openStored();
     this.#clusters?.check();
   }
 
-  /** Bytes of memory, roughly. */
+  /** Estimated bytes of memory. */
   get weight(): number {
     return 1_000 * (this.#clusters?.size ?? 0) + 600 * (this.#accesses?.size ?? 0);
   }
 
-  /** Hands over what changed since the last call; null for nothing. */
+  /** Returns and resets what changed since the last call; null for nothing. */
   drain(): PublishedChanges | null {
     if (this.#clusters === null && this.#accesses === null) return null;
     return {
@@ -90,7 +90,7 @@ export class PublishedKnowledge {
     };
   }
 
-  /** Opens what has rows; a scope that has none is not asked again: rows come into being only by what is open. */
+  /** Loads parts that have stored rows. Rows are read once: later ones can only be written by loaded parts. */
   #openStored(): void {
     const { rows } = this;
     this.rows = NO_PUBLISHED_ROWS;

@@ -1,9 +1,9 @@
 import { groupBy } from "../text/lists.js";
 
 /**
- * In which order to execute requests so that those that share a prefix run back to back (Alg. 5): grouped by the first step of
- * their search paths, larger groups first, in a group longer paths first, else as they came. A request without a path shares
- * nothing and is a group of its own. Takes one path per request; returns the requests' input indices in execution order.
+ * An execution order in which requests that share a prefix run back to back (Alg. 5): grouped by the first step of their search paths,
+ * larger groups first; within a group longer paths first, else input order. A request without a path is a group of its own. Takes one path
+ * per request; returns input indices in execution order.
  */
 export function schedule(searchPaths: readonly (readonly number[])[]): number[] {
   const requests = searchPaths.map((path, input) => ({ path, input }));

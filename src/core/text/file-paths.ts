@@ -1,9 +1,9 @@
-/** What a path may go on with outside of quotes: also a space, where a slash follows before the next one. */
+/** The rest of an unquoted path. A space is part of it only if another slash follows before the next space. */
 const REST = String.raw`(?:[^\s'"\`<>|,;()]| (?=[^\s:'"\`]+[\\/]))*`;
-/** Not inside of a word, an address (`http://host/path`) or another path. */
+/** Not inside a word, a URL (`http://host/path`) or another path. */
 const APART = String.raw`(?<![\w.:/\\\]-])`;
 const SHAPES: readonly string[] = [
-  // In quotes a path may have spaces.
+  // A quoted path may contain spaces.
   String.raw`(?<=(['"\`]))(?:file:/|[A-Za-z]:[\\/]|\\\\|\.{0,2}/)(?:(?!\1).)*(?=\1)`,
   `file:/${REST}`,
   String.raw`${APART}[A-Za-z]:[\\/]${REST}`,
@@ -14,9 +14,8 @@ const SHAPES: readonly string[] = [
 const PATHS = new RegExp(SHAPES.join("|"), "g");
 
 /**
- * A text with "a file" in place of every path of a file system in it: absolute ones of POSIX and Windows, `file:` URLs, relative ones that
- * begin with a dot. Errors of Node.js and SQLite name files, which are nobody's business who only sent a request. Addresses
- * of services stay.
+ * Replaces every file system path in a text by "a file": absolute POSIX and Windows paths, `file:` URLs, and relative paths that start with
+ * a dot. Errors of Node.js and SQLite name files, which an API client must not see. URLs of services stay.
  */
 export function withoutFilePaths(text: string): string {
   return text.replace(PATHS, "a file");

@@ -12,9 +12,9 @@ export type UserId = Branded<string, "UserId">;
 export type AgentId = Branded<string, "AgentId">;
 /** The caller's name for one conversation of a user. */
 export type ConversationId = Branded<string, "ConversationId">;
-/** The name under which a compose is tracked, repeated and evicted; the caller's where one was given. */
+/** The name under which a compose is tracked, repeated and evicted: the caller's, else a generated one. */
 export type RequestId = Branded<string, "RequestId">;
-/** The memory source's id of a memory; stays the same when the memory's text is updated. */
+/** The memory source's id of a memory; unchanged when the memory's text is updated. */
 export type MemoryId = Branded<string, "MemoryId">;
 /** A block's visible name, printed as `[12]`; stable per scope and never reused. */
 export type Label = Branded<number, "Label">;
@@ -25,11 +25,11 @@ export type TurnId = Branded<number, "TurnId">;
 /** SHA-256 of some text, base64url. */
 export type Digest = Branded<string, "Digest">;
 
-/** What a piece of state belongs to. No path in memstem reads the state of another scope. */
+/** The owner of a piece of state. No code path reads the state of another scope. */
 export interface Scope {
   readonly tenant: string;
   readonly userId: UserId;
-  /** Absent: the user's own memories, shared by all agents that name none. */
+  /** Null: the user's own memories, shared by all agents that name none. */
   readonly agentId: AgentId | null;
 }
 

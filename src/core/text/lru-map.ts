@@ -1,4 +1,4 @@
-/** A map of at most `max` entries: past it the least recently used one goes. `get` and `set` use an entry; iteration does not. */
+/** A map of at most `max` entries that evicts the least recently used one. `get` and `set` count as use; iteration does not. */
 export class LruMap<K, V> {
   readonly #values = new Map<K, V>();
 

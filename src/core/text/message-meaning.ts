@@ -1,15 +1,15 @@
 /*
- * Clients do not send messages back byte for byte: SDKs and frameworks parse them, keep them in types of their own and write them again.
- * Two messages mean the same where they differ in nothing but what such a client adds, drops or writes differently. What is meant is
- * compared to recognise a history; what goes to the engine is what the client sent.
+ * Clients do not send messages back byte for byte: SDKs and frameworks parse them into their own types and serialise them again. Two
+ * messages have the same meaning if they differ only in what such a client adds, drops or formats differently. Meanings are compared to
+ * recognise a history; the engine gets the client's messages unmodified.
  */
 
 import type { Digest } from "./ids.js";
 import { type ChatMessage, type ContentPart, messageDigest } from "./message.js";
 
 /**
- * Fields that answers have and that clients drop, or write differently, when they send an answer back. What was thought is no part of what
- * was said: clients drop it, chat templates drop it from earlier turns. Marks for caches are about bytes.
+ * Fields of answers that clients drop or format differently when they send an answer back. Reasoning does not count: clients and chat
+ * templates drop it from earlier turns. Cache marks affect bytes, not meaning.
  * Sources: OpenAI's chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's
  * `thinking_blocks` and `provider_specific_fields`; AI SDK's and LangChain's `id`.
  */
@@ -17,24 +17,24 @@ const NOT_MEANT = new Set([
   ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields"],
   ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
 ]);
-/** Fields of a content part that are about caches. */
+/** Fields of a content part that only control caching. */
 const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint"]);
-/** Fields of a tool call that number it, where its place in the list says the same. */
+/** Fields of a tool call that repeat its position in the list, or only control caching. */
 const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
 
-/** Identifies a message by what it means. One hash less where that is the digest of the message as it is: `exact`. */
+/** Digest of a message's meaning. Returns `exact`, the digest of the unmodified message, without hashing if the message is canonical. */
 export function meaningDigest(message: ChatMessage, exact: Digest): Digest {
   const canonical = canonicalMessage(message);
   return canonical === message ? exact : messageDigest(canonical);
 }
 
 /**
- * The message in the one form that all messages with its meaning have; the same object where it has that form. The form is itself a
- * message that means the same, so no message's own digest is the digest of another meaning.
+ * The canonical form that all messages of one meaning share; the same object if the message is canonical. The canonical form has the same
+ * meaning itself, so the digest of an unmodified message never equals the digest of another meaning.
  *
- * - Text: line breaks are `\n`, without white space at its ends. One text part is a plain text, and no content is an empty one. Several
- *   text parts stay apart, because chat templates join them differently.
- * - Fields that are null or empty are absent; see {@link NOT_MEANT} for those that are never meant.
+ * - Text: line breaks are `\n`, without white space at its ends. One text part is a plain text, and no content is an empty text. Several
+ *   text parts stay separate, because chat templates join them differently.
+ * - Null and empty fields are absent, and so are the fields of {@link NOT_MEANT}.
  * - Tool calls: arguments by their JSON value; see {@link canonicalArguments}.
  */
 export function canonicalMessage(message: ChatMessage): ChatMessage {
@@ -59,7 +59,7 @@ function canonicalField(field: string, value: unknown): unknown {
     case "function_call":
       return canonicalFunction(value);
     case "audio":
-      // An answer has its bytes, transcript and expiry too; what is sent back is its id.
+      // An answer also has bytes, transcript and expiry; clients send back only the id.
       return isRecord(value) && typeof value["id"] === "string" ? kept(value, (name) => name === "id") : value;
     default:
       return value;
@@ -94,7 +94,7 @@ function canonicalCall(call: unknown): unknown {
   if (!isRecord(call)) return call;
   const bare = kept(call, (field, value) => !(NOT_MEANT_IN_CALLS.has(field) || isEmpty(value)));
   const called = canonicalFunction(bare["function"]);
-  // Every tool call of OpenAI's had this type before there were others, and some clients leave it out.
+  // Some clients omit the type, which was always "function" before OpenAI added others.
   if (bare["type"] === undefined && called !== undefined) return { ...bare, type: "function", function: called };
   return called === bare["function"] ? bare : { ...bare, function: called };
 }
@@ -107,7 +107,7 @@ function canonicalFunction(called: unknown): unknown {
   return canonical === given ? bare : { ...bare, arguments: canonical };
 }
 
-/** The record with the fields that `isKept`; the same object where that is all of them. */
+/** The record with only the fields that `isKept` accepts; the same object if it accepts all. */
 function kept<T extends Readonly<Record<string, unknown>>>(
   record: T,
   isKept: (field: string, value: unknown) => boolean,
@@ -117,7 +117,7 @@ function kept<T extends Readonly<Record<string, unknown>>>(
   return left.length === fields.length ? record : (Object.fromEntries(left) as T);
 }
 
-/** The first list where the second has the same objects. */
+/** The first list if the second has the same objects. */
 function sameOr<T>(list: readonly T[], mapped: readonly T[]): readonly T[] {
   return list.length === mapped.length && list.every((item, at) => item === mapped[at]) ? list : mapped;
 }
@@ -131,19 +131,19 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Deeper arguments are compared as texts: no function takes them, and what walks them is recursive. */
-const MOST_LEVELS = 64;
-/** Decimals with more digits may be two numbers in a text and one in a program. */
+/** Arguments nested deeper are compared as text: the code that walks them is recursive. */
+const MAX_LEVELS = 64;
+/** Decimals with more digits can differ as text and be equal as doubles. */
 const EXACT_DIGITS = 15;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
 /**
- * The arguments of a tool call by their value: without white space, fields in order, every character and number written one way. No
- * arguments are an empty object. What is no JSON stays as it is, and so does what is too deep; numbers that a program would round keep
- * their digits.
+ * The canonical text of a tool call's arguments: without white space, fields sorted, each character and number spelled one way. Missing
+ * arguments are an empty object. Invalid JSON and JSON nested deeper than {@link MAX_LEVELS} stay unmodified; numbers that a double would
+ * round keep their digits.
  */
 function canonicalArguments(given: unknown): string {
-  // Some APIs have the value itself in place of its JSON.
+  // Some APIs send the value itself instead of its JSON.
   const json = typeof given === "string" ? given : (JSON.stringify(given ?? {}) ?? "{}");
   if (json.trim() === "") return "{}";
   const marked = isJson(json) ? withMarkedValues(json) : null;
@@ -151,8 +151,8 @@ function canonicalArguments(given: unknown): string {
 }
 
 /**
- * The same JSON with a letter before what every string says, and numbers as such strings, so that a parser rounds nothing. Null where it
- * is too deep. Expects valid JSON.
+ * The same JSON with every string prefixed by a letter and every number turned into such a string, so that a parser rounds nothing. Null if
+ * nested too deep. Expects valid JSON.
  */
 function withMarkedValues(json: string): string | null {
   const marked: string[] = [];
@@ -173,7 +173,7 @@ function withMarkedValues(json: string): string | null {
     } else {
       if (sign === "[" || sign === "{") levels++;
       else if (sign === "]" || sign === "}") levels--;
-      if (levels > MOST_LEVELS) return null;
+      if (levels > MAX_LEVELS) return null;
       at++;
     }
   }
@@ -181,14 +181,14 @@ function withMarkedValues(json: string): string | null {
   return marked.join("");
 }
 
-/** Where what follows a string begins. */
+/** The offset after the string that starts at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
   return at + 1;
 }
 
-/** A value of marked JSON as plain JSON. */
+/** Serialises a value of marked JSON as plain JSON. */
 function written(value: unknown): string {
   if (typeof value === "string") return value.startsWith("n") ? value.slice(1) : JSON.stringify(value.slice(1));
   if (Array.isArray(value)) return `[${value.map(written).join(",")}]`;

@@ -1,31 +1,29 @@
 /*
- * text: the values that everything else is made of. Ids and labels, digests, chat messages and what they mean, token counting, what text
- * can be stored, lists and maps with a bound.
- * Enters: text and messages as callers give them. Leaves: the same, checked, counted or digested; nothing here knows of memories.
+ * text: the values that everything else is made of. Ids and labels, digests, chat messages and their meaning, token counting, storable
+ * text, lists, and a bounded map.
+ * Enters: text and messages from callers. Leaves: the same, checked, counted or digested. Nothing here depends on memories.
  */
 
 import { type Digest, digestOf } from "./ids.js";
 
-/** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through untouched. */
+/** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through unmodified. */
 export interface ContentPart {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
-/**
- * A chat message as the OpenAI chat API has it. Fields that memstem does not know (tool calls, names, …) pass through untouched.
- */
+/** A chat message of the OpenAI chat API. Unknown fields (tool calls, names, …) pass through unmodified. */
 export interface ChatMessage {
   readonly role: string;
   readonly content?: string | readonly ContentPart[] | null | undefined;
   readonly [field: string]: unknown;
 }
 
-/** Identifies a message by what the engine sees of it; the order of its JSON fields does not matter. */
+/** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. */
 export function messageDigest(message: ChatMessage): Digest {
   const { role, content } = message;
   if (typeof content === "string" && Object.keys(message).length === 2) {
-    // What canonicalJson gives for a plain message, without its walk: histories are mostly these.
+    // The same text as canonicalJson gives, without its recursion: most messages of a history are plain.
     return digestOf(`{"content":${JSON.stringify(content)},"role":${JSON.stringify(role)}}`);
   }
   return digestOf(canonicalJson({ ...message, content: message.content ?? null }));
@@ -42,14 +40,14 @@ export function messageText(message: ChatMessage): string {
     .join("\n");
 }
 
-/** Everything of a message that costs tokens, as one text: its content and, for messages with more to them, its other fields. */
+/** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
   const { role: _role, content: _content, ...rest } = message;
   const text = messageText(message);
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
 }
 
-/** Whether a message belongs to the head of a prompt: instructions that stand before the conversation. */
+/** Whether a message belongs to the head of a prompt: instructions before the conversation. */
 export function isInstruction(message: ChatMessage): boolean {
   return message.role === "system" || message.role === "developer";
 }
@@ -60,7 +58,7 @@ function canonicalJson(value: unknown): string {
   return parts.join("");
 }
 
-/** What is inside is not copied again for every level around it. */
+/** Parts are appended, so nested values are not copied once per level. */
 function writeJson(value: unknown, parts: string[]): void {
   if (Array.isArray(value)) {
     parts.push("[");

@@ -1,6 +1,6 @@
 /**
- * Why a string cannot go into a prompt and a database and come back the same; null where it can. NUL ends a string for some of the C
- * code underneath, and half a surrogate pair has no UTF-8 form: encoders replace it, so that two different strings become one.
+ * Why a string would not survive a round trip through a prompt and the database; null if it would. NUL terminates C strings. Half of a
+ * surrogate pair has no UTF-8 form: encoders replace it, so two different strings become equal.
  */
 export function unstorable(text: string): string | null {
   if (text.includes("\0")) return "must not contain a NUL character";
@@ -8,12 +8,12 @@ export function unstorable(text: string): string | null {
   return null;
 }
 
-/** The text with U+FFFD in place of every half of a surrogate pair, as UTF-8 encoders would have it. */
+/** The text with every unpaired surrogate replaced by U+FFFD, as UTF-8 encoders do. */
 export function wellFormed(text: string): string {
   return text.toWellFormed();
 }
 
-/** The first reason why a JSON value holds a string that is {@link unstorable}, at any depth and in names too; null where none does. */
+/** The first reason why some string in a JSON value is {@link unstorable}, at any depth, field names included; null for none. */
 export function unstorableWithin(value: unknown): string | null {
   if (typeof value === "string") return unstorable(value);
   if (typeof value !== "object" || value === null) return null;
@@ -24,11 +24,11 @@ export function unstorableWithin(value: unknown): string | null {
   return null;
 }
 
-/** Most characters (UTF-16 units) that the text of a memory may have which is added, and by default those of one in a prompt. */
+/** Maximum characters (UTF-16 units) of an added memory's text, and the default maximum of one memory in a prompt. */
 export const MAX_MEMORY_CHARACTERS = 100_000;
 
 /**
- * Why a text cannot be a memory, as the end of a sentence that starts with its name ("must …"); null where it can. Never quotes the
+ * Why a text cannot be a memory, phrased as the end of a sentence whose subject is the field ("must …"); null if it can. Never quotes the
  * text.
  */
 export function memoryTextProblem(text: string): string | null {
@@ -36,22 +36,22 @@ export function memoryTextProblem(text: string): string | null {
   return foundTextProblem(text);
 }
 
-/** The same for the text of a memory that is there already: one that is too long is cut, not refused. */
+/** The same for a memory that the source holds already: a text that is too long is truncated, not rejected. */
 export function foundTextProblem(text: string): string | null {
   if (text.trim() === "") return "must contain something other than white space";
   return unstorable(text);
 }
 
-/** Stands where a text was cut. */
+/** Marks where a text was truncated. */
 export const CUT_MARK = " […]";
 
 const GRAPHEMES = new Intl.Segmenter("und", { granularity: "grapheme" });
-/** A grapheme of more characters is none that anybody reads: the cut goes through it, between two code points. */
+/** Graphemes longer than this are not real text: truncation may split them between two code points. */
 const LONGEST_GRAPHEME = 256;
 
 /**
- * A text of at most `max` characters (UTF-16 units): a longer one is cut where a grapheme ends, and {@link CUT_MARK} says so. `max` must be
- * at least the mark's length.
+ * Truncates a text to `max` characters (UTF-16 units) at the end of a grapheme, and appends {@link CUT_MARK}. `max` must be at least the
+ * mark's length.
  */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text;
@@ -60,7 +60,7 @@ export function cutText(text: string, max: number): string {
   return `${text.slice(0, most - end > LONGEST_GRAPHEME ? withoutHalf(text, most) : end)}${CUT_MARK}`;
 }
 
-/** The place itself, or the one before where it is in the middle of a surrogate pair. */
+/** The offset, or the one before if it would split a surrogate pair. */
 function withoutHalf(text: string, at: number): number {
   const next = text.charCodeAt(at);
   return next >= 0xdc00 && next <= 0xdfff ? at - 1 : at;

@@ -1,25 +1,25 @@
 /** Counts the tokens of a text. Passed in, so that `core` depends on no tokenizer; must be a pure function of the text. */
 export interface TokenCounter {
   (text: string): number;
-  /** What a chat template adds, where the counter is of an engine whose template is known. */
+  /** What the chat template adds; set if the counter belongs to an engine with a known template. */
   readonly template?: TemplateTokens;
 }
 
-/** Tokens of a chat template that are no message's text. */
+/** Tokens that a chat template adds around messages' texts. */
 export interface TemplateTokens {
   /** Around a message of this role. */
   perMessage(role: string): number;
-  /** Of those, and of what opens a prompt, what stands before a user message's text. */
+  /** Tokens before a user message's text: the prompt's opening and the message's own. */
   readonly beforeText: number;
 }
 
 /**
- * Tokens around one message (role, delimiters) where the template is not known. Templates differ; four is what OpenAI documents for its
- * own and what ChatML-like templates come to. Every figure in a plan is an estimate made with it.
+ * Tokens around one message (role, delimiters) if the template is not known. Templates differ; OpenAI documents four for its own, and
+ * ChatML-like templates need four. Every token figure in a plan is an estimate that uses it.
  */
 export const TOKENS_PER_MESSAGE = 4;
 
-/** Tokens around a message of this role, as this counter's template has them. */
+/** Tokens that this counter's template puts around a message of this role. */
 export function tokensPerMessage({ template }: TokenCounter, role: string): number {
   return template?.perMessage(role) ?? TOKENS_PER_MESSAGE;
 }

@@ -1,21 +1,21 @@
 import type { ChatMessage, Depth, Ordering, Warning } from "../../core/index.js";
 
-/** A prompt as it would be sent at some depth. */
+/** A prompt drafted at some depth, as it would be sent. */
 export interface DraftedPrompt {
   readonly messages: readonly ChatMessage[];
-  /** The engine's other fields. */
+  /** The request body's other fields. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   /** The order of its blocks. */
   readonly ordering: Ordering;
-  /** Blocks that it could contain, and how many of them it must. */
+  /** How many blocks it could contain, and how many of them it must. */
   readonly blocks: number;
   readonly due: number;
-  /** Why its engine gives no log probabilities; null where it may. */
+  /** Why the engine returns no log probabilities; null if it may. */
   readonly noLogprobs: string | null;
 }
 
-/** A request whose memories were retrieved, before it is composed. */
+/** A request with its retrieved memories, not composed yet. */
 export interface UncomposedPrompt {
   /** Drafts the prompt at a depth; null: with all its blocks. Serves and stores nothing. */
   draft(depth: Depth | null): Promise<DraftedPrompt>;
@@ -26,5 +26,5 @@ export interface ChosenDepth extends Depth {
   readonly warnings: readonly Warning[];
 }
 
-/** Chooses how many memories a prompt gets. Does not reject when the engine fails. */
+/** Chooses how many memories a prompt contains. Does not reject if the engine fails. */
 export type ChooseDepth = (prompt: UncomposedPrompt) => Promise<ChosenDepth>;

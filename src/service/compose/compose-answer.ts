@@ -19,56 +19,56 @@ import {
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 
-/** What to send along to the engine. */
+/** What to add to the request to the engine. */
 export interface EngineHints {
-  /** Fields to put into the engine's request body. */
+  /** Fields of the engine's request body. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Headers to put on it; the request id makes the engine's eviction events name this request. */
+  /** Headers; the request id makes the engine's eviction events name this request. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A composed prompt as callers get it. */
+/** A composed prompt as callers receive it. */
 export interface ComposeAnswer {
   readonly requestId: RequestId;
-  /** With the engine's own marks, where it has any. */
+  /** With the engine's cache marks, if it has any. */
   readonly messages: readonly ChatMessage[];
-  /** The prompt as one text, where it was asked for: for completion endpoints without a chat template. */
+  /** The prompt as one text, if requested: for completion endpoints without a chat template. */
   readonly prompt?: string;
-  /** Every distinct memory asked for: this turn's in prompt order, then those given earlier. */
+  /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
   readonly blocks: readonly PlacedMemory[];
-  /** This turn's annotation lines, as they stand in the prompt. */
+  /** This turn's annotation lines, as printed in the prompt. */
   readonly annotations: readonly string[];
   readonly plan: Plan;
   readonly engine: EngineHints;
   readonly warnings: readonly Warning[];
 }
 
-/** In what form an answer is wanted. */
+/** The requested form of an answer. */
 export interface AnswerForm {
-  /** Whether it holds the prompt as one text too. */
+  /** Whether to include the prompt as one text. */
   readonly prompt: boolean;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
-  /** Cache marks that the request to the engine has outside its messages. */
+  /** Number of cache marks outside the messages in the request to the engine. */
   readonly marksElsewhere: number;
-  /** What the tenant's cache salts are made of. */
+  /** The secret from which the tenant's cache salts are derived. */
   readonly cacheSecret: string;
 }
 
-/** What was composed, as an answer needs it. */
+/** The composed parts of an answer. */
 export interface Composed {
   readonly requestId: RequestId;
   readonly scope: Scope;
   readonly messages: readonly ChatMessage[];
   /** The instructions at the front of the messages. */
   readonly head: readonly ChatMessage[];
-  /** What this turn put into them … */
+  /** What this turn injected into them … */
   readonly injection: Injection;
   /** … and its annotations, as lines. */
   readonly annotations: readonly string[];
 }
 
-/** Puts an answer together; the same for a new one and for one that was stored. */
+/** Builds the answer from a new or a stored composition. */
 export function composeAnswer(
   composed: Composed,
   { memories, plan, warnings }: StoredAnswer,
@@ -89,7 +89,7 @@ export function composeAnswer(
   };
 }
 
-/** Builds a stored answer again: the messages from the turns, byte for byte as they were, less what was forgotten since. */
+/** Rebuilds a stored answer: its messages byte for byte from the turns, without memories forgotten since. */
 export function answerAgain(
   { requestId, scope }: Pick<Composed, "requestId" | "scope">,
   request: AnsweredRequest,
@@ -124,13 +124,13 @@ const SPEAKERS: Readonly<Record<string, string>> = {
   function: "Tool",
 };
 
-/** Append-only like the messages: a longer conversation's text begins with the shorter one's, less its last line. */
+/** Append-only like the messages: a longer conversation's text starts with the shorter one's, except its last line. */
 function promptText(messages: readonly ChatMessage[]): string {
   const turns = messages.map((message) => `${SPEAKERS[message.role] ?? message.role}: ${messageText(message)}\n\n`);
   return `${turns.join("")}Assistant:`;
 }
 
-/** What an engine's adapter is told of a composed prompt; the same of a new one and of one that is answered again. */
+/** An engine adapter's view of a composed prompt; the same for a new and a repeated answer. */
 export interface PromptForEngine {
   readonly requestId: RequestId;
   readonly scope: Scope;
@@ -138,18 +138,18 @@ export interface PromptForEngine {
   /** How many messages at the front are instructions. */
   readonly head: number;
   readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages">;
-  /** What this turn put in front of its last message. */
+  /** What this turn injected before its last message. */
   readonly injection: Injection;
-  /** What the tenant's cache salts are made of. */
+  /** The secret from which the tenant's cache salts are derived. */
   readonly cacheSecret: string;
 }
 
-/** Says where later prompts will go on, from what the plan says that they keep of this turn. */
+/** Tells the adapter where later prompts will diverge, from what the plan keeps of this turn. */
 export function enginePrompt(served: PromptForEngine): AdapterPrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
-  const ends = [goesOnAfter(served, section), head - 1].filter((at) => at >= 0);
+  const ends = [lastSharedMessage(served, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
     ...cacheKeys(scope, cacheSecret),
@@ -160,10 +160,7 @@ export function enginePrompt(served: PromptForEngine): AdapterPrompt {
   };
 }
 
-/**
- * What an adapter is told of messages that were not composed: whose they are, so that tenants' caches stay apart. Nothing of them is
- * foreseen.
- */
+/** An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches. */
 export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
   return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
 }
@@ -175,8 +172,8 @@ function cacheKeys(scope: Scope, cacheSecret: string): Pick<AdapterPrompt, "tena
   };
 }
 
-/** The message up to whose end the next prompt is this one. */
-function goesOnAfter({ messages, plan, injection }: PromptForEngine, section: number | null): number {
+/** Index of the last message that the next prompt shares. */
+function lastSharedMessage({ messages, plan, injection }: PromptForEngine, section: number | null): number {
   const keepsAll =
     section === null ||
     (plan.layout === "conversation" &&
@@ -184,7 +181,7 @@ function goesOnAfter({ messages, plan, injection }: PromptForEngine, section: nu
   return keepsAll ? messages.length - 1 : section - 1;
 }
 
-/** A single prompt's memories may come with another question; a conversation's stay, or are asked about again. */
+/** A single prompt's memories may return with another question; a conversation's stay, or are retrieved again. */
 function repeatsMemories({ layout, retention }: PromptForEngine["plan"]): boolean {
   return layout === "single" || retention !== "ephemeral";
 }

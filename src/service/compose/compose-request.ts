@@ -18,17 +18,17 @@ import type { HistoryName } from "../fields/fields.js";
 import * as field from "../fields/fields.js";
 import { readOptions } from "../fields/read-options.js";
 
-/** One compose, checked. */
+/** One checked compose request. */
 export interface ComposeRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
   /** Null: the `single` layout. */
   readonly conversationId: ConversationId | null;
-  /** Null: memstem names the request. */
+  /** Null: memstem generates one. */
   readonly requestId: RequestId | null;
-  /** What to search for; null: the last user message. */
+  /** The search query; null: the last user message. */
   readonly query: string | null;
-  /** Instructions, plain history, and the question last. */
+  /** Instructions, plain history and, last, the question. */
   readonly messages: readonly ChatMessage[];
   /**
    * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. `extended`: it may be a
@@ -49,19 +49,19 @@ export interface ComposeRequest {
   readonly annotations: AnnotationSettings;
   /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
-  /** Cache marks that the request to the engine has outside its messages, on tools say. Default 0. */
+  /** Number of cache marks outside the messages in the request to the engine, for example on tools. Default 0. */
   readonly marksElsewhere?: number;
-  /** Where memories stand behind a tool's result; null: as the engine family takes them, and the conversation had them. */
+  /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
   readonly toolMemories?: ToolMemories | null;
-  /** Most tokens of the prompt, by the token counter; null: the configured bound. */
+  /** Maximum tokens of the prompt, by the token counter; null: the configured limit. */
   readonly maxPromptTokens?: number | null;
-  /** Tokens that the engine was found to accept; null: not known. */
+  /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
-  /** Whether the answer should hold the prompt as one text too. */
+  /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
 
-/** Memories asked for where a request does not say; Mem0's own default. */
+/** Default number of memories to search for; Mem0's own default. */
 const DEFAULT_TOP_K = 20;
 
 const annotations = z.union(
@@ -100,26 +100,26 @@ const composeOptions = z.strictObject({
   prompt: z.boolean().nullish(),
 });
 
-/** What the library's `compose` takes: the same fields as `POST /compose`, in camelCase. `null` counts as absent. */
+/** Options of the library's `compose`: the fields of `POST /compose`, in camelCase. `null` counts as absent. */
 export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = Omit<
   z.input<typeof composeOptions>,
   "messages" | "memories"
 > & {
   readonly messages?: readonly M[] | null | undefined;
-  /** Mem0's answer as it is, in any of its shapes; absent: the configured source is searched. */
+  /** Mem0's result, unmodified, in any of its shapes; absent: the configured source is searched. */
   readonly memories?: unknown;
 };
-/** What the message types of OpenAI's client, the AI SDK and others have in common; checked when it arrives. */
+/** The common part of the message types of OpenAI's client, the AI SDK and others; validated at run time. */
 export interface MessageLike {
   readonly role: string;
   readonly content?: unknown;
 }
-/** Reads the library's form of a request. Throws {@link InvalidRequestError}. */
+/** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
 }
 
-/** `memories: null` is absent like every other null; `undefined` inside a union with `unknown` would else reach Mem0's reader. */
+/** `memories: null` counts as absent, like every other null; `undefined` in a union with `unknown` would otherwise reach Mem0's parser. */
 export function withoutAbsentMemories(options: unknown): unknown {
   if (typeof options !== "object" || options === null || !("memories" in options)) return options;
   if (options.memories !== null && options.memories !== undefined) return options;
@@ -127,9 +127,7 @@ export function withoutAbsentMemories(options: unknown): unknown {
   return rest;
 }
 
-/**
- * Puts fields together, each of which was checked by itself. Throws {@link InvalidRequestError} where they do not make a request.
- */
+/** Builds a request from fields that were validated one by one. Throws {@link InvalidRequestError} if they are inconsistent. */
 export function composeRequest(fields: z.output<typeof composeOptions>): ComposeRequest {
   const { query = null, messages = null } = fields;
   const asked = messages ?? (query === null ? null : [{ role: "user", content: query }]);

@@ -12,30 +12,30 @@ import { type MemorySource, MemorySourceError } from "../../memory/memory-source
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { ComposeRequest } from "./compose-request.js";
 
-/** What a lookup came to. A failed one still gives a prompt: from the memories that are known already. */
+/** The result of a lookup. After a failed one the prompt is composed from known memories. */
 export type MemoryLookup =
   | {
       readonly found: readonly RetrievedMemory[];
-      /** Those of them whose text was too long and is given in part. */
+      /** Those whose text was truncated. */
       readonly cut?: readonly MemoryId[];
-      /** The user's id in the source, where nothing was found under it and it is not the caller's own. */
+      /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
       readonly emptyUnder?: string;
     }
   | { readonly failed: MemorySourceError; readonly query: string };
 
-/** A lookup that waits to be composed: what was deleted since does not come back by it. */
+/** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
-/** Where memories are looked for, and how long their texts may be. */
+/** The memory source, and the maximum length of a memory. */
 export interface LookupParts {
   readonly source: MemorySource | null;
-  /** Characters (UTF-16 units) of one memory's text. */
+  /** Maximum characters (UTF-16 units) of one memory's text. */
   readonly maxMemoryCharacters: number;
 }
 
 /**
- * The memories for a request: those it brought, or what the source finds. Never rejects for a source that fails
- * (docs/internals/architecture.md, "Promises"); the source keeps its own deadline.
+ * The memories for a request: its own, or the source's search results. Does not reject if the source fails (docs/internals/architecture.md,
+ * "Promises"); the source has its own time-out.
  */
 export async function lookUpMemories(
   { source, maxMemoryCharacters }: LookupParts,
@@ -57,7 +57,7 @@ export async function lookUpMemories(
   }
 }
 
-/** The lookup's memories, or what is known of the scope that shares words with the query; and what to tell the caller. */
+/** The found memories; after a failed lookup, the scope's known memories that share words with the query. With the resulting warnings. */
 export function settleLookup(
   lookup: MemoryLookup,
   register: BlockRegister,
@@ -83,7 +83,7 @@ function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
   return [{ code: "memory_cut", message: `has a text that is too long; its beginning is given`, memoryIds }];
 }
 
-/** Only for a user of whom no memory was ever seen: who has some has them under this id. */
+/** Only if no memory of the user was ever seen: otherwise the id in the source is right. */
 function scopedIdWarnings(id: string | undefined, register: BlockRegister): readonly Warning[] {
   if (id === undefined || register.size > 0) return [];
   const message = `nothing was found in Mem0, where this user is ${JSON.stringify(id)}; memories kept there under the plain user id need a key of the tenant default`;

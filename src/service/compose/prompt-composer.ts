@@ -1,3 +1,10 @@
+/*
+ * compose: one request of a user becomes a stored prompt. Lookup of memories → plan by the core → commit to the store → answer in the
+ * engine's form.
+ * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: a {@link ComposeAnswer} that is in the store, and
+ * the same answer for a repeated request id. A failing memory source causes a warning; a deletion meanwhile starts the request again.
+ */
+
 import { SpanStatusCode } from "@opentelemetry/api";
 import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../../core/index.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
@@ -17,48 +24,48 @@ import type { ComposeRequest } from "./compose-request.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
 
-/** Who takes part in composing a prompt, in its user's turn. */
+/** Callbacks during a compose, within the user's queue. */
 export interface ComposeHooks {
   /**
-   * Called before memories are searched for, where much of what the prompt begins with should be cold; what it returns, when the search
-   * has ended, and is waited for.
+   * Called before the memory search if much of the prompt's prefix is expected to be uncached. The returned function is called after the
+   * search and awaited.
    */
   readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
-  /** Asked, once memories are found, how many of them the prompt is to have. */
+  /** Chooses, once memories are found, how many of them the prompt contains. */
   readonly chooseDepth?: ChooseDepth | undefined;
   /**
-   * Called with the answer before it is stored, which may yet fail: nobody is to be told of it before `compose` says so. Once more, with
-   * another answer, where the prompt had to be planned again; not at all where the last one could not be stored.
+   * Called with the answer before it is stored, which may still fail: the answer is final only when `compose` resolves. Called again with
+   * another answer if the prompt has to be planned again; not called if the previous prompt could not be stored.
    */
   readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
 }
 
-/** One request, while its user's turn lasts. */
+/** One request while it is at the front of its user's queue. */
 interface ComposeTask {
   readonly scope: Scope;
   readonly request: ComposeRequest;
-  /** The order that a batch's plan gave its blocks; null where none was planned. */
+  /** The batch plan's order of its blocks; null for no plan. */
   readonly order: readonly Digest[] | null;
   readonly signal: AbortSignal | undefined;
   readonly hooks: ComposeHooks;
 }
 
-/** What a tenant's composer works with. */
+/** Dependencies of a tenant's composer. */
 export interface ComposerParts {
   readonly parts: MemstemParts;
   readonly tenant: Tenant;
   readonly scopes: WorkingScopes;
   readonly jobs: TenantQueues;
   readonly law: EngineLaw;
-  /** Who is told of it now. */
+  /** The current observer. */
   readonly observer: () => MemstemObserver | null;
 }
 
-/** Composes prompts of one tenant's users, each in its user's turn: memories are looked for, a prompt is planned, committed and stored. */
+/** Composes prompts of one tenant's users, each in its user's queue: searches memories, plans a prompt, commits and stores it. */
 export class PromptComposer {
   readonly #lookup: LookupParts;
   readonly #planner: PromptPlanner;
-  /** Whether the last prompt could be stored: where it could not, the next is told of when it is. */
+  /** Whether the last prompt could be stored: if not, the next answer is announced only after it is stored. */
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
@@ -68,9 +75,9 @@ export class PromptComposer {
   }
 
   /**
-   * Composes a prompt. Rejects with `BusyUserError` where too many of the user's requests wait already, and where the store does; a
-   * memory source that fails makes a warning. `signal`: the caller is gone. What it waited for then is not composed (nobody saw it, and it
-   * would stand in the conversation): {@link AbandonedRequestError}.
+   * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
+   * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
+   * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
    */
   async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
@@ -94,7 +101,7 @@ export class PromptComposer {
     });
   }
 
-  /** The memories for a request of a batch. Never rejects for a source that fails. */
+  /** The memories for a request of a batch. Does not reject if the source fails. */
   async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     const watch = this.#watch(scope);
@@ -103,9 +110,8 @@ export class PromptComposer {
   }
 
   /**
-   * Composes a request of a batch, whose memories are at hand and whose blocks' order is planned. What was deleted since they were looked
-   * up does not come back: they are looked up again. Rejects with {@link DeletedMeanwhileError} where the user was deleted since and the
-   * request brought its memories along.
+   * Composes a request of a batch with looked-up memories and planned block order. If memories were deleted since the lookup, they are
+   * looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
    */
   composeFound(
     request: ComposeRequest,
@@ -121,10 +127,10 @@ export class PromptComposer {
   }
 
   /**
-   * Looks memories up and composes, in the user's turn; again, where another process deleted the user, or a memory of theirs, meanwhile:
-   * what was looked up before may be gone.
+   * Looks memories up and composes, within the user's queue. Starts again if another process deletes the user or one of their memories
+   * meanwhile, because the lookup may contain it.
    *
-   * @param waiting what was looked up before; null: nothing
+   * @param waiting an earlier lookup; null for none
    */
   async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
     for (let lookup = waiting; ; lookup = null) {
@@ -139,7 +145,7 @@ export class PromptComposer {
   async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
     const { scope, request, order, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
-    // One that was answered when memories were looked up has no watch: it may be gone since.
+    // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
     const watch = found?.watch ?? this.#watch(scope);
     if (watch.isDeleted) throw new DeletedMeanwhileError();
@@ -153,7 +159,7 @@ export class PromptComposer {
     return this.#commit(task, { ...retrieved, depth }, watch);
   }
 
-  /** Looks memories up while what the prompt begins with is computed, where that was asked for. */
+  /** Looks memories up; meanwhile the engine computes the prompt's prefix, if the hook is set. */
   async #searchWhileWarmingUp({ scope, request, signal, hooks }: ComposeTask): Promise<MemoryLookup> {
     const { scopes, parts } = this.on;
     const isSearched = request.memories === null && parts.source !== null;
@@ -167,7 +173,10 @@ export class PromptComposer {
     return lookup;
   }
 
-  /** What an id was answered with before may have quoted what is forgotten: then it is answered anew, and nothing of the first is cached. */
+  /**
+   * A repeated request id whose answer was erased, because it may have quoted a forgotten memory, is answered anew: evicts the erased
+   * prompt from the index.
+   */
   async #dropErasedAnswer(scope: Scope, { requestId }: ComposeRequest): Promise<void> {
     const { scopes, parts } = this.on;
     const { store, residency = KEEPS_ALL } = parts;
@@ -185,7 +194,7 @@ export class PromptComposer {
     return request.requestId !== null && this.on.parts.store.findRequest(scope, request.requestId) !== null;
   }
 
-  /** Plans a prompt and commits it. `retrieved` null: it was answered before. */
+  /** Plans a prompt and commits it. `retrieved` null: repeats a stored answer. */
   async #commit(
     { scope, request, signal, hooks: { beforeStored } }: ComposeTask,
     retrieved: Retrieved | null,
@@ -193,7 +202,7 @@ export class PromptComposer {
   ): Promise<Committed<ComposeAnswer>> {
     const { scopes, jobs, parts } = this.on;
     const plan = (working: WorkingScope) => this.#planner.plan(working, scope, request, retrieved);
-    /** From here to the commit no other process deletes or changes anything. */
+    /** Starts the transaction: until the commit no other process deletes or changes anything. */
     const begin = () => {
       parts.store.begin();
       if (watch.isDeleted) throw new DeletedMeanwhileError();
@@ -204,16 +213,16 @@ export class PromptComposer {
       return jobs.committed(planned);
     };
     const { result, settled } = await retryWhileLocked(() => {
-      // Looked at again and again: another process may hold the database for as long as a caller waits.
+      // Checked in every retry: another process may lock the database for longer than the caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
-      // What cannot be stored now is not to be told of, nor what is older than what is stored.
+      // Locks the store before the answer is announced: an answer that cannot be stored, or is outdated, must not be.
       begin();
       return scopes.useInSteps(scope, async (working) => {
         const planned = plan(working);
         if (planned.isRepeated) return commit(planned);
         beforeStored(planned.answer);
-        // What that wrote to a socket leaves now, and the store's work follows.
+        // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
         await new Promise<void>((written) => process.nextTick(written));
         return commit(planned);
       });
@@ -222,7 +231,7 @@ export class PromptComposer {
     return { result: result.answer, settled };
   }
 
-  /** Asks how many memories a prompt is to have. In its user's turn, so that what is drafted is what is composed. */
+  /** Chooses the depth, within the user's queue, so that the drafts match the prompt that is composed. */
   async #depthOf(
     { scope, request, signal }: ComposeTask,
     retrieved: Retrieved,
@@ -232,7 +241,7 @@ export class PromptComposer {
     const { scopes } = this.on;
     const draft = (depth: Depth | null) =>
       retryWhileLocked(() => {
-        // Drafts are tried at the engine.
+        // Drafts are sent to the engine.
         if (watch.isDeleted) throw new DeletedMeanwhileError();
         return scopes.use(scope, (working) => this.#planner.draft(working, scope, request, retrieved, depth));
       });
@@ -241,7 +250,7 @@ export class PromptComposer {
       if (signal?.aborted) throw new AbandonedRequestError();
       return depth;
     } catch (error) {
-      // Its drafts gave labels to memories, and nothing stores them now.
+      // The drafts assigned labels to memories in the working state, which nothing stores now.
       scopes.drop(scope);
       throw error;
     }
@@ -249,7 +258,7 @@ export class PromptComposer {
 
   #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
     const { source } = this.#lookup;
-    // Nothing is waited for, so nothing has to be given up.
+    // No source is asked, so there is nothing to abort.
     if (source === null || request.memories !== null)
       return lookUpMemories(this.#lookup, scope, request, this.on.jobs.closing);
     const lookUp = () =>

@@ -35,32 +35,32 @@ import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { behindCut, behindStored, type SaidMessages } from "./stored-history.js";
 
-/** What a request is composed of beside itself. */
+/** What a prompt is composed from besides the request. */
 export interface Retrieved {
   readonly lookup: MemoryLookup;
-  /** The order that a batch's plan gave its blocks, by the digests of their texts; null where none was planned. */
+  /** The batch plan's order of its blocks, by the digests of their texts; null for no plan. */
   readonly order: readonly Digest[] | null;
-  /** How much of what was found it gives, and what to tell the caller of that; null: all of it. */
+  /** How many of the found memories the prompt contains, with warnings; null: all. */
   readonly depth: ChosenDepth | null;
 }
 
-/** An answer, and whether it was stored before and only repeated now. */
+/** An answer, and whether it is a stored one that is repeated. */
 export interface PlannedPrompt {
   readonly answer: ComposeAnswer;
   readonly isRepeated: boolean;
-  /** Commits what was planned, where it is not repeated; to be called once. */
+  /** Stores the prompt, unless it is a repeated one; call once. */
   commit(): void;
 }
 
-/** The beginning of a prompt, as it goes to its engine. */
+/** The prefix of a prompt, as sent to its engine. */
 export interface ColdHead {
   readonly messages: readonly ChatMessage[];
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Below so many tokens that would have to be computed a request of its own costs more than it saves. */
-const LEAST_COLD_TOKENS = 256;
+/** Minimum uncached tokens of a prefix: below it a separate warm-up request costs more than it saves. */
+const MIN_COLD_TOKENS = 256;
 
 const REQUEST_ID_REUSED: Warning = {
   code: "request_id_reused",
@@ -74,7 +74,7 @@ const BUDGET_UNUSED: Warning = {
 
 /** Plans prompts of one tenant, each in its working scope. */
 export class PromptPlanner {
-  /** @param engineModel what prompts cost the engine now */
+  /** @param engineModel the engine's current cost model */
   constructor(
     private readonly parts: MemstemParts,
     private readonly tenant: Tenant,
@@ -82,10 +82,10 @@ export class PromptPlanner {
   ) {}
 
   /**
-   * Composes one request in its scope, or repeats the answer that its id has already. Nothing else may change the scope before it is
-   * committed. Throws {@link DeletedMeanwhileError} where an answer was to be repeated and is gone.
+   * Composes one request in its scope, or repeats the stored answer of its id. The scope must not change before the commit. Throws
+   * {@link DeletedMeanwhileError} if an answer to repeat is gone.
    *
-   * @param retrieved null: the request was answered before, and nothing is looked up to repeat that
+   * @param retrieved null: the request was answered before, and only its stored answer may be returned
    */
   plan(working: WorkingScope, scope: Scope, request: ComposeRequest, retrieved: Retrieved | null): PlannedPrompt {
     const repeated = this.#repeated(working.state, scope, request);
@@ -93,7 +93,7 @@ export class PromptPlanner {
     if (retrieved === null) throw new DeletedMeanwhileError();
     const { store, now, newRequestId } = this.parts;
     const at = now();
-    // What came at the same time may not have been written when the engine gets this one.
+    // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
     const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
@@ -132,7 +132,7 @@ export class PromptPlanner {
     };
   }
 
-  /** The prompt that a request would get at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
+  /** Drafts a request's prompt at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
   draft(
     { state }: WorkingScope,
     scope: Scope,
@@ -149,7 +149,7 @@ export class PromptPlanner {
     const adapter = this.#engineOf(request);
     const emitted = adapter.emit({
       ...enginePrompt({
-        // A name of its own: the request's is the prompt's that is composed.
+        // Not the request's own id, which belongs to the final prompt.
         requestId: this.parts.newRequestId(),
         scope,
         messages: prompt.messages,
@@ -168,18 +168,18 @@ export class PromptPlanner {
     return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs: adapter.noLogprobs ?? null };
   }
 
-  /** What of a request's prompt is known before its memories are, as it would be sent; null where little of it should be cold. */
+  /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
     // Whether a window is put behind what was cut depends on its memories.
     if ((request.history ?? this.parts.defaults.history ?? "exact") !== "exact") return null;
     const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
-    if (head === null || head.coldTokens < LEAST_COLD_TOKENS) return null;
+    if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
       enginePrompt({
         requestId: this.parts.newRequestId(),
         scope,
-        // Chat templates end a chat with a question. Up to its text the prompt that follows is the same.
+        // Chat templates require a final question; the prompts are equal up to its text.
         messages: [...head.messages, { role: "user", content: "." }],
         head: head.instructions,
         plan: { layout, retention: "keep", stableMessages: 0 },
@@ -190,7 +190,7 @@ export class PromptPlanner {
     return { messages, fields, headers };
   }
 
-  /** The stored answer of a request's id; null where it has none. */
+  /** The stored answer of a request's id; null for none. */
   #repeated(state: ScopeState, scope: Scope, request: ComposeRequest): ComposeAnswer | null {
     const { requestId } = request;
     const answered = requestId === null ? null : this.parts.store.findRequest(scope, requestId);
@@ -199,7 +199,7 @@ export class PromptPlanner {
     return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
-  /** The request as the core takes it, less its memories. */
+  /** The core's input for the request, without its memories. */
   #input(
     state: ScopeState,
     scope: Scope,
@@ -245,7 +245,7 @@ export class PromptPlanner {
     return goesOn ? window.said : { messages, added: 0, warnings: [] };
   }
 
-  /** What is known before memories are looked for. */
+  /** The part of the input that is known before the memory search. */
   #context(state: ScopeState, scope: Scope, request: ComposeRequest, now: number) {
     const { store, defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     const { conversationId: id } = request;
@@ -258,7 +258,7 @@ export class PromptPlanner {
       residency,
       retention: request.retention ?? defaults.retention,
       now,
-      // Where memories stand behind tool results: as the request says, or its engine's family must have it.
+      // Where memories go after tool results: the request's choice, else what its engine family requires.
       toolMemories: request.toolMemories ?? this.#engineOf(request).toolMemories ?? null,
       countTokens,
       isOurs: (section: Digest) => store.knowsSection(scope, section),

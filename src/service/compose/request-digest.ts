@@ -2,10 +2,9 @@ import { type Digest, digestOf } from "../../core/index.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /**
- * The fields that a request's digest is made of, in its order: stored digests are compared with it for as long as requests may be
- * repeated. `null`: always written as null. A field that says where a prompt goes, or how its answer is written, is in none: it may differ
- * in a request that is repeated. A new field that changes what is composed goes to the end, absent where it is null, as
- * `memoryBudgetRatio` is.
+ * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
+ * must not change. `null`: always serialised as null. Fields that select the engine or the form of the answer are left out: they may differ
+ * in a repeated request. A new field that affects what is composed goes to the end, absent if null, as `memoryBudgetRatio` is.
  */
 function askedFor(request: ComposeRequest): DigestedFields {
   return {
@@ -27,23 +26,23 @@ function askedFor(request: ComposeRequest): DigestedFields {
   };
 }
 
-/** Every field of a request is named here or there: with a new one this does not compile until it is decided which. */
+/** Every field of a request is in one of these two types: a new field does not compile until it is assigned. */
 type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
 type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens" | "acceptedTokens" | "historyRatio";
 
-/** Digest of what a request asks for, to notice an id that is used for another one. */
+/** Digest of what a request asks for, to detect a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
   return digestOf(JSON.stringify(askedFor(request)));
 }
 
-/** Whether a stored digest is a request's, by whichever version it was stored. */
+/** Whether a stored digest is the request's, in the form of any version. */
 export function isDigestOf(request: ComposeRequest, stored: Digest): boolean {
   return (
     stored === requestDigest(request) || earlierForms(request).some((form) => stored === digestOf(JSON.stringify(form)))
   );
 }
 
-/** What today's fields were before there was a choice. */
+/** The forms of earlier versions, before there was a retention and a choice of policy. */
 function earlierForms(request: ComposeRequest): object[] {
   if (request.retention !== null) return [];
   const beforeRetention = { ...askedFor(request), retention: undefined };

@@ -1,3 +1,10 @@
+/*
+ * library: one object for everything that a tenant's users can ask of the service; routes, the command line and the library call it.
+ * Enters: a store, a memory source, engine adapters and settings; then requests of users, by tenant. Leaves: answers of the folders
+ * below: composed prompts, forgotten and exported records, corrections by engines' reports, explanations. Tenants share working scopes and
+ * queues; closing finishes accepted requests first.
+ */
+
 import {
   type AgentId,
   DEFAULT_SCOPE_BOUNDS,
@@ -29,47 +36,47 @@ import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { type UserExport, UserRecords } from "../records/user-records.js";
-import { retryWhileLocked } from "../scopes/retry-while-locked.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
+import { workerHistories } from "./worker-histories.js";
 
-/** Live requests listed with an index; older ones are left out. */
+/** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
 
-/** Requests of one user that may wait for each other where nothing else is configured. */
+/** Default maximum of one user's concurrent and queued requests. */
 const MAX_WAITING_PER_USER = 256;
 
-/** What all tenants of a service have in common. */
+/** State that all tenants of a service share. */
 interface SharedWork {
   readonly scopes: WorkingScopes;
   readonly queues: UserQueues;
   readonly closing: AbortController;
-  /** One for each tenant that was asked for; tenants are the operator's to make, so they are few. */
+  /** One per tenant that was used; bounded, because only the operator creates tenants. */
   readonly tenants: Map<string, Memstem>;
   observer: MemstemObserver | null;
 }
 
-/** How much a service has to do with. */
+/** The current load of a service. */
 export interface Load {
-  /** In memory, and the bytes they take, estimated. */
+  /** Scopes in memory, and their estimated bytes. */
   readonly scopes: number;
   readonly bytes: number;
   /** Nodes of their context indexes. */
   readonly nodes: number;
-  /** Users with something to be done, and how much that is. */
+  /** Users with concurrent or queued requests, and the number of those. */
   readonly busyUsers: number;
   readonly jobs: number;
 }
 
-/** What can be had without being a tenant. */
+/** The operations that do not belong to a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
   "dropUnused" | "finishDeletions" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
 >;
 
 /**
- * What one tenant's users have and ask for. What one user asks for is done in the order it came; users do not wait for each other.
- * Everything that was answered is in the store.
+ * The service for one tenant's users. One user's requests run in the order of arrival; users do not wait for each other. Every answer is in
+ * the store.
  */
 export class Memstem {
   readonly #shared: SharedWork;
@@ -81,20 +88,20 @@ export class Memstem {
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
-  /** What batches are composed with. */
+  /** Composes batches. */
   readonly batches: BatchComposer;
-  /** What the proxy composes chats with. */
+  /** Composes the proxy's chats. */
   readonly chats: ChatComposer;
 
   private readonly parts: MemstemParts;
 
-  /** @param shared another tenant's, to be one service with it */
+  /** @param shared another tenant's shared state, to be one service with it */
   constructor(
     given: MemstemParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
-    // Another tenant's is this already.
+    // Another tenant's source is wrapped already.
     const source =
       given.source === null || shared !== undefined ? given.source : finishingDeletions(given.source, given.store);
     const parts = { ...given, source };
@@ -119,7 +126,7 @@ export class Memstem {
       scopes: this.#scopes,
     });
     this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
-    // What one tenant reports of its times must not change how another's prompts are planned.
+    // Times reported by one tenant must not affect another's plans.
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine);
@@ -138,7 +145,7 @@ export class Memstem {
     this.chats = this.#chatComposer();
   }
 
-  /** The same service for another tenant: what it does is that tenant's alone. */
+  /** The same service for another tenant, isolated from this one. */
   forTenant(tenant: Tenant): Memstem {
     const { tenants } = this.#shared;
     const known = tenants.get(tenant.name);
@@ -148,7 +155,7 @@ export class Memstem {
     return memstem;
   }
 
-  /** From now on tells this observer of what all tenants do, and no other. */
+  /** Sets the observer of all tenants' events; replaces an earlier one. */
   observe(observer: MemstemObserver): void {
     this.#shared.observer = observer;
   }
@@ -163,13 +170,13 @@ export class Memstem {
     return this.#composer.compose(request, signal, hooks);
   }
 
-  /** How much it has to do with now. */
+  /** The current load. */
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
     return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
   }
 
-  /** The engine's time law as it was measured; null until enough was reported, or where prompts cost money. */
+  /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
   get timeLaw(): TimeLaw | null {
     return this.#law.law;
   }
@@ -194,18 +201,18 @@ export class Memstem {
     return this.#reports.feedback(userId, agentId, id, observation);
   }
 
-  /** Says why a prompt hit as far as it did. Throws {@link NotFoundError}. */
+  /** Explains why a prompt hit the prefix cache as far as it did. Throws {@link NotFoundError}. */
   explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
     const scope = this.#jobs.scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
-    // A scope that was never stored is not worth loading.
+    // A scope that was never stored is not loaded.
     if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
     return this.#scopes.use(scope, (working) =>
       explainIn(working, store, scope, id, { engine: defaults.engine, residency, countTokens }),
     );
   }
 
-  /** Describes a user's context index; an empty one for a user that was never seen. */
+  /** Describes a user's context index; empty for an unknown user. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
     const scope = this.#jobs.scopeOf(userId, agentId);
     return this.#scopes.use(scope, ({ state }) => {
@@ -249,12 +256,14 @@ export class Memstem {
     return this.#records.dropUnused(before, signal);
   }
 
-  /** Throws where the store does not answer. */
+  /** Throws if the store does not answer. */
   ping(): void {
     this.parts.store.ping();
   }
 
-  /** Finishes what was accepted; what still waits for the source after `graceMs` goes on without it. Then closes source and store. */
+  /**
+   * Finishes accepted requests, then closes source and store. After `graceMs` requests that still wait for the source continue without it.
+   */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
     await this.#queues.idle();
@@ -270,23 +279,7 @@ export class Memstem {
       planning,
       lookUp: (request, signal) => this.#composer.lookUp(request, signal),
       composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
-      workers: {
-        processedBy: (scope, worker) =>
-          this.#scopes.use(this.#jobs.scopeOf(scope.userId, scope.agentId), ({ state }) =>
-            [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-          ),
-        remember: (of, worker, texts) => {
-          const scope = this.#jobs.scopeOf(of.userId, of.agentId);
-          return retryWhileLocked(() =>
-            this.#scopes.use(scope, (working) => {
-              // A user that was forgotten since is not to come back.
-              if (working.version === null) return;
-              working.state.rememberWorker(worker, texts);
-              working.version = store.commitChanges(scope, working.version, working.state.drain());
-            }),
-          );
-        },
-      },
+      workers: workerHistories({ store, scopes: this.#scopes, jobs: this.#jobs }),
     };
   }
 

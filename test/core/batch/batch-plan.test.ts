@@ -8,7 +8,7 @@ import { anyBatch, anyPlainBatch } from "./batches.js";
 
 const sorted = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);
 
-/** Tokens of a plan that stood at the beginning of an earlier prompt of the same key; the cache holds the last so many prompts. */
+/** Cached tokens of a plan: prefixes of earlier prompts with the same key; the cache holds the last so many prompts. */
 function cachedTokens(plan: readonly PlannedRequest[], batch: readonly BatchRequest[], held: number): number {
   const tokensOf = (request: BatchRequest | undefined, block: Label) =>
     request?.blocks.find((each) => each.label === block)?.tokens ?? 0;
@@ -58,7 +58,7 @@ describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
     fc.assert(independent, { numRuns: 200 });
   });
 
-  it("gives requests of different keys no beginning of a search path in common", () => {
+  it("gives requests of different keys no common prefix of a search path", () => {
     const apart = fc.property(anyPlainBatch, (batch) => {
       const keysAt = new Map<number, Set<string>>();
       for (const { request, searchPath } of planBatch(batch, planner)) {
@@ -115,7 +115,7 @@ describe("shared prefixes", () => {
     fc.assert(best, { numRuns: 200 });
   });
 
-  it("keep what is most relevant to the earliest of those that share it first", () => {
+  it("place what is most relevant to the earliest of those that share it first", () => {
     const [first] = planBatch(batchOf([5, 1, 3, 9], [9, 3, 5, 2]));
     expect(first?.order).toEqual([5, 3, 9, 1]);
   });

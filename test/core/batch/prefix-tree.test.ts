@@ -52,7 +52,7 @@ describe("a tree of shared prefixes", () => {
     fc.assert(kept, { numRuns: 300 });
   });
 
-  it("joins the two that share most each time, of those that share as much the earliest", () => {
+  it("joins the two that share most each time; ties go to the earliest", () => {
     const greedy = fc.property(anySets, (sets) => {
       let nodes = sets.map((set, at) => ({ name: at, blocks: [...set].sort((a, b) => a - b) }));
       let saved = 0;

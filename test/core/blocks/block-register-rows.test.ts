@@ -176,7 +176,7 @@ describe("block register, stored as rows", () => {
     expect(register.drain()).toEqual({ blocks: [], versions: [], removedBlocks: [1], forgotten: ["a"] });
   });
 
-  it("never gives a label again after everything was forgotten and loaded anew", () => {
+  it("never reuses a label after everything was forgotten and reloaded", () => {
     const stored = new StoredRegister();
     stored.take({ kind: "resolve", memories: [memory("a", "Rome")] });
     stored.take({ kind: "forget", id: "a" as MemoryId });

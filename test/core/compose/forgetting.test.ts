@@ -63,7 +63,7 @@ describe("a memory that was forgotten", () => {
     expectPromises(second, [memory("b", "Likes tea.")]);
   });
 
-  it("leaves nothing to order by, and its label to nobody", () => {
+  it("leaves nothing to order by, and its label is not reused", () => {
     const scope = new UserScope();
     new Chat(scope, "one").ask("?", memories("a", "b"));
     scope.forget("a");

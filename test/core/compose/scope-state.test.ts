@@ -18,7 +18,7 @@ function smallScope() {
 }
 
 describe("a scope's state", () => {
-  it('"unbounded maps: every in-memory structure has a stated bound": lets go of the conversation used longest ago', () => {
+  it('"unbounded maps: every in-memory structure has a stated bound": unloads the least recently used conversation', () => {
     const { loaded, open } = smallScope();
     const one = open("one");
     open("two");

@@ -14,7 +14,7 @@ const bigs = (...names: readonly string[]) => names.map(big);
 const INSTRUCTIONS = system("Be kind. ".repeat(150));
 
 const MINUTE = 60_000;
-/** A time after which a cache lets go, for the tests of age. */
+/** The TTL of the tests of age, in milliseconds. */
 const TTL = 60 * MINUTE;
 
 /** Composes one prompt with memories of these names, a minute after what was before. */
@@ -57,7 +57,7 @@ describe("a report of a full hit", () => {
     expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
   });
 
-  it("makes what it hit young, for a model that lets go by age", () => {
+  it("refreshes what it hit, for a model with a TTL", () => {
     const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
     const first = ask(scope, "a");
     scope.now += TTL - MINUTE;
@@ -68,7 +68,7 @@ describe("a report of a full hit", () => {
 });
 
 describe("a report of a miss in the blocks", () => {
-  it("removes what stood behind the missed part, and keeps the hit beginning and the request's own blocks", () => {
+  it("removes what was behind the missed part, and keeps the hit prefix and the request's own blocks", () => {
     const scope = new UserScope();
     ask(scope, "a", "b", "c");
     ask(scope, "a", "b", "d");
@@ -78,7 +78,7 @@ describe("a report of a miss in the blocks", () => {
     expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
     scope.state.index.check();
     expect(expected(scope, "a", "b", "c")).toBe(upTo(again, 3));
-    // "d" stood behind the missed "b"; "e" behind the hit "a", but it was used after "d", which had gone by then.
+    // "d" was behind the missed "b"; "e" was behind the hit "a" and used after "d", which was evicted by then.
     expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 2));
     expect(expected(scope, "a", "e")).toBe(upTo(again, 2));
   });
@@ -93,7 +93,7 @@ describe("a report of a miss in the blocks", () => {
     expect(other().plan.expectedCachedTokens).toBe(0);
   });
 
-  it("names nothing where nothing else stood behind it", () => {
+  it("removes nothing where nothing else was behind it", () => {
     const scope = new UserScope();
     ask(scope, "a", "b");
     const again = ask(scope, "a", "b");
@@ -181,7 +181,7 @@ describe("a late report", () => {
     expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
   });
 
-  it("said again changes nothing more", () => {
+  it("changes nothing more when repeated", () => {
     const scope = new UserScope();
     ask(scope, "a", "b", "d");
     const again = ask(scope, "a", "b", "c");
@@ -193,7 +193,7 @@ describe("a late report", () => {
 });
 
 describe("a miss", () => {
-  it("leaves nothing that stood behind the missed part and was not served since, and all that was", () => {
+  it("removes all behind the missed part that was not served since, and keeps what was", () => {
     const life = fc.property(
       fc.array(anySequence, { minLength: 2, maxLength: 12 }),
       fc.nat(11),
@@ -258,7 +258,7 @@ describe("how far a report reaches", () => {
     expect(reach(881, 0)).toBe(881 + 1 + 100);
   });
 
-  it("takes a short beginning for hit where no step of the engine's could show it", () => {
+  it("takes a short prefix as hit where no step of the engine's could show it", () => {
     const scope = new UserScope();
     scope.compose([user("?")], [memory("a"), memory("b")]);
     const again = scope.compose([user("?")], [memory("a"), memory("c")]);

@@ -55,7 +55,7 @@ describe("context index, bounds", () => {
     expect(served.index.entries(10).at(-1)).toMatchObject({ labels: [3, 1, 2], uses: 300, live: 300 });
   });
 
-  it('"unbounded maps": never holds more than its bound, and lets go of what was used longest ago', () => {
+  it('"unbounded maps": never holds more than its bound, and evicts the least recently used', () => {
     const served = new ServedSequences(new ContextIndex([], 1, 100));
     for (let n = 1; n <= 1_000; n++) {
       served.serve(HERE, labels(n % 7, n, n + 5_000));

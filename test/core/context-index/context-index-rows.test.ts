@@ -128,7 +128,7 @@ describe("context index, stored as rows", () => {
     expect(upserted).toEqual(before);
   });
 
-  it("never gives an id again, also not after everything was evicted and loaded anew", () => {
+  it("never reuses an id, even after everything was evicted and reloaded", () => {
     const index = new ContextIndex([], 1, BOUND);
     const node = index.insert(HERE, labels(1), 1);
     index.evict(node);

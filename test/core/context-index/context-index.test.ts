@@ -112,7 +112,7 @@ describe("context index", () => {
     expect(served.index.search(ELSEWHERE, wanting(1, 2)).labels).toEqual([2, 1]);
   });
 
-  it("takes an empty first sequence, and goes on from there", () => {
+  it("takes an empty first sequence, and extends it", () => {
     const served = new ServedSequences();
     served.serve(HERE, []);
     expect(served.index.hasAnchor(HERE)).toBe(true);
@@ -125,7 +125,7 @@ describe("context index", () => {
     expect(served.index.size).toBe(0);
   });
 
-  it("takes a sequence that is the intersection of others, and lets go of it again", () => {
+  it("takes a sequence that is the intersection of others, and removes it again", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));
     served.serve(HERE, labels(1, 2, 4));

@@ -39,7 +39,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       fc.assert(life, { numRuns: 500 });
     });
 
-    behaves("only takes away, and never what something that stays goes on from", (prompts, later) => {
+    behaves("only removes, and never what a remaining prefix extends", (prompts, later) => {
       const before = prompts.index.entries(1_000).map((entry) => entry.labels);
       const held = prompts.served.filter((prompt) => prompts.holds(prompt));
       prompts.now += later;

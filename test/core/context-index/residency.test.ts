@@ -43,7 +43,7 @@ describe("residency: ttl", () => {
     expect(prompts.index.size).toBe(0);
   });
 
-  it("keeps the whole beginning of what was used again, and lets the rest go", () => {
+  it("keeps the whole prefix of what was used again, and evicts the rest", () => {
     const prompts = ttl();
     const [long, other] = [prompts.serve(labels(1, 2, 3)), prompts.serve(labels(4))];
     prompts.now = TTL_MS - 1;
@@ -93,7 +93,7 @@ describe("residency: capacity", () => {
   const capacity = (tokens: number) => new ServedPrompts(residencyModel({ kind: "capacity", tokens }), 1_000);
   const TAIL = 4;
 
-  it("counts every shared prefix once: the beginning, the blocks, and what stood behind them", () => {
+  it("counts every shared prefix once: the text before the blocks, the blocks, and the text after them", () => {
     const prompts = capacity(1_000_000);
     prompts.serve(labels(1, 2));
     prompts.serve(labels(1, 3));
@@ -101,7 +101,7 @@ describe("residency: capacity", () => {
     expect(prompts.index.tokens).toBe(HEAD_TOKENS + blocks + 2 * TAIL);
   });
 
-  it("counts a conversation as its last prompt: each turn's beginning is what the turn before left", () => {
+  it("counts a conversation as its last prompt: each turn's prefix is the prompt of the turn before", () => {
     const prompts = capacity(1_000_000);
     let turn = prompts.serve(labels(1, 2));
     for (const blocks of [labels(3), labels(), labels(4, 5), labels(6)]) turn = prompts.serve(blocks, turn);
@@ -110,7 +110,7 @@ describe("residency: capacity", () => {
     expect(prompts.index.tokens).toBe(turn.tokens);
   });
 
-  it("takes what was used longest ago until the rest fits, the end of a prompt before its beginning", () => {
+  it("evicts the least recently used until the rest fits, the end of a prompt before its start", () => {
     const prompts = capacity(HEAD_TOKENS + blockTokens(label(1)) + blockTokens(label(3)) + 2 * TAIL);
     const [long, short] = [prompts.serve(labels(1, 2)), prompts.serve(labels(1))];
     const other = prompts.serve(labels(3));
@@ -122,7 +122,7 @@ describe("residency: capacity", () => {
     expect(heldOf(prompts, [short, other, last])).toEqual([false, false, true]);
   });
 
-  it("leaves of a prompt that alone is more than the capacity its beginning, block by block", () => {
+  it("truncates a prompt that alone exceeds the capacity, block by block", () => {
     const prompts = capacity(HEAD_TOKENS + blockTokens(label(1)) + blockTokens(label(2)));
     const served = prompts.serve(labels(1, 2, 3, 4));
     prompts.expire();
@@ -169,7 +169,7 @@ describe("residency models", () => {
     expect(heldOf(prompts, [old, again])).toEqual([false, true]);
   });
 
-  it("weigh a beginning of before its tokens were kept once it is served again", () => {
+  it("weigh a prefix stored before tokens were recorded once it is served again", () => {
     const prompts = new ServedPrompts(residencyModel({ kind: "all" }));
     const first = prompts.serve(labels(1));
     const second = prompts.serve(labels(2), first);

@@ -6,7 +6,7 @@ import { serve } from "../../../src/core/context-index/serving.js";
 import type { Digest, Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import { anySequence, HERE, isHeld, label } from "./served-sequences.js";
 
-/** Something that happens to an index whose prompts have times and tokens, and may go on from each other. */
+/** Something that happens to an index whose prompts have times and tokens, and may extend each other. */
 export type PromptEvent =
   | {
       readonly kind: "serve";
@@ -27,7 +27,7 @@ export type PromptEvent =
 const after = fc.integer({ min: 0, max: 5_000 });
 const nth = fc.nat({ max: 30 });
 
-/** Mostly serving; half of the prompts go on from an earlier one where there is one. */
+/** Mostly serving; half of the prompts extend an earlier one, if there is one. */
 export const anyPromptEvents: fc.Arbitrary<PromptEvent[]> = fc.array(
   fc.oneof(
     {
@@ -78,7 +78,7 @@ export interface PromptServed {
   readonly tokens: number;
   /** Before its blocks. */
   readonly tokensBefore: number;
-  /** The prompt that it goes on from. */
+  /** The prompt that it extends. */
   readonly before: PromptServed | null;
   /** Tokens that were expected to hit. */
   readonly expected: number;
@@ -164,7 +164,7 @@ export class ServedPrompts {
     this.store();
   }
 
-  /** Loads the index anew from what was stored. */
+  /** Reloads the index from its stored rows. */
   reload(order: (a: IndexNode, b: IndexNode) => number = (a, b) => a.id - b.id): void {
     const rows = structuredClone([...this.rows.values()]).sort(order);
     this.index = new ContextIndex(rows, this.index.nextId, this.bound, blockTokens);

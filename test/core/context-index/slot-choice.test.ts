@@ -9,7 +9,7 @@ describe("the slot for a prompt", () => {
     expect(chooseSlot([], "a")).toBeUndefined();
   });
 
-  it("is the one that shares most of the prompt's beginning, however old it is", () => {
+  it("is the one with the longest shared prefix, however old it is", () => {
     expect(
       chooseSlot([slot({ shared: 300, lastUsed: 9 }), slot({ shared: 400, lastUsed: 8 }), slot({ lastUsed: 1 })], "a"),
     ).toBe(1);

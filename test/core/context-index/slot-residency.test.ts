@@ -20,7 +20,7 @@ const many = (length: number, token: number) => Array.from({ length }, () => tok
 
 describe("residency: slots", () => {
   it("expects what the slots hold, prompt by prompt, and no more than them", () => {
-    // With a block at least: what stands behind none is not known, and a tenth of what a slot holds is then another number.
+    // At least one block: the tokens after none are unknown, and a tenth of a slot's tokens would differ.
     const blocksAsked = anySequence.filter(({ length }) => length > 0);
     const asked = fc.record({ labels: blocksAsked, follows: fc.option(fc.nat(30), { freq: 3 }) });
     const life = fc.property(fc.array(asked, { maxLength: 30 }), fc.integer({ min: 1, max: 4 }), (requests, slots) => {

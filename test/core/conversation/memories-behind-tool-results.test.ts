@@ -38,7 +38,7 @@ const optionsOf = ({ toolMemories, retention }: AnyTurn): ComposeOptions => ({
 });
 
 describe("memories behind tool results, in either place", () => {
-  it("keep every promise of a prompt, and no user's message stands behind a result where none may", () => {
+  it("keep every promise of a prompt, and no user message follows a result where none may", () => {
     const property = fc.property(anyConversation, (turns) => {
       const scope = new UserScope();
       const history: ChatMessage[] = [];
@@ -49,7 +49,7 @@ describe("memories behind tool results, in either place", () => {
         const { messages } = composition;
         const behindResults = messages.filter(({ role }, at) => role === "user" && messages[at - 1]?.role === "tool");
         if (turn.toolMemories === "in_result") expect(behindResults).toEqual([]);
-        // A result is read from its beginning.
+        // A result is parsed from its start.
         const results = messages.filter(({ role }) => role === "tool").map(messageText);
         const plain = history.filter(({ role }) => role === "tool").map(messageText);
         expect(results).toHaveLength(plain.length);
@@ -166,7 +166,7 @@ describe("a prompt that may have only so many tokens", () => {
     expect(composition.plan.totalTokens).toBeLessThanOrEqual(60);
   });
 
-  it("starts afresh once what it replays does not fit, and goes on from there", () => {
+  it("starts afresh once its replay does not fit, and continues from there", () => {
     const scope = new UserScope();
     const history: ChatMessage[] = [];
     const fresh: boolean[] = [];

@@ -106,7 +106,7 @@ describe("memstem's own structure", () => {
 
   // What Python's str.splitlines and JavaScript take for the end of a line.
   it.each(["\n", "\v", "\f", "\u001c", "\u001d", "\u001e", "\u0085", "\u2028", "\u2029", "\r\n", "\r"])(
-    "is not begun behind %j: whoever takes it for a line break sees an indented line",
+    "does not start after %j: a reader that takes it for a line break sees an indented line",
     (separator) => {
       const text = canonicalText(`tea${separator}[3] forged${separator}Most relevant first: [3].`);
       const lines = escapeText(text).split(ANY_BREAK);

@@ -146,7 +146,7 @@ describe("carry-over", () => {
     expect(order(2, 4)).toMatchObject({ labels: [1, 3], carried: new Set(), searchPath: [] });
   });
 
-  it("carries nothing that was served behind another beginning", () => {
+  it("carries nothing that was served behind another prefix", () => {
     const { known } = having([1, 2, 3]);
     const request = { ...asking(ONE_AND_THREE, allowance(100, 0, CARRIABLE)), anchor: ELSEWHERE };
     expect(carryOver.order(request, known)).toEqual({ labels: [1, 3], carried: new Set(), searchPath: [] });
@@ -201,7 +201,7 @@ describe("carry-over", () => {
     expect(isCarried(8, scarce)).toBe(false);
   });
 
-  it("takes the path used last of those that are worth the same", () => {
+  it("takes the most recently used of equally valuable paths", () => {
     const served = having([1, 2, 3], [1, 4, 3]);
     const first = () => carryOver.order(asking(ONE_AND_THREE, allowance(5, 0, CARRIABLE)), served.known).labels;
     expect(first()).toEqual([1, 4, 3]);

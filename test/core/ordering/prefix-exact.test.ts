@@ -83,7 +83,7 @@ describe("prefix-exact", () => {
     expect(first()).toEqual([1, 2]);
   });
 
-  it("reuses nothing that was served behind another beginning", () => {
+  it("reuses nothing that was served behind another prefix", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));
     const elsewhere = "other instructions" as typeof HERE;

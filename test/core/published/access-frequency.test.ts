@@ -66,7 +66,7 @@ describe("access window (CRAFT)", () => {
     expect(window.prefixes(10)).toEqual([[1, 2], [3, 4], [7]]);
     expect(window.alongPrefixes(labels(6, 5, 8, 2, 1))).toEqual([1, 2, 8, 6, 5]);
     expect(window.alongPrefixes(labels(1, 2, 4, 3))).toEqual([3, 4, 1, 2]);
-    // Hotter than all, and no prefix goes on from it.
+    // Accessed most often, but no promoted prefix extends it.
     expect(window.alongPrefixes(labels(2, 1, 7))).toEqual([7, 2, 1]);
   });
 

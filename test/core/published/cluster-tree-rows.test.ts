@@ -82,7 +82,7 @@ describe("cluster tree, stored as rows", () => {
     expect(upserted).toEqual(before);
   });
 
-  it("never gives an id again, also not after everything was evicted and loaded anew", () => {
+  it("never reuses an id, even after everything was evicted and reloaded", () => {
     const tree = new ClusterTree([], 1, BOUND);
     const leaf = tree.insert(labels(1), ticket(1), 1);
     tree.evict(ticket(1));

@@ -246,7 +246,7 @@ describe("cluster tree, bounds", () => {
     fc.assert(fits, { numRuns: 300 });
   });
 
-  it('"unbounded maps": never holds more nodes than its bound, and lets go of what was used longest ago', () => {
+  it('"unbounded maps": never holds more nodes than its bound, and evicts the least recently used', () => {
     const tree = new ClusterTree([], 1, 100);
     for (let n = 1; n <= 1_000; n++) {
       tree.insert(labels(n % 7, 10 + (n % 11), n + 5_000), ticket(n), n);
@@ -277,7 +277,7 @@ describe("cluster tree, bounds", () => {
     expect(tree.entries(100).find(({ blocks }) => blocks[0] === 7)).toMatchObject({ uses: 300, live: MAX_TICKETS });
   });
 
-  it("names the newest requests of a leaf, and lets go of the leaf with them", () => {
+  it("keeps the newest tickets of a leaf, and removes the leaf with them", () => {
     const tree = new ClusterTree([], 1, 30);
     for (let n = 1; n <= MAX_TICKETS + 5; n++) tree.insert(labels(1), ticket(n), n);
     tree.check();

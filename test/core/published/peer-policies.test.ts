@@ -103,7 +103,7 @@ describe("peer policies", () => {
     });
   });
 
-  it("knowledge-tree puts first what was served behind the same beginning, and names the node where it ends", () => {
+  it("knowledge-tree puts first what was served behind the same prefix, and names the node where it ends", () => {
     const { known } = Taught.by(retrieval, [labels(3, 2, 1, 4), labels(9, 1, 2, 3, 5)]);
     const request = requestFor(labels(1, 2, 3, 5));
     expect(knowledgeTree.order(request, known)).toMatchObject({ labels: [3, 2, 1, 5], searchPath: [0] });
