@@ -57,20 +57,20 @@ function meaningOf(message: ChatMessage): string {
 /** Average tokens of an epoch's prompts, as a multiple of what the client's own windows would have sent. */
 export const DEFAULT_HISTORY_RATIO = 2;
 
-/** What continuing an epoch would come to. Tokens, estimated. */
+/** What an epoch has come to, and would come to. Tokens, estimated. */
 export interface EpochTokens {
-  /** The next prompt of the epoch. */
-  readonly extended: number;
+  /** Its prompts so far, and their tokens together. */
+  readonly prompts: number;
+  readonly sent: number;
+  /** Its next prompt. */
+  readonly next: number;
   /** The prompt of the client's own window. */
   readonly exact: number;
-  /** Most tokens of a prompt; null: no bound. */
-  readonly most: number | null;
+  /** Maximum tokens of a prompt; null: no limit. */
+  readonly max: number | null;
 }
 
-/**
- * Whether an epoch goes on. Prompts of an epoch grow steadily from the window's own size, so that their average is the ratio where the last
- * one is 2·ratio − 1 windows.
- */
-export function continuesEpoch({ extended, exact, most }: EpochTokens, ratio: number): boolean {
-  return extended <= (2 * ratio - 1) * exact && (most === null || extended <= most);
+/** Whether an epoch goes on: with its next prompt the average is within the ratio, and that prompt within the limit. */
+export function continuesEpoch({ prompts, sent, next, exact, max }: EpochTokens, ratio: number): boolean {
+  return (sent + next) / (prompts + 1) <= ratio * exact && (max === null || next <= max);
 }

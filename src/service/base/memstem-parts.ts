@@ -18,7 +18,6 @@ import type {
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import type { HistoryName } from "../fields/fields.js";
 
 /** Defaults for what a request leaves open. */
 export interface ComposeDefaults {
@@ -28,7 +27,7 @@ export interface ComposeDefaults {
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
   /** What requests' messages are taken for. Default: `exact`. */
-  readonly history?: HistoryName;
+  readonly history?: "exact" | "extended";
   /** Most tokens of a prompt, by the token counter. Default: no bound. */
   readonly maxPromptTokens?: number | null;
 }

@@ -237,9 +237,11 @@ export class PromptPlanner {
     if (window === null) return { messages, added: 0, warnings: [] };
     const { blocks } = state.register.resolve(memories);
     const tokens = {
-      extended: stored.promptTokens + messagesTokens(window.fresh, countTokens),
+      prompts: stored.promptTokens.length,
+      sent: stored.promptTokens.reduce((sum, each) => sum + each, 0),
+      next: (stored.promptTokens[0] ?? 0) + messagesTokens(window.fresh, countTokens),
       exact: messagesTokens(messages, countTokens) + blocks.reduce((sum, block) => sum + block.tokens, 0),
-      most: request.maxPromptTokens ?? defaults.maxPromptTokens ?? null,
+      max: request.maxPromptTokens ?? defaults.maxPromptTokens ?? null,
     };
     const goesOn = continuesEpoch(tokens, request.historyRatio ?? DEFAULT_HISTORY_RATIO);
     return goesOn ? window.said : { messages, added: 0, warnings: [] };

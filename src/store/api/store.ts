@@ -79,8 +79,8 @@ export interface StoredHistory {
   readonly messages: readonly ChatMessage[];
   /** Whether `messages` goes back to the conversation's first turn. */
   readonly isWhole: boolean;
-  /** Tokens of its newest prompt, as it was sent; estimated. */
-  readonly promptTokens: number;
+  /** Tokens of the prompts that were sent of those turns, newest first; estimated. */
+  readonly promptTokens: readonly number[];
 }
 
 /** A request that was answered before. */

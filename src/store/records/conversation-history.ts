@@ -16,6 +16,7 @@ export function readConversationHistory(
   const newest = statements.newestTurn.get({ scopeId, conversationId });
   if (newest === undefined) return null;
   const said: (readonly ChatMessage[])[] = [];
+  const promptTokens: number[] = [];
   let isWhole = true;
   for (let next: number | null = newest.id; next !== null; ) {
     const turn = statements.turn.get({ scopeId, id: next });
@@ -23,6 +24,8 @@ export function readConversationHistory(
     isWhole = given !== null;
     if (turn === undefined || given === null) break;
     said.push(given);
+    // A turn that was only said again was not sent.
+    if (turn.promptTokens > 0) promptTokens.push(turn.promptTokens);
     next = turn.parent;
   }
   const head = statements.head.get({ scopeId, digest: newest.head }) ?? null;
@@ -30,6 +33,6 @@ export function readConversationHistory(
     head: head === null ? null : messages.wholeOf(head),
     messages: said.reverse().flat(),
     isWhole,
-    promptTokens: newest.promptTokens,
+    promptTokens,
   };
 }

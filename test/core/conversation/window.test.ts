@@ -57,10 +57,11 @@ describe("a history that its client cut", () => {
 });
 
 describe("an epoch", () => {
-  it("goes on up to the prompt at which the average comes to the ratio, and never past a bound", () => {
-    expect(continuesEpoch({ extended: 300, exact: 100, most: null }, 2)).toBe(true);
-    expect(continuesEpoch({ extended: 301, exact: 100, most: null }, 2)).toBe(false);
-    expect(continuesEpoch({ extended: 101, exact: 100, most: null }, 1)).toBe(false);
-    expect(continuesEpoch({ extended: 250, exact: 100, most: 249 }, 2)).toBe(false);
+  it("goes on while the average of its prompts is within the ratio, and the next one within the limit", () => {
+    const epoch = { prompts: 2, sent: 300, exact: 100, max: null };
+    expect(continuesEpoch({ ...epoch, next: 300 }, 2)).toBe(true);
+    expect(continuesEpoch({ ...epoch, next: 301 }, 2)).toBe(false);
+    expect(continuesEpoch({ ...epoch, sent: 200, next: 101 }, 1)).toBe(false);
+    expect(continuesEpoch({ ...epoch, next: 250, max: 249 }, 2)).toBe(false);
   });
 });
