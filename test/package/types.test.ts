@@ -19,7 +19,7 @@ const options = {
 
 /** The few lines that take the place of a list in the system message; Mem0 and OpenAI's client as far as they go there. */
 const SWAP = `
-import { createMemstem, type ComposeAnswer, type ComposeOptions, DatabaseOpenError, type FieldIssue, InvalidRequestError, MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError } from "memstem";
+import { createMemstem } from "memstem";
 
 interface Found { results: { id: string; memory: string; score?: number }[] }
 declare const memory: { search(query: string, options: { filters: { user_id: string }; topK: number }): Promise<Found> };
@@ -46,6 +46,10 @@ export async function ask(userId: string, conversationId: string, history: Messa
 `;
 
 const SURFACE = `
+import {
+  type ComposeAnswer, type ComposeOptions, createMemstem, DatabaseOpenError, type FieldIssue, InvalidRequestError,
+  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError,
+} from "memstem";
 import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
 
 type QueryMessage = import("memstem").QueryMessage;
@@ -78,6 +82,7 @@ export default [
 `;
 
 const WRONG = `
+import { createMemstem } from "memstem";
 const memstem = createMemstem();
 // @ts-expect-error a user is always named
 await memstem.compose({ query: "Where?" });
