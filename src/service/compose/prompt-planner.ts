@@ -237,9 +237,9 @@ export class PromptPlanner {
     if (window === null) return { messages, added: 0, warnings: [] };
     const { blocks } = state.register.resolve(memories);
     const tokens = {
-      prompts: stored.promptTokens.length,
-      sent: stored.promptTokens.reduce((sum, each) => sum + each, 0),
-      next: (stored.promptTokens[0] ?? 0) + messagesTokens(window.fresh, countTokens),
+      prompts: window.promptTokens.length,
+      sent: window.promptTokens.reduce((sum, each) => sum + each, 0),
+      next: (window.promptTokens[0] ?? 0) + messagesTokens(window.fresh, countTokens),
       exact: messagesTokens(messages, countTokens) + blocks.reduce((sum, block) => sum + block.tokens, 0),
       max: request.maxPromptTokens ?? defaults.maxPromptTokens ?? null,
     };

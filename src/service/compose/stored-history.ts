@@ -38,17 +38,33 @@ export function behindStored(stored: StoredHistory, messages: readonly ChatMessa
   };
 }
 
-/** A window behind the messages that the client cut; null where it is none. `added`: of the client's, those that are new. */
-export function behindCut(
-  stored: StoredHistory,
-  messages: readonly ChatMessage[],
-): { readonly said: SaidMessages; readonly fresh: readonly ChatMessage[] } | null {
+/** A window behind the messages that its client cut. */
+export interface ExtendedWindow {
+  readonly said: SaidMessages;
+  /** The client's messages that are new. */
+  readonly fresh: readonly ChatMessage[];
+  /** Tokens of the epoch's prompts that it continues, newest first. */
+  readonly promptTokens: readonly number[];
+}
+
+/**
+ * Puts a window behind the messages that its client cut; null where it is no window of what is stored. It may also continue the turn before
+ * the newest one: a question that is asked again, or edited.
+ */
+export function behindCut(stored: StoredHistory, messages: readonly ChatMessage[]): ExtendedWindow | null {
   const { head, said } = withoutHead(messages);
-  const cut = findCut(stored.messages, said);
-  if (cut === null) return null;
-  const fresh = said.slice(cut.pinned + stored.messages.length - cut.from);
-  const extended = [...head, ...stored.messages, ...fresh];
-  return { said: { messages: extended, added: cut.from - cut.pinned, warnings: [] }, fresh };
+  const before = stored.messages.slice(0, stored.messages.length - stored.newest);
+  for (const [known, promptTokens] of [
+    [stored.messages, stored.promptTokens],
+    [before, stored.promptTokens.slice(1)],
+  ] as const) {
+    const cut = findCut(known, said);
+    if (cut === null) continue;
+    const fresh = said.slice(cut.pinned + known.length - cut.from);
+    const extended = { messages: [...head, ...known, ...fresh], added: cut.from - cut.pinned, warnings: [] };
+    return { said: extended, fresh, promptTokens };
+  }
+  return null;
 }
 
 function withoutHead(messages: readonly ChatMessage[]) {

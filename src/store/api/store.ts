@@ -77,6 +77,8 @@ export interface StoredHistory {
   readonly head: readonly ChatMessage[] | null;
   /** Every message of its turns, first to last; those before one that was erased are left out. */
   readonly messages: readonly ChatMessage[];
+  /** How many of them the newest turn added. */
+  readonly newest: number;
   /** Whether `messages` goes back to the conversation's first turn. */
   readonly isWhole: boolean;
   /** Tokens of the prompts that were sent of those turns, newest first; estimated. */

@@ -31,6 +31,7 @@ export function readConversationHistory(
   const head = statements.head.get({ scopeId, digest: newest.head }) ?? null;
   return {
     head: head === null ? null : messages.wholeOf(head),
+    newest: said[0]?.length ?? 0,
     messages: said.reverse().flat(),
     isWhole,
     promptTokens,

@@ -70,6 +70,23 @@ describe("a client that cuts its history", () => {
     expect(starts.length).toBeLessThan(TURNS / 4);
   });
 
+  it("continues the epoch with a question that is asked again, or edited", async () => {
+    const body = { user_id: "ada", conversation_id: "again", history: "extended" };
+    let last: Awaited<ReturnType<typeof app.compose>> | null = null;
+    let messages: readonly { role: string; content: string }[] = [];
+    for (const each of windows(6)) {
+      messages = each.messages;
+      last = await app.compose({ ...body, messages, memories: facts(each.turn) });
+    }
+    expect(last?.plan.added_messages).toBeGreaterThan(0);
+    const again = await app.compose({ ...body, messages, memories: facts(5) });
+    expect(again.messages).toEqual(last?.messages);
+    const edited = [...messages.slice(0, -1), { role: "user", content: "Another question?" }];
+    const other = await app.compose({ ...body, messages: edited, memories: facts(5) });
+    expect(other.plan.added_messages).toBe(last?.plan.added_messages);
+    expect(other.messages.slice(0, -1)).toEqual(last?.messages.slice(0, -1));
+  });
+
   it("gets the same prompts as one that sends everything, where that is allowed", async () => {
     const extended = await prompts({ history: "extended", history_ratio: 100 });
     const whole: object[] = [system];

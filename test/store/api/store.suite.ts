@@ -124,7 +124,13 @@ export function describeStore(name: string, open: () => Store): void {
         content,
       }));
       const head = [{ role: "system", content: "Be kind." }];
-      expect(said()).toEqual({ head, messages, isWhole: true, promptTokens: [expect.any(Number), expect.any(Number)] });
+      expect(said()).toEqual({
+        head,
+        messages,
+        newest: 2,
+        isWhole: true,
+        promptTokens: [expect.any(Number), expect.any(Number)],
+      });
       composeInto(store, ana, { ...asked, requestId: "r3", question: "Another?" });
       expect(said()?.messages).toEqual([{ role: "user", content: "Another?" }]);
       expect([said(scopeOf("bo")), said(ana, "d"), said(scopeOf("ana", "acme"))]).toEqual([null, null, null]);
