@@ -27,6 +27,7 @@ import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { DeletedMeanwhileError, MessagesTooLongError } from "../base/errors.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
+import type { HistoryName } from "../fields/fields.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
@@ -171,7 +172,7 @@ export class PromptPlanner {
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
     // Whether a window is put behind what was cut depends on its memories.
-    if ((request.history ?? this.parts.defaults.history ?? "exact") !== "exact") return null;
+    if (request.conversationId !== null && this.#historyOf(request) !== "exact") return null;
     const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
@@ -229,7 +230,7 @@ export class PromptPlanner {
   ): SaidMessages {
     const { messages, conversationId } = request;
     const { store, defaults, countTokens } = this.parts;
-    const history = request.history ?? defaults.history ?? "exact";
+    const history = this.#historyOf(request);
     const stored = history === "exact" || conversationId === null ? null : store.findHistory(scope, conversationId);
     if (stored === null) return { messages, added: 0, warnings: [] };
     if (history === "stored") return behindStored(stored, messages);
@@ -270,6 +271,10 @@ export class PromptPlanner {
   #policyFor({ policy }: ComposeRequest, order: readonly Digest[] | null, { register }: ScopeState): ScopePolicy {
     if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
     return plannedOrder(order, (label) => register.get(label)?.textDigest);
+  }
+
+  #historyOf({ history }: ComposeRequest): HistoryName {
+    return history ?? this.parts.defaults.history ?? "exact";
   }
 
   #engineOf({ engine }: ComposeRequest): EngineAdapter {
