@@ -31,23 +31,20 @@ export function findCut(stored: readonly ChatMessage[], sent: readonly ChatMessa
   return null;
 }
 
-/** Length of the longest end of `text` that `pattern` begins with, and goes on behind: Knuth, Morris and Pratt's search. */
+/**
+ * Length of the longest end of `text` that `pattern` begins with, and goes on behind, as its last message is new: Knuth, Morris and Pratt's
+ * prefix function of the pattern, a separator that no digest is, and the text.
+ */
 function overlapOf(text: readonly string[], pattern: readonly string[]): number {
-  const shorter = [0];
-  const advance = (matched: number, next: string | undefined): number => {
-    let length = matched === pattern.length ? (shorter[matched - 1] ?? 0) : matched;
-    while (length > 0 && pattern[length] !== next) length = shorter[length - 1] ?? 0;
-    return pattern[length] === next ? length + 1 : 0;
-  };
-  for (let at = 1; at < pattern.length; at++) {
-    let length = shorter[at - 1] ?? 0;
-    while (length > 0 && pattern[length] !== pattern[at]) length = shorter[length - 1] ?? 0;
-    shorter.push(pattern[length] === pattern[at] ? length + 1 : 0);
+  const all = [...pattern, "", ...text];
+  const borders = [0];
+  for (let at = 1; at < all.length; at++) {
+    let length = borders[at - 1] ?? 0;
+    while (length > 0 && all[length] !== all[at]) length = borders[length - 1] ?? 0;
+    borders.push(all[length] === all[at] ? length + 1 : 0);
   }
-  let matched = 0;
-  for (const message of text) matched = advance(matched, message);
-  // The last message is new.
-  return matched === pattern.length ? (shorter[matched - 1] ?? 0) : matched;
+  const matched = borders.at(-1) ?? 0;
+  return matched === pattern.length && matched > 0 ? (borders[matched - 1] ?? 0) : matched;
 }
 
 function meaningOf(message: ChatMessage): string {
