@@ -1,7 +1,39 @@
 import type { ChatMessage } from "../../core/index.js";
 import type { StoredHistory } from "../api/store.js";
-import type { Statements } from "../database/statements.js";
+import type { Statements, TurnRow } from "../database/statements.js";
 import type { StoredMessages } from "./stored-messages.js";
+
+/** A turn, and what it was given; null where that was erased. */
+export interface GivenTurn {
+  readonly turn: TurnRow;
+  readonly given: readonly ChatMessage[] | null;
+}
+
+/** A turn and those that it continues, newest first. Null in place of one that is gone, which ends it. */
+export function* turnsUpFrom(
+  statements: Statements,
+  messages: StoredMessages,
+  scopeId: number,
+  newest: TurnRow | undefined,
+): Generator<GivenTurn | null, void, undefined> {
+  for (let turn = newest; ; ) {
+    if (turn === undefined) return yield null;
+    yield { turn, given: messages.wholeOf(turn.given) };
+    if (turn.parent === null) return;
+    turn = statements.turn.get({ scopeId, id: turn.parent });
+  }
+}
+
+/** The instructions at a turn's head; null where they were erased. */
+export function headOf(
+  statements: Statements,
+  messages: StoredMessages,
+  scopeId: number,
+  { head }: Pick<TurnRow, "head">,
+): readonly ChatMessage[] | null {
+  const listed = statements.head.get({ scopeId, digest: head }) ?? null;
+  return listed === null ? null : messages.wholeOf(listed);
+}
 
 /**
  * What was said in a conversation up to its newest turn. Follows that turn's parents, so a branch that was left is not in it; ends at a
@@ -18,19 +50,15 @@ export function readConversationHistory(
   const said: (readonly ChatMessage[])[] = [];
   const promptTokens: number[] = [];
   let isWhole = true;
-  for (let next: number | null = newest.id; next !== null; ) {
-    const turn = statements.turn.get({ scopeId, id: next });
-    const given = turn === undefined ? null : messages.wholeOf(turn.given);
-    isWhole = given !== null;
-    if (turn === undefined || given === null) break;
-    said.push(given);
+  for (const found of turnsUpFrom(statements, messages, scopeId, newest)) {
+    isWhole = found?.given != null;
+    if (found?.given == null) break;
+    said.push(found.given);
     // A turn that was only said again was not sent.
-    if (turn.promptTokens > 0) promptTokens.push(turn.promptTokens);
-    next = turn.parent;
+    if (found.turn.promptTokens > 0) promptTokens.push(found.turn.promptTokens);
   }
-  const head = statements.head.get({ scopeId, digest: newest.head }) ?? null;
   return {
-    head: head === null ? null : messages.wholeOf(head),
+    head: headOf(statements, messages, scopeId, newest),
     newest: said[0]?.length ?? 0,
     messages: said.reverse().flat(),
     isWhole,

@@ -2,10 +2,10 @@ import type Database from "better-sqlite3";
 import { and, desc, eq, inArray } from "drizzle-orm";
 import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
 import type { AnsweredRequest, PromptHistory, ServedRequest } from "../api/store.js";
-import type { SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { requests, scopes } from "../database/schema.js";
 import { inPieces, type Statements } from "../database/statements.js";
+import { headOf, turnsUpFrom } from "./conversation-history.js";
 import { readPromptHistory } from "./prompt-history.js";
 import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
@@ -48,17 +48,13 @@ export class RequestRecords {
     if (scopeId === null || row === undefined) return null;
     const { digests } = this.database;
     const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
-    let head: SealedDigest | null = null;
-    for (let next: number | null = row.turn; next !== null; ) {
-      const stored = this.statements.turn.get({ scopeId, id: next });
-      const given = stored === undefined ? null : this.messages.wholeOf(stored.given);
-      if (stored === undefined || given === null) return null;
-      turns.push({ turn: readTurn(stored, this.messages.saidIn(stored.given), digests), given });
-      head ??= stored.head;
-      next = stored.parent;
+    const own = this.statements.turn.get({ scopeId, id: row.turn });
+    for (const found of turnsUpFrom(this.statements, this.messages, scopeId, own)) {
+      if (found?.given == null) return null;
+      const { turn, given } = found;
+      turns.push({ turn: readTurn(turn, this.messages.saidIn(turn.given), digests), given });
     }
-    const listed = head === null ? null : (this.statements.head.get({ scopeId, digest: head }) ?? null);
-    const instructions = listed === null ? null : this.messages.wholeOf(listed);
+    const instructions = own === undefined ? null : headOf(this.statements, this.messages, scopeId, own);
     if (instructions === null) return null;
     return {
       body: digests.open(row.body),
