@@ -3,7 +3,6 @@ import {
   type ComposeInput,
   Conversation,
   compose,
-  continuesEpoch,
   DEFAULT_HISTORY_RATIO,
   type Depth,
   type Digest,
@@ -11,7 +10,6 @@ import {
   type EngineModel,
   IN_FLIGHT_MS,
   KEEPS_ALL,
-  messagesTokens,
   NOTHING_INJECTED,
   ORDERING_POLICIES,
   PromptTooLongError,
@@ -34,7 +32,7 @@ import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
-import { behindCut, behindStored, type SaidMessages } from "./stored-history.js";
+import { asSent, behindStored, extended } from "./stored-history.js";
 
 /** What a prompt is composed from besides the request. */
 export interface Retrieved {
@@ -214,38 +212,24 @@ export class PromptPlanner {
       policy: this.#policyFor(request, order, state),
       engine: this.engineModel(),
       depth: depth ?? undefined,
-      maxPromptTokens: request.maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null,
+      maxPromptTokens: this.#maxTokensOf(request),
     };
   }
 
-  /**
-   * A request's messages, behind those that are stored where it asks for that. A window is put behind what its client cut for as long as its
-   * epoch goes on.
-   */
-  #saidIn(
-    state: ScopeState,
-    scope: Scope,
-    request: ComposeRequest,
-    memories: readonly RetrievedMemory[],
-  ): SaidMessages {
-    const { messages, conversationId } = request;
-    const { store, defaults, countTokens } = this.parts;
+  /** The request's messages, behind those that are stored where it asks for that. */
+  #saidIn({ register }: ScopeState, scope: Scope, request: ComposeRequest, memories: readonly RetrievedMemory[]) {
+    const { messages, conversationId: id } = request;
+    const { store, countTokens } = this.parts;
     const history = this.#historyOf(request);
-    const stored = history === "exact" || conversationId === null ? null : store.findHistory(scope, conversationId);
-    if (stored === null) return { messages, added: 0, warnings: [] };
+    const stored = history === "exact" || id === null ? null : store.findHistory(scope, id);
+    if (stored === null) return asSent(messages);
     if (history === "stored") return behindStored(stored, messages);
-    const window = behindCut(stored, messages);
-    if (window === null) return { messages, added: 0, warnings: [] };
-    const { blocks } = state.register.resolve(memories);
-    const tokens = {
-      prompts: window.promptTokens.length,
-      sent: window.promptTokens.reduce((sum, each) => sum + each, 0),
-      next: (window.promptTokens[0] ?? 0) + messagesTokens(window.fresh, countTokens),
-      exact: messagesTokens(messages, countTokens) + blocks.reduce((sum, block) => sum + block.tokens, 0),
-      max: request.maxPromptTokens ?? defaults.maxPromptTokens ?? null,
-    };
-    const goesOn = continuesEpoch(tokens, request.historyRatio ?? DEFAULT_HISTORY_RATIO);
-    return goesOn ? window.said : { messages, added: 0, warnings: [] };
+    return extended(stored, messages, {
+      memoryTokens: () => register.resolve(memories).blocks.reduce((sum, { tokens }) => sum + tokens, 0),
+      ratio: request.historyRatio ?? DEFAULT_HISTORY_RATIO,
+      max: this.#maxTokensOf(request),
+      countTokens,
+    });
   }
 
   /** The part of the input that is known before the memory search. */
@@ -275,6 +259,10 @@ export class PromptPlanner {
 
   #historyOf({ history }: ComposeRequest): HistoryName {
     return history ?? this.parts.defaults.history ?? "exact";
+  }
+
+  #maxTokensOf({ maxPromptTokens }: ComposeRequest): number | null {
+    return maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null;
   }
 
   #engineOf({ engine }: ComposeRequest): EngineAdapter {

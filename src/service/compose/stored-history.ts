@@ -1,4 +1,12 @@
-import { type ChatMessage, findCut, isInstruction, type Warning } from "../../core/index.js";
+import {
+  type ChatMessage,
+  continuesEpoch,
+  findCut,
+  isInstruction,
+  messagesTokens,
+  type TokenCounter,
+  type Warning,
+} from "../../core/index.js";
 import type { StoredHistory } from "../../store/api/store.js";
 
 const ERASED: Warning = {
@@ -38,8 +46,43 @@ export function behindStored(stored: StoredHistory, messages: readonly ChatMessa
   };
 }
 
+/** How far a window may be extended. */
+export interface Extension {
+  /** Tokens of the memories that were retrieved. */
+  readonly memoryTokens: () => number;
+  /** Average tokens of an epoch's prompts, as a multiple of what the windows would have sent. */
+  readonly ratio: number;
+  /** Maximum tokens of a prompt; null: no limit. */
+  readonly max: number | null;
+  readonly countTokens: TokenCounter;
+}
+
+/** A window behind what its client cut, for as long as its epoch goes on; else, and where it is no window, as it was sent. */
+export function extended(
+  stored: StoredHistory,
+  messages: readonly ChatMessage[],
+  { memoryTokens, ratio, max, countTokens }: Extension,
+): SaidMessages {
+  const window = behindCut(stored, messages);
+  if (window === null) return asSent(messages);
+  const { said, fresh, promptTokens } = window;
+  const tokens = {
+    prompts: promptTokens.length,
+    sent: promptTokens.reduce((sum, each) => sum + each, 0),
+    next: (promptTokens[0] ?? 0) + messagesTokens(fresh, countTokens),
+    exact: messagesTokens(messages, countTokens) + memoryTokens(),
+    max,
+  };
+  return continuesEpoch(tokens, ratio) ? said : asSent(messages);
+}
+
+/** The messages as the client sent them, and no other. */
+export function asSent(messages: readonly ChatMessage[]): SaidMessages {
+  return { messages, added: 0, warnings: [] };
+}
+
 /** A window behind the messages that its client cut. */
-export interface ExtendedWindow {
+interface ExtendedWindow {
   readonly said: SaidMessages;
   /** The client's messages that are new. */
   readonly fresh: readonly ChatMessage[];
@@ -51,7 +94,7 @@ export interface ExtendedWindow {
  * Puts a window behind the messages that its client cut; null where it is no window of what is stored. It may also continue the turn before
  * the newest one: a question that is asked again, or edited.
  */
-export function behindCut(stored: StoredHistory, messages: readonly ChatMessage[]): ExtendedWindow | null {
+function behindCut(stored: StoredHistory, messages: readonly ChatMessage[]): ExtendedWindow | null {
   const { head, said } = withoutHead(messages);
   const before = stored.messages.slice(0, stored.messages.length - stored.newest);
   for (const [known, promptTokens] of [
