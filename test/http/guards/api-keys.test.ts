@@ -48,7 +48,8 @@ describe("a service with an API key", () => {
   it("takes nothing that is not the whole of it", async () => {
     const { key, id } = callerOf(app, "acme");
     const other = newApiKey();
-    const [, , secret = ""] = key.split("_");
+    // A secret may hold the sign that parts it from the id.
+    const secret = key.slice(-43);
     const last = key.endsWith("A") ? "B" : "A";
     const wrong = [
       "",
