@@ -87,9 +87,11 @@ for (const k of [20, 100]) {
     show("in the last message, by hand", hand);
     for (const [name, settings] of [
       ["`exact`", { history: "exact" }],
+      ["`exact`, `carry-over` 1.5", { history: "exact", policy: "carry-over", memoryBudgetRatio: 1.5 }],
       ["`extended`, ratio 1.5", { history: "extended", historyRatio: 1.5 }],
       ["`extended`, ratio 2", { history: "extended", historyRatio: 2 }],
       ["`extended`, ratio 3", { history: "extended", historyRatio: 3 }],
+      ["`auto`, ratio 2", { history: "auto" }],
     ] as const) {
       const served = [];
       for (const trace of traces) {

@@ -52,8 +52,11 @@ export interface MemstemOptions {
   readonly cacheTtlSeconds?: number;
   /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
   readonly cacheTokens?: number;
-  /** What the messages of requests are that do not say: all that the prompt is to have, or a window of the history. Default: `exact`. */
-  readonly history?: "exact" | "extended";
+  /**
+   * Whether prompts of windows have the messages that the client cut, where a request does not say: never, within the history ratio, or
+   * where the engine's cost says that it pays (docs/windows.md). Default: `auto`.
+   */
+  readonly history?: "exact" | "extended" | "auto";
   /** Most tokens of a prompt, as memstem counts them, where a request does not say; the answer's come on top. Default: no bound. */
   readonly maxPromptTokens?: number;
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */

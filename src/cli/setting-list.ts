@@ -1,6 +1,8 @@
 import { z } from "zod";
 import {
   DEFAULT_ENGINE_MODEL,
+  DEFAULT_HISTORY,
+  DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODEL_NAMES,
@@ -134,8 +136,8 @@ export const SETTINGS = {
   ),
   history: setting(
     "MEMSTEM_HISTORY",
-    "what messages are in requests that do not say: exact (all that the prompt is to have) or extended (a window of the history)",
-    z.enum(["exact", "extended"]).default("exact"),
+    "prompts of histories that the client cut: exact (its own messages only), extended (what it cut too, within the history ratio) or auto (the same where the engine's cost says that it pays)",
+    z.enum(DEFAULT_HISTORY_NAMES).default(DEFAULT_HISTORY),
   ),
   maxPromptTokens: setting(
     "MEMSTEM_MAX_PROMPT_TOKENS",

@@ -12,8 +12,9 @@ export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
-export * from "./compose/draft.js";
-export type { Past } from "./compose/past.js";
+export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
+export { draftPrompt } from "./compose/epoch-draft.js";
+export { type Past, recallPast } from "./compose/past.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
@@ -27,6 +28,19 @@ export * from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
 export * from "./context-index/slot-choice.js";
 export * from "./conversation/conversation.js";
+export {
+  DEFAULT_HISTORY,
+  DEFAULT_HISTORY_NAMES,
+  DEFAULT_HISTORY_RATIO,
+  type DefaultHistoryName,
+  EPOCH_REASONS,
+  type EpochReason,
+  HISTORY_NAMES,
+  type HistoryName,
+  type HistoryTerms,
+  type PromptTokens,
+  type WindowTerms,
+} from "./conversation/epoch.js";
 export type { RestatedTurn } from "./conversation/restated-turns.js";
 export * from "./conversation/retention.js";
 export * from "./conversation/turn.js";

@@ -15,8 +15,10 @@ import { renderAnnotation } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
-import { type ComposeInput, draftPrompt } from "./draft.js";
-import type { PlacedMemory, Placement, Plan } from "./plan.js";
+import type { ComposeInput } from "./draft.js";
+import { type DraftedEpoch, draftPrompt } from "./epoch-draft.js";
+import type { EpochHead } from "./epoch-head.js";
+import type { PlacedMemory, Placement, Plan, PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
 import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
@@ -54,7 +56,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
   const draft = draftPrompt(state, input);
-  const { prompt, totalTokens, past, replay, choice, selection, section } = draft;
+  const { prompt, totalTokens, past, replay, choice, selection, section, epoch } = draft;
   const { turns, history } = past;
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
@@ -74,7 +76,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     return state.newTurnId();
   };
   const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
-  const { leaf, cachedBlocks, cachedTokens } = serve(index, input.residency, sections, known, state.tick(), input.now);
+  for (const { turn: again } of restated) turns.add(again);
+  const { leaf, cachedTokens, ...served } = serve(index, input.residency, sections, known, state.tick(), input.now);
+  const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
@@ -98,12 +102,14 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     prompt: prompt.digest,
     anchor,
     promptTokens: totalTokens,
+    uncachedTokens: totalTokens - expectedCachedTokens,
+    epoch: turns.epochOf(turnId, parent),
+    behind: epoch?.behind ?? null,
   };
-  for (const { turn: again } of restated) turns.add(again);
   turns.add(turn);
   return {
     messages: prompt.messages,
-    memories: placeMemories(register, resolution, ordering, cachedBlocks, injection, heldBack),
+    memories: placeMemories(register, resolution, ordering, cachedBlocks, draft.head?.injection ?? injection, heldBack),
     annotations: injection.annotations.map(renderAnnotation),
     plan: {
       layout: conversation === null ? "single" : "conversation",
@@ -117,6 +123,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
       ...choice,
+      ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
+      ...(epoch === null ? {} : { epoch: planEpoch(epoch, draft.head, register) }),
       ...(depth === undefined
         ? {}
         : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
@@ -134,6 +142,16 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     leaf,
     headTokens: replay.headTokens,
   };
+}
+
+function planEpoch(
+  { began, prompts, leftOut }: DraftedEpoch,
+  head: EpochHead | null,
+  register: BlockRegister,
+): PlanEpoch {
+  const [headTokens, carriedTokens] =
+    head === null ? [0, 0] : [head.tokens, register.tokensOf(head.selection.ordering.carried)];
+  return { began, prompts, leftOut, headTokens, carriedTokens };
 }
 
 function placeMemories(

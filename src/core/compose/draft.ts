@@ -1,7 +1,9 @@
 import type { RetrievedMemory } from "../blocks/context-block.js";
+import type { Resolution } from "../blocks/resolution.js";
 import type { ResidencyModel } from "../context-index/residency.js";
-import { chooseRetention } from "../conversation/choose-retention.js";
+import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
 import { type RecalledHistory, standingOf } from "../conversation/conversation.js";
+import type { HistoryTerms } from "../conversation/epoch.js";
 import { injectionTokens, planInjection } from "../conversation/injecting.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
@@ -13,6 +15,7 @@ import { ownMessageBehind, type SectionPlacement, type ToolMemories } from "../p
 import type { Digest } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
+import { beginEpoch, type EpochHead } from "./epoch-head.js";
 import { type Past, type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
 import { type Selection, type SelectionInput, selectBlocks } from "./selection.js";
@@ -36,6 +39,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly maxPromptTokens?: number | null | undefined;
   /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
   readonly acceptedTokens?: number | null | undefined;
+  /** Which messages of the conversation the prompt has. Default: `messages`. */
+  readonly historyTerms?: HistoryTerms | undefined;
 }
 
 /** A prompt's messages come to more tokens than it may have, without any memory. */
@@ -63,7 +68,7 @@ export interface DraftedSection {
 }
 
 /** A complete prompt, not served yet. */
-export interface Draft {
+export interface DraftedPrompt {
   readonly prompt: Prompt;
   readonly totalTokens: number;
   readonly past: Past;
@@ -74,64 +79,66 @@ export interface Draft {
   readonly section: DraftedSection;
   /** Whether memories are held back because of `maxPromptTokens`. */
   readonly isCramped: boolean;
+  /** The memories in front of the messages; null for none. */
+  readonly head: EpochHead | null;
 }
+
+/** A draft of at most so many tokens; with more only where no memory is left to hold back. */
+export function draftWithin(state: ScopeState, input: ComposeInput, most: number, isStart: boolean): DraftedPrompt {
+  const start = isStart ? AFRESH : null;
+  let draft: DraftedPrompt;
+  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
+  for (let room = most; ; room -= draft.totalTokens - most) {
+    draft = draftWith(state, input, room, start);
+    if (draft.totalTokens <= most || draft.selection.ordering.labels.length === 0) return draft;
+  }
+}
+
+/** How an epoch begins. */
+export interface EpochStart {
+  /** Whether its memories go in front of its messages. */
+  readonly inFront: boolean;
+  /** Tokens of its head that were not retrieved, as a share of those that were; null: only what the request's own budget allows. */
+  readonly carried: number | null;
+}
+
+/** Without the memories in front. */
+export const AFRESH: EpochStart = { inFront: false, carried: null };
 
 /**
  * Builds a prompt without serving it: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that
  * reuses most of the cache, and refers to the rest. Assigns labels to the retrieved memories, so that drafts of one request at different
  * depths render the same blocks to the same bytes. Expects at least one message that is not an instruction.
+ *
+ * @param room maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit
+ * @param start null: the prompt continues what is recalled
  */
-export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
-  const { maxPromptTokens, acceptedTokens } = input;
-  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
-  const draft = draftWithin(state, input, most);
-  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
-    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
-  return draft;
-}
-
-/** A draft of at most so many tokens; with more only where no memory is left to hold back. */
-function draftWithin(state: ScopeState, input: ComposeInput, most: number): Draft {
-  let draft = draftWith(state, input, null);
-  if (draft.totalTokens <= most) return draft;
-  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
-  for (let room = most; ; room -= draft.totalTokens - most) {
-    draft = draftWith(state, input, room);
-    if (draft.totalTokens <= most || draft.selection.ordering.labels.length === 0) return draft;
-  }
-}
-
-/** @param room maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit */
-function draftWith(state: ScopeState, input: ComposeInput, room: number | null): Draft {
+export function draftWith(
+  state: ScopeState,
+  input: ComposeInput,
+  room: number | null = null,
+  start: EpochStart | null = null,
+): DraftedPrompt {
   const { register, index } = state;
   const { countTokens } = input;
-  const past = recallPast(input);
-  const { turns, history } = past;
-  const { rest } = history;
-  const final = rest.messages.at(-1);
-  if (final === undefined) throw new Error("compose needs a message that is no instruction");
+  const recalled = recallPast(input, start === null);
+  if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
   const resolution = register.resolve(input.memories);
-  const placement = placementFor(final, history, input.toolMemories ?? null);
+  const begun =
+    start === null || !start.inFront || room !== null
+      ? null
+      : beginEpoch(state, { ...input, carried: start.carried }, recalled, resolution);
+  const past = begun === null ? recalled : { ...recalled, history: begun.history };
+  const head = begun?.head ?? null;
+  const { turns, history } = past;
+  const { rest } = history;
+  const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.toolMemories ?? null);
   const { answer, question } = splitAtAnchor(rest, placement);
 
   const replayed = (freshStart: boolean) => replayTurns(state, turns, past.head, history, freshStart, countTokens);
   const going = replayed(false);
-  const chosen =
-    input.retention === "auto"
-      ? chooseRetention(
-          {
-            ...input,
-            replay: going,
-            seen: turns.seenOn(history.turns.map(({ turn }) => turn)),
-            requested: resolution.blocks,
-            answer,
-            question,
-            placement,
-          },
-          register,
-        )
-      : { retention: input.retention, freshStart: false };
+  const chosen = chosenRetention(state, input, past, going, { resolution, answer, question, placement }, head !== null);
   const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
@@ -141,18 +148,20 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
   const before = (hasSection: boolean) =>
     replay.tokens + tokensBeforeSection(answer.messages, placement, hasSection, countTokens);
   const questionTokens = messagesTokens(question.messages, countTokens);
-  const selection = selectBlocks(state, resolution, input, {
-    anchor: prompt.anchorFor(placement),
-    standing,
-    before: before(true) + countTokens(SECTION_OPENING),
-    after: questionTokens,
-    room: room === null ? null : room - before(true) - questionTokens,
-  });
+  const selection =
+    head?.selection ??
+    selectBlocks(state, resolution, input, {
+      anchor: prompt.anchorFor(placement),
+      standing,
+      before: before(true) + countTokens(SECTION_OPENING),
+      after: questionTokens,
+      room: room === null ? null : room - before(true) - questionTokens,
+    });
   const { ordering, heldBack } = selection;
   const injection = planInjection(register, {
     requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
     standing,
-    placed: ordering.labels,
+    placed: head === null ? ordering.labels : [],
     carried: ordering.carried,
     placement,
     settings: input.annotations,
@@ -172,7 +181,24 @@ function draftWith(state: ScopeState, input: ComposeInput, room: number | null):
     selection,
     section: { placement, injection, text, kept, anchor, tokensBefore },
     isCramped: room !== null,
+    head,
   };
+}
+
+/** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */
+function chosenRetention(
+  { register }: ScopeState,
+  input: ComposeInput,
+  { turns, history }: Past,
+  replay: Replay,
+  turn: Pick<RetainableTurn, "answer" | "question" | "placement"> & { readonly resolution: Resolution },
+  hasHead: boolean,
+): RetentionChoice {
+  const { retention } = input;
+  if (retention !== "auto") return { retention, freshStart: false };
+  if (hasHead) return { retention: "keep", freshStart: false };
+  const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
+  return chooseRetention({ ...input, ...turn, replay, seen, requested: turn.resolution.blocks }, register);
 }
 
 /** The placement of the section of a turn that ends with this message. */

@@ -27,11 +27,16 @@ export interface Past {
   readonly history: RecalledHistory;
 }
 
-/** Recognises the conversation that a request continues. Pure: does not change `conversation`. */
-export function recallPast({ conversation, messages, isOurs, toolMemories = null }: PastInput): Past {
+/**
+ * Recognises the conversation that a request continues. Pure: does not change `conversation`.
+ *
+ * @param continues false: the request begins anew, whatever it could continue
+ */
+export function recallPast({ conversation, messages, isOurs, toolMemories = null }: PastInput, continues = true): Past {
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);
-  const history = recallHistory(turns, messages.slice(head.length), isOurs, toolMemories);
+  const continued = continues ? turns : new Conversation([]);
+  const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
   return { head: { messages: head, digests: head.map(messageDigest) }, turns, history };
 }
 

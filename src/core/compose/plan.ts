@@ -1,3 +1,4 @@
+import type { EpochReason } from "../conversation/epoch.js";
 import type { RetentionChoice } from "../conversation/retention.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import type { PlanDepth } from "./depth.js";
@@ -24,6 +25,20 @@ export interface PlacedMemory {
   readonly replaces: readonly Label[];
 }
 
+/** The place of a window's prompt in its epoch. */
+export interface PlanEpoch {
+  /** Why the epoch began with this prompt; null: it continues one. */
+  readonly began: EpochReason | null;
+  /** How many prompts the epoch has, this one included. */
+  readonly prompts: number;
+  /** How many of the client's messages memstem left out. */
+  readonly leftOut: number;
+  /** Tokens of the memories that this prompt put in front of the messages, … */
+  readonly headTokens: number;
+  /** … and of those among them that were not retrieved. */
+  readonly carriedTokens: number;
+}
+
 /** The expected cost of a composition. Tokens are estimates of the configured counter. */
 export interface Plan extends RetentionChoice {
   readonly layout: "single" | "conversation";
@@ -42,6 +57,8 @@ export interface Plan extends RetentionChoice {
   readonly stableMessages: number;
   /** Messages of the conversation that the prompt has and the client did not send; absent for none. */
   readonly addedMessages?: number;
+  /** The prompt's place in its epoch; absent where its history was not cut. */
+  readonly epoch?: PlanEpoch;
   /** How many of the retrieved blocks the prompt contains; absent if all of them and no depth was asked for. */
   readonly depth?: PlanDepth;
 }

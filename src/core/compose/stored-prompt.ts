@@ -21,7 +21,7 @@ export interface StoredPrompt {
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
   /** The plan's figures; null if the request's id was reassigned to a later one. */
-  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens"> | null;
+  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "epoch"> | null;
   /** Whether the engine reported its eviction. */
   readonly evicted: boolean;
   /** The engine's report; null if it did not say how many tokens were cached. */

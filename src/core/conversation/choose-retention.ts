@@ -8,7 +8,7 @@ import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import { autoRetention, type SectionSize } from "./auto-retention.js";
-import { type Standing, standingOf } from "./conversation.js";
+import { NOTHING_STANDING, type Standing, standingOf } from "./conversation.js";
 import { injectionTokens, planInjection } from "./injecting.js";
 import type { Replay } from "./replay.js";
 import type { RetentionChoice } from "./retention.js";
@@ -68,7 +68,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
       },
       standing: standingTokens(replay, answered, register),
       going: { ...going, newBlocks: requested.filter(({ label }) => !standing.given.has(label)).length },
-      afresh: section({ given: new Set(), replaced: new Map() }),
+      afresh: section(NOTHING_STANDING),
     },
     countTokens,
   );

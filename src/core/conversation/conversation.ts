@@ -26,6 +26,7 @@ export class Conversation {
   readonly #replayed = new Map<TurnId, ReplayedTurn>();
   #sectionLength = 0;
   readonly #turns = new Map<TurnId, Turn>();
+  #newest: Turn | undefined;
   readonly #children = new Map<TurnId | null, Turn[]>();
   #seen: { readonly upTo: TurnId | null; readonly retrievals: SeenRetrievals } = {
     upTo: null,
@@ -51,7 +52,13 @@ export class Conversation {
     this.#replayed.set(id, replayed);
   }
 
+  /** The turn that was added last; undefined for none. */
+  get newest(): Turn | undefined {
+    return this.#newest;
+  }
+
   add(turn: Turn): void {
+    this.#newest = turn;
     this.#turns.set(turn.id, turn);
     const siblings = this.#children.get(turn.parent);
     if (siblings === undefined) this.#children.set(turn.parent, [turn]);
@@ -70,6 +77,11 @@ export class Conversation {
     upTo = path.at(-1)?.id ?? null;
     this.#seen = { upTo, retrievals };
     return retrievals;
+  }
+
+  /** The first turn of a turn's path; the turn itself where it has no parent. */
+  epochOf(turn: TurnId, parent: TurnId | null): TurnId {
+    return (parent === null ? undefined : this.#turns.get(parent)?.epoch) ?? turn;
   }
 
   /** Children of `parent`, oldest first. */
@@ -159,13 +171,14 @@ export function recallHistory(
  * @param end number of the client's plain messages up to the turn's end
  */
 function placementNow(
-  { placement, injection }: Turn,
+  { placement, injection, given }: Turn,
   plain: readonly ChatMessage[],
   end: number,
   isAsSent: boolean,
   toolMemories: ToolMemories | null,
 ): SectionPlacement {
-  if (!isOwnMessage(placement) || isEmptyInjection(injection)) return placement;
+  // The head of an epoch is behind no message of its own.
+  if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
   if (toolMemories === "in_result") return "in-tool-result";
   return isAsSent ? placement : ownMessageBehind(plain, end);
 }
@@ -228,6 +241,9 @@ export interface Standing {
   /** Labels that the prompt declares superseded, with their successors. */
   readonly replaced: ReadonlyMap<Label, Label>;
 }
+
+/** What a prompt without turns says. */
+export const NOTHING_STANDING: Standing = { given: new Set(), replaced: new Map() };
 
 /** Reads the injections of a prompt's turns in order. */
 export function standingOf(injections: Iterable<Injection>): Standing {

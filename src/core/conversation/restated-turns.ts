@@ -32,11 +32,13 @@ export function exactPath(
 ): ExactPath {
   const restated: RestatedTurn[] = [];
   let parent: TurnId | null = null;
+  let epoch: TurnId | null = null;
   for (const [at, { turn, messages, digests, placement, isRestated }] of recalled.entries()) {
     const replayed = replay.turns[at];
     if (replayed === undefined) throw new Error("a recalled turn was not replayed");
     if (!isRestated && turn.parent === parent) {
       parent = turn.id;
+      epoch = turn.epoch;
       continue;
     }
     const again: Turn | undefined = conversation
@@ -49,12 +51,14 @@ export function exactPath(
       );
     if (again !== undefined) {
       parent = again.id;
+      epoch = again.epoch;
       continue;
     }
     const { after: prompt, anchor } = replayed;
+    const id = newTurnId();
     const own: Turn = {
       ...turn,
-      id: newTurnId(),
+      id,
       parent,
       given: digests,
       placement,
@@ -62,7 +66,10 @@ export function exactPath(
       prompt,
       anchor,
       promptTokens: 0,
+      uncachedTokens: 0,
+      epoch: epoch ?? id,
     };
+    epoch = own.epoch;
     restated.push({ turn: own, given: messages });
     parent = own.id;
   }

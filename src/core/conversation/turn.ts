@@ -34,6 +34,12 @@ export interface Turn {
   readonly anchor: Digest;
   /** Estimated tokens of the whole prompt as sent; 0 for a restated turn, of which no prompt was sent. */
   readonly promptTokens: number;
+  /** Those of them that were not expected in the cache. */
+  readonly uncachedTokens: number;
+  /** The first turn of its path: the turn with which its epoch began. */
+  readonly epoch: TurnId;
+  /** Digest of the meaning of the message before its given ones that memstem left out of the prompt; null: none was. */
+  readonly behind: Digest | null;
 }
 
 /** What a turn added when it was replayed; the same behind the same prefix, because the text of a label never changes. */

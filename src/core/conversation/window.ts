@@ -1,73 +1,101 @@
-import { type ChatMessage, messageDigest } from "../text/message.js";
+import type { Digest } from "../text/ids.js";
+import { type ChatMessage, messageDigest, messageText } from "../text/message.js";
 import { meaningDigest } from "../text/message-meaning.js";
 
 /*
- * Windows: histories that a client cut at the front (the last n messages, a token limit, a summary in place of what was cut). Sent as they
- * are, every prompt begins differently, and no prefix is reused. An epoch is a run of prompts that begin alike: each continues the one before
- * with the messages that the client cut, until that costs more than the window is worth; the next epoch begins with the client's own window.
+ * Windows: histories that do not begin where the conversation's newest prompt begins, because the client cut them at the front (the last n
+ * messages, a token limit, a summary in place of what was cut), or because memstem did. Recognised by content, by meaning.
  */
 
-/** Where a client cut its history. */
-export interface HistoryCut {
-  /** Stored messages at the front that are sent still (a pinned first message, a summary). */
-  readonly pinned: number;
-  /** Index of the first stored message that is sent behind them; those between were cut. */
-  readonly from: number;
-}
-
-/**
- * Recognises a window: what is sent begins with `pinned` stored messages, goes on with stored ones from `from` to the last, and ends with
- * new ones. Compares by meaning. Null: nothing was cut, or it is no window of what is stored. O(stored + sent).
- */
-export function findCut(stored: readonly ChatMessage[], sent: readonly ChatMessage[]): HistoryCut | null {
-  const [known, given] = [stored, sent].map((messages) => messages.map(meaningOf)) as [string[], string[]];
-  let alike = 0;
-  while (alike < known.length && known[alike] === given[alike]) alike++;
-  if (alike === known.length) return null;
-  for (const pinned of alike > 0 ? [alike, 0] : [0]) {
-    const overlap = overlapOf(known.slice(pinned), given.slice(pinned));
-    if (overlap > 0) return overlap === known.length - pinned ? null : { pinned, from: known.length - overlap };
-  }
-  return null;
-}
+/** How what a client sent stands to the messages of its conversation's newest prompt. */
+export type Window =
+  /** Stored messages, without some that the client cut, and new ones behind them. */
+  | {
+      readonly kind: "cut";
+      /** How many of the last sent messages are new. */
+      readonly fresh: number;
+    }
+  /** Messages that the newest prompt does not have, then everything that it has, then new ones. */
+  | { readonly kind: "longer"; readonly inFront: number; readonly fresh: number }
+  /** Other messages in place of those that were cut (a summary), then stored ones, then new ones. */
+  | { readonly kind: "summarised" };
 
 /**
- * Length of the longest end of `text` that `pattern` begins with, and goes on behind, as its last message is new: Knuth, Morris and Pratt's
- * prefix function of the pattern, a separator that no digest is, and the text.
+ * Recognises a window. Null: everything that is stored is sent, or a message in the middle is missing or changed (an edit), or nothing is
+ * alike. O(stored + sent).
  */
-function overlapOf(text: readonly string[], pattern: readonly string[]): number {
+export function findWindow(stored: readonly ChatMessage[], sent: readonly ChatMessage[]): Window | null {
+  const [known, given] = [stored.map(meant), sent.map(meant)];
+  const found = windowOf(known, given);
+  if (found !== null) return found === "whole" ? null : found;
+  const said = known.filter(({ message }) => !isToolTraffic(message));
+  if (said.length === known.length || said.length === 0) return null;
+  const withoutTools = windowOf(said, given);
+  if (withoutTools === "whole") return { kind: "cut", fresh: given.length - said.length };
+  return withoutTools?.kind === "cut" ? withoutTools : null;
+}
+
+/** A message with the digest of its meaning. */
+interface MeantMessage {
+  readonly message: ChatMessage;
+  readonly meaning: Digest;
+}
+
+function meant(message: ChatMessage): MeantMessage {
+  return { message, meaning: meaningOf(message) };
+}
+
+/** "whole": everything known is given, with new messages behind it. */
+function windowOf(known: readonly MeantMessage[], given: readonly MeantMessage[]): Window | "whole" | null {
+  const isAlike = (count: number) => known.slice(0, count).every(({ meaning }, at) => meaning === given[at]?.meaning);
+  if (known.length < given.length && isAlike(known.length)) return "whole";
+  const { length, fresh } = longestOverlap(known, given);
+  if (length === 0) return null;
+  const inFront = given.length - fresh - length;
+  if (length === known.length) return { kind: "longer", inFront, fresh };
+  const cut = known.length - length;
+  if (inFront <= cut && isAlike(inFront)) return { kind: "cut", fresh };
+  if (inFront === 1 && isEndOf(given[0]?.message, known[cut - 1]?.message)) return { kind: "cut", fresh };
+  return isAlike(1) ? null : { kind: "summarised" };
+}
+
+/** The longest end of `known` that occurs in `given` with at least one message behind it; of several, the last. */
+function longestOverlap(known: readonly MeantMessage[], given: readonly MeantMessage[]) {
+  const [pattern, text] = [known, given].map((messages) => messages.map(({ meaning }) => meaning).reverse());
+  let best = { length: 0, fresh: 0 };
+  for (const [at, length] of commonPrefixes(pattern as Digest[], text as Digest[]).entries())
+    if (at > 0 && length > best.length) best = { length, fresh: at };
+  return best;
+}
+
+/** For each place of `text`, how much of `pattern` it begins with: the Z function of pattern, separator and text. */
+function commonPrefixes(pattern: readonly Digest[], text: readonly Digest[]): readonly number[] {
+  // No digest is empty.
   const all = [...pattern, "", ...text];
-  const borders = [0];
+  const lengths = [0];
+  let [from, to] = [0, 0];
   for (let at = 1; at < all.length; at++) {
-    let length = borders[at - 1] ?? 0;
-    while (length > 0 && all[length] !== all[at]) length = borders[length - 1] ?? 0;
-    borders.push(all[length] === all[at] ? length + 1 : 0);
+    let length = at < to ? Math.min(to - at, lengths[at - from] ?? 0) : 0;
+    while (at + length < all.length && all[length] === all[at + length]) length++;
+    if (at + length > to) [from, to] = [at, at + length];
+    lengths.push(length);
   }
-  const matched = borders.at(-1) ?? 0;
-  return matched === pattern.length && matched > 0 ? (borders[matched - 1] ?? 0) : matched;
+  return lengths.slice(pattern.length + 1);
 }
 
-function meaningOf(message: ChatMessage): string {
+/** Whether a message is the end of another: clients that cut by tokens cut inside one. */
+function isEndOf(message: ChatMessage | undefined, whole: ChatMessage | undefined): boolean {
+  if (message === undefined || message.role !== whole?.role) return false;
+  const text = messageText(message);
+  return text !== "" && messageText(whole).endsWith(text);
+}
+
+/** Tool calls and their results, which some clients drop from a history. */
+function isToolTraffic({ role, tool_calls: calls }: ChatMessage): boolean {
+  return role === "tool" || role === "function" || (Array.isArray(calls) && calls.length > 0);
+}
+
+/** Digest of a message's meaning. */
+export function meaningOf(message: ChatMessage): Digest {
   return meaningDigest(message, messageDigest(message));
-}
-
-/** Average tokens of an epoch's prompts, as a multiple of what the client's own windows would have sent. */
-export const DEFAULT_HISTORY_RATIO = 2;
-
-/** What an epoch has come to, and would come to. Tokens, estimated. */
-export interface EpochTokens {
-  /** Its prompts so far, and their tokens together. */
-  readonly prompts: number;
-  readonly sent: number;
-  /** Its next prompt. */
-  readonly next: number;
-  /** The prompt of the client's own window. */
-  readonly exact: number;
-  /** Maximum tokens of a prompt; null: no limit. */
-  readonly max: number | null;
-}
-
-/** Whether an epoch goes on: with its next prompt the average is within the ratio, and that prompt within the limit. */
-export function continuesEpoch({ prompts, sent, next, exact, max }: EpochTokens, ratio: number): boolean {
-  return (sent + next) / (prompts + 1) <= ratio * exact && (max === null || next <= max);
 }

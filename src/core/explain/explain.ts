@@ -19,7 +19,7 @@ import type {
   PromptPrice,
   Waste,
 } from "./explanation.js";
-import { missCause } from "./miss-cause.js";
+import { type MissCause, missCause } from "./miss-cause.js";
 import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss-verdicts.js";
 import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
 import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-prefix.js";
@@ -81,7 +81,10 @@ export function explain(input: ExplainInput): Explanation {
   const whole = sum(sizes, segments);
   const partly = sharedTextTokens(outline.segments[segments], nearest.outline.segments[segments], countTokens);
   const shared = Math.min(whole + partly, total);
-  const cause = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
+  const differs = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
+  const reason = prompt.plan?.epoch?.began ?? null;
+  const cause: MissCause =
+    reason === null || differs.kind === "other_instructions" ? differs : { kind: "new_epoch", reason };
   const behind = sharedAfter(outline, nearest.outline, segments, sizes, partly);
   const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
   const hasErased = nearest.outline.segments.some(({ kind }) => kind === "erased");

@@ -1,6 +1,16 @@
+import type { EpochReason } from "../conversation/epoch.js";
 import type { Label } from "../text/ids.js";
 import type { Difference, EngineVerdict, Explanation, IndexVerdict, PlaceInPrompt, Waste } from "./explanation.js";
 import type { MissCause } from "./miss-cause.js";
+
+/** Why an epoch began, behind "because". */
+const EPOCH_BEGAN: Readonly<Record<EpochReason, string>> = {
+  ratio: "the epoch's prompts would have passed the history ratio on average",
+  cost: "another prompt of the epoch would have cost more than its prompts did on average",
+  limit: "another prompt of the epoch would have been longer than a prompt may be",
+  window: "the client cut its history, and the prompt has exactly the client's messages",
+  summary: "the client put other messages in place of those that it cut",
+};
 
 /** Displayed characters of a digest. */
 const SHOWN_OF_DIGEST = 8;
@@ -81,6 +91,8 @@ function causeWords(cause: MissCause): string {
       return "Nothing before that changed: the prompt only grew, which is as good as it gets.";
     case "repeated":
       return "All of it stands at the beginning of that prompt: nothing differs.";
+    case "new_epoch":
+      return `A new epoch began because ${EPOCH_BEGAN[cause.reason]}: prompts before it had messages in front that this one has not.`;
     case "other_instructions":
       return "The instructions changed, and everything behind them is computed again: keep what varies (a date, a list of memories) out of them.";
     case "other_question":

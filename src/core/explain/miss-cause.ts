@@ -1,5 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import type { EpochReason } from "../conversation/epoch.js";
 import type { FixedRetention } from "../conversation/retention.js";
 import type { Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
@@ -14,6 +15,8 @@ export type MissCause =
   | { readonly kind: "appended" }
   /** It is a prefix of the earlier prompt, or equal. */
   | { readonly kind: "repeated" }
+  /** A new epoch of a window's prompts begins with it. */
+  | { readonly kind: "new_epoch"; readonly reason: EpochReason }
   /** The instructions differ, in content or number of messages. */
   | { readonly kind: "other_instructions" }
   /** Only the question differs. */

@@ -19,8 +19,19 @@ export interface ChatMessage {
   readonly [field: string]: unknown;
 }
 
+/** A message is digested for its history, for its window and for its prompt. */
+const DIGESTS = new WeakMap<ChatMessage, Digest>();
+
 /** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. */
 export function messageDigest(message: ChatMessage): Digest {
+  const known = DIGESTS.get(message);
+  if (known !== undefined) return known;
+  const digest = digestMessage(message);
+  DIGESTS.set(message, digest);
+  return digest;
+}
+
+function digestMessage(message: ChatMessage): Digest {
   const { role, content } = message;
   if (typeof content === "string" && Object.keys(message).length === 2) {
     // The same text as canonicalJson gives, without its recursion: most messages of a history are plain.

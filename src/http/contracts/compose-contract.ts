@@ -3,6 +3,7 @@ import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { planDepth, writeDepth } from "./depth-contract.js";
+import { planEpoch, writeEpoch } from "./epoch-contract.js";
 import { label } from "./label.js";
 import { givenMemories } from "./memory-contract.js";
 import { givenMessages, message, writeMessages } from "./message-contract.js";
@@ -45,11 +46,11 @@ export const composeBody = z
       .meta({ description: "Plain chat history, ending with the question; without injected memories." }),
     history: field.history.nullish().meta({
       description:
-        "What `messages` is. `exact`: all messages of the prompt. `extended`: a window of the history (the last n messages, a summary and the last n); memstem puts what was cut in front of it for as long as that pays, so that prompts continue each other. `stored`: what is new in the conversation, the assistant's last answer and the new question; memstem puts what was said before in front of it. Default: `MEMSTEM_HISTORY`.",
+        "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMSTEM_HISTORY`.",
     }),
     history_ratio: field.historyRatio.nullish().meta({
       description:
-        "With `extended`: average tokens of prompts, as a multiple of what the windows alone would have come to. Default: 2.",
+        "With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2.",
     }),
     memories: givenMemories.optional(),
     system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
@@ -128,6 +129,7 @@ export const composeResult = z
           .int()
           .optional()
           .meta({ description: "Messages of the conversation that the client did not send; absent: none." }),
+        epoch: planEpoch.optional(),
         depth: planDepth.optional(),
       })
       .meta({ id: "Plan", description: "The prompt's expected cost. Token counts are estimates." }),
@@ -207,6 +209,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       retention: plan.retention,
       fresh_start: plan.freshStart,
       ...(plan.addedMessages === undefined ? {} : { added_messages: plan.addedMessages }),
+      ...(plan.epoch === undefined ? {} : { epoch: writeEpoch(plan.epoch) }),
       ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { PlanDepth } from "../../core/index.js";
+import type { PlanDepth, PlanEpoch } from "../../core/index.js";
 import type { Feedback } from "../../service/base/answers.js";
 import type {
   EngineCall,
@@ -59,6 +59,19 @@ export class Metrics implements MemstemObserver {
     "memstem_prompt_tokens_total",
     "Tokens of composed prompts, by whether a cache hit was expected.",
     ["expected"],
+  );
+  readonly #epochs = this.#counter("memstem_epochs_total", "Epochs begun by prompts of windows, by reason.", [
+    "reason",
+  ]);
+  readonly #extended = this.#counter(
+    "memstem_extended_turns_total",
+    "Prompts of windows that have messages which the client cut.",
+    [],
+  );
+  readonly #carried = this.#counter(
+    "memstem_carried_tokens_total",
+    "Tokens of memories that were not retrieved, in front of epochs' first prompts.",
+    [],
   );
   readonly #warnings = this.#counter("memstem_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
   readonly #reported = this.#counter(
@@ -186,7 +199,14 @@ export class Metrics implements MemstemObserver {
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
     for (const { code } of warnings) this.#warnings.inc({ code });
+    if (plan.epoch !== undefined) this.#epoch(plan.epoch, plan.addedMessages ?? 0);
     if (plan.depth !== undefined) this.#depth(plan.depth);
+  }
+
+  #epoch({ began, carriedTokens }: PlanEpoch, added: number): void {
+    if (began !== null) this.#epochs.inc({ reason: began });
+    if (added > 0) this.#extended.inc();
+    this.#carried.inc(carriedTokens);
   }
 
   #depth({ retrieved, given, outcome, probes }: PlanDepth): void {

@@ -6,6 +6,7 @@
 
 import type {
   BatchRequest,
+  DefaultHistoryName,
   EngineModel,
   PlannedRequest,
   PolicyName,
@@ -26,8 +27,8 @@ export interface ComposeDefaults {
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
-  /** What requests' messages are taken for. Default: `exact`. */
-  readonly history?: "exact" | "extended";
+  /** Default: {@link DEFAULT_HISTORY}. */
+  readonly history?: DefaultHistoryName;
   /** Most tokens of a prompt, by the token counter. Default: no bound. */
   readonly maxPromptTokens?: number | null;
 }

@@ -137,7 +137,7 @@ export interface PromptForEngine {
   readonly messages: readonly ChatMessage[];
   /** How many messages at the front are instructions. */
   readonly head: number;
-  readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages">;
+  readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages" | "epoch">;
   /** What this turn injected before its last message. */
   readonly injection: Injection;
   /** The secret from which the tenant's cache salts are derived. */
@@ -155,7 +155,7 @@ export function enginePrompt(served: PromptForEngine): AdapterPrompt {
     ...cacheKeys(scope, cacheSecret),
     messages,
     reusableMessages: [...new Set(ends)],
-    ...(section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {}),
+    ...reusableMemories(served, section),
     ...(cachedMessage < 0 ? {} : { cachedMessage }),
   };
 }
@@ -179,6 +179,15 @@ function lastSharedMessage({ messages, plan, injection }: PromptForEngine, secti
     (plan.layout === "conversation" &&
       (plan.retention === "keep" || (plan.retention === "volatile" && injection.annotations.length === 0)));
   return keepsAll ? messages.length - 1 : section - 1;
+}
+
+/** The message whose memories a later prompt may have too: the head of an epoch, else this turn's. */
+function reusableMemories(
+  { plan, head }: PromptForEngine,
+  section: number | null,
+): Pick<AdapterPrompt, "reusableMemories"> {
+  if ((plan.epoch?.headTokens ?? 0) > 0) return { reusableMemories: head };
+  return section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {};
 }
 
 /** A single prompt's memories may return with another question; a conversation's stay, or are retrieved again. */

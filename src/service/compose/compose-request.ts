@@ -5,6 +5,7 @@ import {
   type ChatMessage,
   type ConversationId,
   DEFAULT_ANNOTATIONS,
+  type HistoryName,
   type PolicyName,
   type RequestId,
   type RetentionName,
@@ -14,7 +15,6 @@ import {
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
-import type { HistoryName } from "../fields/fields.js";
 import * as field from "../fields/fields.js";
 import { readOptions } from "../fields/read-options.js";
 

@@ -3,6 +3,7 @@ import {
   type ComposeInput,
   Conversation,
   compose,
+  DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
   type Depth,
   type Digest,
@@ -15,7 +16,7 @@ import {
   PromptTooLongError,
   plannedOrder,
   promptHead,
-  type RetrievedMemory,
+  recallPast,
   type Scope,
   type ScopePolicy,
   type ScopeState,
@@ -25,14 +26,13 @@ import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { DeletedMeanwhileError, MessagesTooLongError } from "../base/errors.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
-import type { HistoryName } from "../fields/fields.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
-import { asSent, behindStored, extended } from "./stored-history.js";
+import { readHistory, type SaidMessages } from "./stored-history.js";
 
 /** What a prompt is composed from besides the request. */
 export interface Retrieved {
@@ -96,16 +96,15 @@ export class PromptPlanner {
     const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
-    const { messages, added, warnings: ofHistory } = this.#saidIn(working.state, scope, request, memories);
-    const input = { ...this.#input(working.state, scope, { ...request, messages }, retrieved, at), memories };
+    const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
+    const input = { ...this.#input(working.state, scope, { ...request, ...said }, retrieved, at), memories };
     const composition = bounded(() => compose(working.state, input));
-    const plan = added === 0 ? composition.plan : { ...composition.plan, addedMessages: added };
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const answer = {
       memories: composition.memories,
-      plan,
+      plan: composition.plan,
       warnings: [
         ...warnings,
         ...ofHistory,
@@ -140,8 +139,8 @@ export class PromptPlanner {
     depth: Depth | null,
   ): DraftedPrompt {
     const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
-    const { messages } = this.#saidIn(state, scope, request, memories);
-    const input = this.#input(state, scope, { ...request, messages }, retrieved, this.parts.now());
+    const { warnings: _, ...said } = this.#saidIn(state, scope, request);
+    const input = this.#input(state, scope, { ...request, ...said }, retrieved, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() =>
       draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
     );
@@ -169,9 +168,10 @@ export class PromptPlanner {
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
-    // Whether a window is put behind what was cut depends on its memories.
-    if (request.conversationId !== null && this.#historyOf(request) !== "exact") return null;
-    const head = promptHead(state, this.#context(state, scope, request, this.parts.now()));
+    const { messages: said, historyTerms } = this.#saidIn(state, scope, request);
+    // What a window's prompt begins with depends on its memories.
+    if (historyTerms?.window != null) return null;
+    const head = promptHead(state, this.#context(state, scope, { ...request, messages: said }, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
@@ -202,7 +202,7 @@ export class PromptPlanner {
   #input(
     state: ScopeState,
     scope: Scope,
-    request: ComposeRequest,
+    request: ComposeRequest & Pick<SaidMessages, "historyTerms">,
     { order, depth }: Retrieved,
     now: number,
   ): Omit<ComposeInput, "memories"> {
@@ -216,20 +216,20 @@ export class PromptPlanner {
     };
   }
 
-  /** The request's messages, behind those that are stored where it asks for that. */
-  #saidIn({ register }: ScopeState, scope: Scope, request: ComposeRequest, memories: readonly RetrievedMemory[]) {
-    const { messages, conversationId: id } = request;
-    const { store, countTokens } = this.parts;
-    const history = this.#historyOf(request);
-    const stored = history === "exact" || id === null ? null : store.findHistory(scope, id);
-    if (stored === null) return asSent(messages);
-    if (history === "stored") return behindStored(stored, messages);
-    return extended(stored, messages, {
-      memoryTokens: () => register.resolve(memories).blocks.reduce((sum, { tokens }) => sum + tokens, 0),
-      ratio: request.historyRatio ?? DEFAULT_HISTORY_RATIO,
-      max: this.#maxTokensOf(request),
-      countTokens,
-    });
+  /** The request's messages, and what is stored of its conversation where they do not have it. */
+  #saidIn(state: ScopeState, scope: Scope, request: ComposeRequest): SaidMessages {
+    const { messages, conversationId: id, history, historyRatio } = request;
+    const { store, defaults } = this.parts;
+    if (id === null) return { messages, warnings: [] };
+    const name = history ?? defaults.history ?? DEFAULT_HISTORY;
+    const stored = name === "stored" || this.#isCut(state, scope, request) ? store.findHistory(scope, id) : null;
+    return readHistory(stored, { messages, history: name, ratio: historyRatio ?? DEFAULT_HISTORY_RATIO });
+  }
+
+  /** Whether the conversation has turns, and the request does not continue the newest one. */
+  #isCut(state: ScopeState, scope: Scope, request: ComposeRequest): boolean {
+    const { turns, history } = recallPast(this.#context(state, scope, request, 0));
+    return history.turns.at(-1)?.turn !== turns.newest;
   }
 
   /** The part of the input that is known before the memory search. */
@@ -255,10 +255,6 @@ export class PromptPlanner {
   #policyFor({ policy }: ComposeRequest, order: readonly Digest[] | null, { register }: ScopeState): ScopePolicy {
     if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
     return plannedOrder(order, (label) => register.get(label)?.textDigest);
-  }
-
-  #historyOf({ history }: ComposeRequest): HistoryName {
-    return history ?? this.parts.defaults.history ?? "exact";
   }
 
   #maxTokensOf({ maxPromptTokens }: ComposeRequest): number | null {

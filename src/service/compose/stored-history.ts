@@ -1,11 +1,13 @@
 import {
   type ChatMessage,
-  continuesEpoch,
-  findCut,
+  findWindow,
+  type HistoryName,
+  type HistoryTerms,
   isInstruction,
-  messagesTokens,
-  type TokenCounter,
+  meaningOf,
   type Warning,
+  type Window,
+  type WindowTerms,
 } from "../../core/index.js";
 import type { StoredHistory } from "../../store/api/store.js";
 
@@ -20,24 +22,52 @@ const ANSWER_MISSING: Warning = {
   message: "the stored history ends with a question: send the assistant's answer to it in front of the new one",
 };
 
-/** A request's messages behind others of its conversation. */
+/** A request's messages, and which others of its conversation the prompt may have. */
 export interface SaidMessages {
   readonly messages: readonly ChatMessage[];
-  /** How many of them the client did not send. */
-  readonly added: number;
+  /** Absent: exactly `messages`. */
+  readonly historyTerms?: HistoryTerms;
   readonly warnings: readonly Warning[];
+}
+
+/** What a request says about the history of its prompt. */
+export interface HistoryRequest {
+  readonly messages: readonly ChatMessage[];
+  readonly history: HistoryName;
+  /** Average tokens of an epoch's prompts, as a multiple of what the windows would have sent. */
+  readonly ratio: number;
+}
+
+/** Reads a request's messages against what is stored of its conversation; null: nothing is. */
+export function readHistory(stored: StoredHistory | null, request: HistoryRequest): SaidMessages {
+  const { messages, history, ratio } = request;
+  const terms: HistoryTerms = {
+    added: 0,
+    ratio,
+    isByCost: history === "auto",
+    mayCut: history !== "exact",
+    window: null,
+  };
+  if (history === "stored" && stored !== null) {
+    const { added, ...said } = behindStored(stored, messages);
+    return { ...said, historyTerms: { ...terms, added } };
+  }
+  // Behind messages that were erased no prompt is the same.
+  const window = stored?.isWhole ? windowTerms(stored, messages, history) : null;
+  if (history === "exact" && window === null) return { messages, warnings: [] };
+  return { messages, historyTerms: { ...terms, window }, warnings: [] };
 }
 
 /**
  * A conversation's whole history: what is stored, then what is new. The request's own instructions, where it has any, replace those of the
  * conversation's newest prompt.
  */
-export function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): SaidMessages {
-  const { head: own, said: added } = withoutHead(messages);
+function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): SaidMessages & { added: number } {
+  const { head: own, said: fresh } = withoutHead(messages);
   const head = own.length > 0 ? own : (stored.head ?? []);
-  const isUnanswered = stored.messages.at(-1)?.role === "user" && added[0]?.role === "user";
+  const isUnanswered = stored.messages.at(-1)?.role === "user" && fresh[0]?.role === "user";
   return {
-    messages: [...head, ...stored.messages, ...added],
+    messages: [...head, ...stored.messages, ...fresh],
     added: head.length - own.length + stored.messages.length,
     warnings: [
       ...(stored.isWhole && (stored.head !== null || own.length > 0) ? [] : [ERASED]),
@@ -46,68 +76,57 @@ export function behindStored(stored: StoredHistory, messages: readonly ChatMessa
   };
 }
 
-/** How far a window may be extended. */
-export interface Extension {
-  /** Tokens of the memories that were retrieved. */
-  readonly memoryTokens: () => number;
-  /** Average tokens of an epoch's prompts, as a multiple of what the windows would have sent. */
-  readonly ratio: number;
-  /** Maximum tokens of a prompt; null: no limit. */
-  readonly max: number | null;
-  readonly countTokens: TokenCounter;
-}
-
-/** A window behind what its client cut, for as long as its epoch goes on; else, and where it is no window, as it was sent. */
-export function extended(
+/**
+ * The terms of a window; null where the messages are none. They may also continue the turn before the newest one: a question that is asked
+ * again, or edited.
+ */
+function windowTerms(
   stored: StoredHistory,
   messages: readonly ChatMessage[],
-  { memoryTokens, ratio, max, countTokens }: Extension,
-): SaidMessages {
-  const window = behindCut(stored, messages);
-  if (window === null) return asSent(messages);
-  const { said, fresh, promptTokens } = window;
-  const tokens = {
-    prompts: promptTokens.length,
-    sent: promptTokens.reduce((sum, each) => sum + each, 0),
-    next: (promptTokens[0] ?? 0) + messagesTokens(fresh, countTokens),
-    exact: messagesTokens(messages, countTokens) + memoryTokens(),
-    max,
-  };
-  return continuesEpoch(tokens, ratio) ? said : asSent(messages);
-}
-
-/** The messages as the client sent them, and no other. */
-export function asSent(messages: readonly ChatMessage[]): SaidMessages {
-  return { messages, added: 0, warnings: [] };
-}
-
-/** A window behind the messages that its client cut. */
-interface ExtendedWindow {
-  readonly said: SaidMessages;
-  /** The client's messages that are new. */
-  readonly fresh: readonly ChatMessage[];
-  /** Tokens of the epoch's prompts that it continues, newest first. */
-  readonly promptTokens: readonly number[];
-}
-
-/**
- * Puts a window behind the messages that its client cut; null where it is no window of what is stored. It may also continue the turn before
- * the newest one: a question that is asked again, or edited.
- */
-function behindCut(stored: StoredHistory, messages: readonly ChatMessage[]): ExtendedWindow | null {
+  history: HistoryName,
+): WindowTerms | null {
   const { head, said } = withoutHead(messages);
-  const before = stored.messages.slice(0, stored.messages.length - stored.newest);
-  for (const [known, promptTokens] of [
-    [stored.messages, stored.promptTokens],
-    [before, stored.promptTokens.slice(1)],
-  ] as const) {
-    const cut = findCut(known, said);
-    if (cut === null) continue;
-    const fresh = said.slice(cut.pinned + known.length - cut.from);
-    const extended = { messages: [...head, ...known, ...fresh], added: cut.from - cut.pinned, warnings: [] };
-    return { said: extended, fresh, promptTokens };
+  const before = {
+    ...stored,
+    messages: stored.messages.slice(0, -stored.newest),
+    prompts: stored.prompts.slice(0, -1),
+  };
+  for (const known of [stored, before]) {
+    const window = findWindow(known.messages, said);
+    if (window === null) continue;
+    return history === "exact" ? exactTerms(window) : continuedTerms(known, window, head, said);
   }
-  return null;
+  return isAskedAgain(stored, said) ? { kind: "begins", reason: "window" } : null;
+}
+
+function exactTerms({ kind }: Window): WindowTerms | null {
+  if (kind === "longer") return null;
+  return { kind: "begins", reason: kind === "summarised" ? "summary" : "window" };
+}
+
+function continuedTerms(
+  { messages, prompts, behind }: StoredHistory,
+  window: Window,
+  head: readonly ChatMessage[],
+  said: readonly ChatMessage[],
+): WindowTerms | null {
+  if (window.kind === "summarised") return { kind: "begins", reason: "summary" };
+  const leftOut = window.kind === "longer" ? window.inFront : 0;
+  const last = said[leftOut - 1];
+  if (last !== undefined && meaningOf(last) !== behind) return null;
+  return {
+    kind: "continued",
+    messages: [...head, ...messages, ...said.slice(said.length - window.fresh)],
+    added: Math.max(0, messages.length - (said.length - window.fresh - leftOut)),
+    leftOut,
+    prompts,
+  };
+}
+
+/** Whether the first question of an epoch is asked again, or edited, behind the same messages. */
+function isAskedAgain({ messages, newest, hasOwnHead }: StoredHistory, said: readonly ChatMessage[]): boolean {
+  if (!hasOwnHead || newest !== messages.length || said.length !== newest) return false;
+  return messages.slice(0, -1).every((message, at) => meaningOf(message) === meaningOf(said[at] as ChatMessage));
 }
 
 function withoutHead(messages: readonly ChatMessage[]) {

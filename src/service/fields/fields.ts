@@ -11,6 +11,7 @@ import {
   type ConversationId,
   FIXED_RETENTIONS,
   foundTextProblem,
+  HISTORY_NAMES,
   MAX_MEMORY_BUDGET_RATIO,
   MAX_WORKERS,
   type MemoryId,
@@ -146,9 +147,6 @@ export const memoryBudgetRatio = z
   .number()
   .min(1, "must be at least 1: what was retrieved")
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
-/** What a request's messages are: all that the prompt is to have, a window of the history, or what is new. */
-export const HISTORY_NAMES = ["exact", "extended", "stored"] as const;
-export type HistoryName = (typeof HISTORY_NAMES)[number];
 export const history = z.enum(HISTORY_NAMES);
 /** Average tokens of prompts, as a multiple of what the client's own windows would have sent. */
 export const historyRatio = z.number().min(1).max(100);

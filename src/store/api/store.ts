@@ -15,6 +15,7 @@ import type {
   NodeId,
   PlacedMemory,
   Plan,
+  PromptTokens,
   ReportGrounds,
   RequestId,
   Scope,
@@ -71,18 +72,22 @@ export interface ComposeRecord {
   readonly at: number;
 }
 
-/** What was said in a conversation, without what memstem injected. */
+/** What was said in a conversation's newest epoch, without what memstem injected. */
 export interface StoredHistory {
   /** The instructions of its newest prompt; null where they were erased. */
   readonly head: readonly ChatMessage[] | null;
-  /** Every message of its turns, first to last; those before one that was erased are left out. */
+  /** The messages of its turns, first to last; those before one that was erased are left out. */
   readonly messages: readonly ChatMessage[];
   /** How many of them the newest turn added. */
   readonly newest: number;
-  /** Whether `messages` goes back to the conversation's first turn. */
+  /** Whether `messages` goes back to the epoch's first turn. */
   readonly isWhole: boolean;
-  /** Tokens of the prompts that were sent of those turns, newest first; estimated. */
-  readonly promptTokens: readonly number[];
+  /** The prompts that were sent of those turns, oldest first. */
+  readonly prompts: readonly PromptTokens[];
+  /** Whether its memories stand in a message of their own in front of the others. */
+  readonly hasOwnHead: boolean;
+  /** Digest of the meaning of the message before the first, which memstem left out; null: none. */
+  readonly behind: Digest | null;
 }
 
 /** A request that was answered before. */
@@ -187,7 +192,7 @@ export interface Store {
   /** See {@link DeletionCounts}. */
   deletionsOf(tenant: string, userId: UserId): DeletionCounts;
   loadScope(scope: Scope): LoadedScope;
-  /** A conversation's turns, oldest first. */
+  /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Turn[];
   /** What was said in a conversation up to its newest turn; null where it has none. */
   findHistory(scope: Scope, id: ConversationId): StoredHistory | null;

@@ -199,11 +199,19 @@ export const turns = sqliteTable(
     prompt: digest("prompt").notNull(),
     anchor: digest("anchor").notNull(),
     promptTokens: integer("prompt_tokens").notNull(),
+    /** Those of them that were not expected in the cache. */
+    uncachedTokens: integer("uncached_tokens").notNull().default(0),
+    /** The first turn of its path. */
+    epoch: integer("epoch").notNull().default(0),
+    /** Digest of the meaning of the message before its given ones that was left out of the prompt; null: none. */
+    behind: digest("behind"),
     createdAt: integer("created_at").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),
-    index("turns_conversation").on(table.scopeId, table.conversationId).where(isNotNull(table.conversationId)),
+    index("turns_conversation")
+      .on(table.scopeId, table.conversationId, table.id)
+      .where(isNotNull(table.conversationId)),
   ],
 );
 

@@ -51,7 +51,8 @@ export type TurnRow = RowOfScope<typeof turns>;
 export type RequestRow = RowOfScope<typeof requests>;
 
 export const SELECT_TURNS = `select id, conversation_id as conversationId, parent, given, placement, injection, retention,
-  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, created_at as createdAt from turns`;
+  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, uncached_tokens as uncachedTokens,
+  epoch, behind, created_at as createdAt from turns`;
 export const SELECT_REQUESTS = `select request_id as requestId, turn, leaf, body, answer, evicted, observed, created_at as createdAt
   from requests`;
 
@@ -239,20 +240,27 @@ function turnStatements(sqlite: Database.Database) {
       sqlite,
       `${SELECT_TURNS} where scope_id = @scopeId and id = @id`,
     ),
-    conversationTurns: prepare<OfScope & { readonly conversationId: string }, TurnRow>(
+    /** From a turn on, in order of their ids. */
+    conversationTurns: prepare<OfScope & { readonly conversationId: string; readonly from: number }, TurnRow>(
       sqlite,
-      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id`,
+      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId and id >= @from order by id`,
     ),
     newestTurn: prepare<OfScope & { readonly conversationId: string }, TurnRow>(
       sqlite,
       `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id desc limit 1`,
     ),
+    /** The id of the turn before the last `skipped` ones. */
+    turnBeforeLast: prepareValue<OfScope & { readonly conversationId: string; readonly skipped: number }, number>(
+      sqlite,
+      `select id from turns where scope_id = @scopeId and conversation_id = @conversationId
+       order by id desc limit 1 offset @skipped`,
+    ),
     addTurn: prepare<SqliteRow<typeof turns>>(
       sqlite,
       `insert into turns (scope_id, id, conversation_id, parent, given, placement, injection, retention, fresh_start,
-         requested, head, prompt, anchor, prompt_tokens, created_at)
+         requested, head, prompt, anchor, prompt_tokens, uncached_tokens, epoch, behind, created_at)
        values (@scopeId, @id, @conversationId, @parent, @given, @placement, @injection, @retention, @freshStart,
-         @requested, @head, @prompt, @anchor, @promptTokens, @createdAt)`,
+         @requested, @head, @prompt, @anchor, @promptTokens, @uncachedTokens, @epoch, @behind, @createdAt)`,
     ),
   };
 }

@@ -1,7 +1,15 @@
-import type { ChatMessage } from "../../core/index.js";
+import type { ChatMessage, PromptTokens } from "../../core/index.js";
 import type { StoredHistory } from "../api/store.js";
+import type { DigestSeal } from "../database/digest-seal.js";
 import type { Statements, TurnRow } from "../database/statements.js";
 import type { StoredMessages } from "./stored-messages.js";
+
+/** What a history is read from. */
+interface HistoryParts {
+  readonly statements: Statements;
+  readonly messages: StoredMessages;
+  readonly digests: DigestSeal;
+}
 
 /** A turn, and what it was given; null where that was erased. */
 export interface GivenTurn {
@@ -36,32 +44,36 @@ export function headOf(
 }
 
 /**
- * What was said in a conversation up to its newest turn. Follows that turn's parents, so a branch that was left is not in it; ends at a
- * message that was erased, or a turn that is gone.
+ * What was said in a conversation's newest epoch, up to its newest turn. Follows that turn's parents, so a branch that was left is not in it;
+ * ends at a message that was erased, or a turn that is gone.
  */
 export function readConversationHistory(
-  statements: Statements,
-  messages: StoredMessages,
+  { statements, messages, digests }: HistoryParts,
   scopeId: number,
   conversationId: string,
 ): StoredHistory | null {
   const newest = statements.newestTurn.get({ scopeId, conversationId });
   if (newest === undefined) return null;
   const said: (readonly ChatMessage[])[] = [];
-  const promptTokens: number[] = [];
+  const prompts: PromptTokens[] = [];
   let isWhole = true;
+  let behind: TurnRow["behind"] = null;
   for (const found of turnsUpFrom(statements, messages, scopeId, newest)) {
     isWhole = found?.given != null;
     if (found?.given == null) break;
-    said.push(found.given);
+    const { turn, given } = found;
+    said.push(given);
+    behind ??= turn.behind;
     // A turn that was only said again was not sent.
-    if (found.turn.promptTokens > 0) promptTokens.push(found.turn.promptTokens);
+    if (turn.promptTokens > 0) prompts.push({ total: turn.promptTokens, uncached: turn.uncachedTokens });
   }
   return {
     head: headOf(statements, messages, scopeId, newest),
     newest: said[0]?.length ?? 0,
+    hasOwnHead: said.at(-1)?.length === 0,
     messages: said.reverse().flat(),
     isWhole,
-    promptTokens,
+    prompts: prompts.reverse(),
+    behind: behind === null ? null : digests.open(behind),
   };
 }

@@ -43,6 +43,9 @@ import { StoredMessages } from "../records/stored-messages.js";
 import { readUserExport } from "../records/user-export.js";
 import { keyOf } from "../records/write-changes.js";
 
+/** Turns of a conversation that are loaded besides those of its newest epoch: a client may return to a branch that it left. */
+const MOST_TURNS_LOADED = 1_000;
+
 /** The reading half of `SqliteStore`: changes nothing, so it also works on a read-only connection. */
 export class SqliteReads {
   protected readonly statements: Statements;
@@ -74,14 +77,20 @@ export class SqliteReads {
   loadConversation(scope: Scope, id: ConversationId): Turn[] {
     const scopeId = this.#idOf(scope);
     if (scopeId === null) return [];
+    const of = { scopeId, conversationId: id };
+    const from = Math.min(
+      this.statements.newestTurn.get(of)?.epoch ?? 0,
+      this.statements.turnBeforeLast.get({ ...of, skipped: MOST_TURNS_LOADED }) ?? 0,
+    );
     return this.statements.conversationTurns
-      .all({ scopeId, conversationId: id })
+      .all({ ...of, from })
       .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
   }
 
   findHistory(scope: Scope, id: ConversationId): StoredHistory | null {
     const scopeId = this.#idOf(scope);
-    return scopeId === null ? null : readConversationHistory(this.statements, this.messages, scopeId, id);
+    const parts = { statements: this.statements, messages: this.messages, digests: this.database.digests };
+    return scopeId === null ? null : readConversationHistory(parts, scopeId, id);
   }
 
   countFirstTokenTimes(engine: string): number {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../../src/core/compose/depth.js";
-import type { Draft } from "../../../src/core/compose/draft.js";
+import type { Draft } from "../../../src/core/compose/epoch-draft.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
 import { blockBounds } from "../../../src/core/index.js";

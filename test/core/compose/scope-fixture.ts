@@ -1,7 +1,8 @@
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
-import { type ComposeInput, type Draft, draftPrompt } from "../../../src/core/compose/draft.js";
+import type { ComposeInput } from "../../../src/core/compose/draft.js";
+import { type Draft, draftPrompt } from "../../../src/core/compose/epoch-draft.js";
 import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";

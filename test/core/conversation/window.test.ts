@@ -1,28 +1,32 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { continuesEpoch, findCut, type HistoryCut } from "../../../src/core/conversation/window.js";
+import { findWindow, type Window } from "../../../src/core/conversation/window.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 
-const say = (text: string, at = 0): ChatMessage => ({ role: at % 2 === 0 ? "user" : "assistant", content: text });
-const saying = (texts: readonly string[]) => texts.map((text) => say(text));
+const say = (text: string): ChatMessage => ({ role: "user", content: text });
+const saying = (texts: readonly string[]) => texts.map(say);
 
-/** The same by trying everything: first what is pinned, then the longest run. */
-function triedCut(stored: readonly string[], sent: readonly string[]): HistoryCut | null {
-  let alike = 0;
-  while (alike < stored.length && stored[alike] === sent[alike]) alike++;
-  if (alike === stored.length) return null;
-  for (const pinned of new Set([alike, 0])) {
-    for (let from = pinned; from < stored.length; from++) {
-      const run = stored.slice(from);
-      const isRun = run.every((text, at) => sent[pinned + at] === text);
-      if (isRun && sent.length > pinned + run.length) return from === pinned ? null : { pinned, from };
+/** The same by trying every run of stored messages at every place. */
+function triedWindow(stored: readonly string[], sent: readonly string[]): Window | null {
+  const isAlike = (count: number) => stored.slice(0, count).every((text, at) => text === sent[at]);
+  if (stored.length < sent.length && isAlike(stored.length)) return null;
+  for (let length = Math.min(stored.length, sent.length - 1); length > 0; length--) {
+    for (let inFront = sent.length - 1 - length; inFront >= 0; inFront--) {
+      const run = stored.slice(stored.length - length);
+      if (!run.every((text, at) => sent[inFront + at] === text)) continue;
+      const fresh = sent.length - inFront - length;
+      if (length === stored.length) return { kind: "longer", inFront, fresh };
+      const cut = stored.length - length;
+      if (inFront <= cut && isAlike(inFront)) return { kind: "cut", fresh };
+      if (inFront === 1 && stored[cut - 1]?.endsWith(sent[0] ?? "?")) return { kind: "cut", fresh };
+      return isAlike(1) ? null : { kind: "summarised" };
     }
   }
   return null;
 }
 
 describe("a history that its client cut", () => {
-  it("is recognised as what trying every cut gives", () => {
+  it("is recognised as what trying every run gives", () => {
     const word = fc.constantFrom("a", "b", "c");
     const property = fc.property(
       fc.array(word, { maxLength: 12 }),
@@ -30,9 +34,9 @@ describe("a history that its client cut", () => {
       fc.nat(12),
       fc.nat(3),
       (stored, other, from, pinned) => {
-        expect(findCut(saying(stored), saying(other))).toEqual(triedCut(stored, other));
+        expect(findWindow(saying(stored), saying(other))).toEqual(triedWindow(stored, other));
         const window = [...stored.slice(0, pinned), ...stored.slice(from), ...other];
-        expect(findCut(saying(stored), saying(window))).toEqual(triedCut(stored, window));
+        expect(findWindow(saying(stored), saying(window))).toEqual(triedWindow(stored, window));
       },
     );
     fc.assert(property, { numRuns: 500 });
@@ -41,27 +45,40 @@ describe("a history that its client cut", () => {
   it("is compared by meaning", () => {
     const stored = saying(["one", "two", "three"]);
     const parts: ChatMessage = { role: "user", content: [{ type: "text", text: "three" }] };
-    expect(findCut(stored, [parts, say("new")])).toEqual({ pinned: 0, from: 2 });
+    expect(findWindow(stored, [parts, say("new")])).toEqual({ kind: "cut", fresh: 1 });
   });
 
-  it("may pin its first message, or put a summary there that stays", () => {
-    const stored = saying(["summary", "one", "two", "three", "four"]);
-    expect(findCut(stored, saying(["summary", "three", "four", "new"]))).toEqual({ pinned: 1, from: 3 });
-    expect(findCut(stored, saying(["another summary", "three", "four", "new"]))).toBeNull();
+  it("may pin its first message, or put a summary in place of what it cut", () => {
+    const stored = saying(["first", "one", "two", "three", "four"]);
+    expect(findWindow(stored, saying(["first", "three", "four", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    expect(findWindow(stored, saying(["a summary", "three", "four", "new"]))).toEqual({ kind: "summarised" });
+  });
+
+  it("may be cut inside a message", () => {
+    const stored = saying(["first", "a long message", "three"]);
+    expect(findWindow(stored, saying(["long message", "three", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    expect(findWindow(stored, saying(["", "three", "new"]))).toEqual({ kind: "summarised" });
+  });
+
+  it("may be cut of its tool calls and their results", () => {
+    const call: ChatMessage = { role: "assistant", content: null, tool_calls: [{ id: "1", type: "function" }] };
+    const result: ChatMessage = { role: "tool", tool_call_id: "1", content: "sunny" };
+    const stored = [say("weather?"), call, result, say("sunny!"), say("thanks")];
+    expect(findWindow(stored, saying(["weather?", "sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    expect(findWindow(stored, saying(["sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+  });
+
+  it("is none where a message in the middle is missing or changed", () => {
+    const stored = saying(["one", "two", "three", "four"]);
+    expect(findWindow(stored, saying(["one", "other", "three", "four", "new"]))).toBeNull();
+    expect(findWindow(stored, saying(["one", "two", "three", "other", "new"]))).toBeNull();
   });
 
   it("is found in time in proportion to its length, whatever repeats in it", () => {
     const many = Array.from({ length: 10_000 }, () => "ok");
-    expect(findCut(saying(["first", ...many]), saying([...many.slice(1), "new"]))).toEqual({ pinned: 0, from: 2 });
-  });
-});
-
-describe("an epoch", () => {
-  it("goes on while the average of its prompts is within the ratio, and the next one within the limit", () => {
-    const epoch = { prompts: 2, sent: 300, exact: 100, max: null };
-    expect(continuesEpoch({ ...epoch, next: 300 }, 2)).toBe(true);
-    expect(continuesEpoch({ ...epoch, next: 301 }, 2)).toBe(false);
-    expect(continuesEpoch({ ...epoch, sent: 200, next: 101 }, 1)).toBe(false);
-    expect(continuesEpoch({ ...epoch, next: 250, max: 249 }, 2)).toBe(false);
+    expect(findWindow(saying(["first", ...many]), saying([...many.slice(1), "new"]))).toEqual({
+      kind: "cut",
+      fresh: 1,
+    });
   });
 });

@@ -1,0 +1,151 @@
+import { type EpochReason, endOfEpoch, newestWithin, type WindowTerms } from "../conversation/epoch.js";
+import { meaningOf } from "../conversation/window.js";
+import { promptCost, smooth } from "../cost/engine-model.js";
+import { messagesTokens } from "../prompt/prompt.js";
+import type { Digest } from "../text/ids.js";
+import type { ChatMessage } from "../text/message.js";
+import {
+  AFRESH,
+  type ComposeInput,
+  type DraftedPrompt,
+  draftWith,
+  draftWithin,
+  type EpochStart,
+  PromptTooLongError,
+} from "./draft.js";
+import type { ScopeState } from "./scope-state.js";
+
+/** A draft with its place in the conversation. */
+export interface Draft extends DraftedPrompt {
+  /** Null: its history was not cut. */
+  readonly epoch: DraftedEpoch | null;
+  /** Messages that it has and the client did not send. */
+  readonly added: number;
+}
+
+/** A prompt's place in its epoch. */
+export interface DraftedEpoch {
+  /** Why the epoch began with this prompt; null: it continues one. */
+  readonly began: EpochReason | null;
+  /** How many prompts the epoch has, this one included. */
+  readonly prompts: number;
+  /** How many messages memstem left out of this prompt, … */
+  readonly leftOut: number;
+  /** … and, where it did so with this prompt, the meaning of the last one of them. */
+  readonly behind: Digest | null;
+}
+
+/**
+ * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
+ * {@link PromptTooLongError}.
+ */
+export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
+  const { maxPromptTokens, acceptedTokens } = input;
+  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
+  const draft = draftWindow(state, input, most);
+  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
+    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
+  return draft;
+}
+
+function draftWindow(state: ScopeState, input: ComposeInput, most: number): Draft {
+  const { window = null } = input.historyTerms ?? {};
+  switch (window?.kind) {
+    case "begins":
+      return draftEpoch(state, input, most, window.reason);
+    case "continued":
+      return draftContinued(state, input, most, window);
+    default:
+      return draftWhole(state, input, most);
+  }
+}
+
+/** A prompt that has the request's messages, or the newest of them. */
+function draftWhole(state: ScopeState, input: ComposeInput, most: number): Draft {
+  const { added = 0, mayCut = false } = input.historyTerms ?? {};
+  const draft = draftWith(state, input);
+  if (draft.totalTokens <= most) return { ...draft, epoch: null, added };
+  if (mayCut) return draftEpoch(state, input, most, "limit");
+  return { ...draftWithin(state, input, most, false), epoch: null, added };
+}
+
+/** The next prompt of a window's epoch, or the first of another. */
+function draftContinued(
+  state: ScopeState,
+  input: ComposeInput,
+  most: number,
+  window: WindowTerms & { readonly kind: "continued" },
+): Draft {
+  const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
+  const draft = draftWith(state, { ...input, messages: window.messages });
+  const next = { total: draft.totalTokens, uncached: uncachedTokens(draft) };
+  // Behind messages that memstem left out, the window is the longer one.
+  const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
+  const engine = isByCost ? input.engine : null;
+  const began = endOfEpoch(window.prompts, next, exact, { ratio, max: most, engine });
+  if (began !== null) return draftEpoch(state, input, most, began);
+  const epoch = { began, prompts: window.prompts.length + 1, leftOut: window.leftOut, behind: null };
+  return { ...draft, epoch, added: window.added };
+}
+
+/** The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. */
+function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began: EpochReason): Draft {
+  const { added = 0, mayCut = false, ratio = 1 } = input.historyTerms ?? {};
+  const begin = (from: ComposeInput) =>
+    mayCut ? draftWith(state, from, null, startOf(ratio)) : draftExact(state, from);
+  const whole = begin(input);
+  const shortened = whole.totalTokens <= most || !mayCut ? null : newestMessages(input, whole, most / ratio);
+  const from = shortened === null ? input : { ...input, messages: shortened.messages };
+  const draft = shortened === null ? whole : begin(from);
+  return {
+    ...(draft.totalTokens <= most ? draft : draftWithin(state, from, most, true)),
+    epoch: { began, prompts: 1, leftOut: shortened?.leftOut ?? 0, behind: shortened?.behind ?? null },
+    added: Math.max(0, added - (shortened?.leftOut ?? 0)),
+  };
+}
+
+/** An epoch's head may hold, for the epochs to come, as much as the ratio lets the prompts grow. */
+function startOf(ratio: number): EpochStart {
+  return { inFront: true, carried: ratio - 1 };
+}
+
+/**
+ * A window's own messages, which no later prompt continues: with its memories in front of them where that costs less. With few memories
+ * the frame of a second section costs more than what is found cached.
+ */
+function draftExact(state: ScopeState, input: ComposeInput): DraftedPrompt {
+  const law = smooth(input.engine);
+  const costOf = (draft: DraftedPrompt) =>
+    promptCost(law, draft.totalTokens, draft.totalTokens - uncachedTokens(draft));
+  const inFront = draftWith(state, input, null, { inFront: true, carried: null });
+  const inQuestion = draftWith(state, input, null, AFRESH);
+  return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
+}
+
+/** The newest messages of a request that leave room for its memories. */
+function newestMessages(
+  { messages, countTokens }: ComposeInput,
+  { past, replay, selection }: DraftedPrompt,
+  room: number,
+) {
+  const instructions = past.head.messages;
+  const said = messages.slice(instructions.length);
+  const kept = newestWithin(said, room - replay.headTokens - retrievedTokens(selection), countTokens);
+  const last: ChatMessage | undefined = said[said.length - kept.length - 1];
+  if (last === undefined) return null;
+  return { messages: [...instructions, ...kept], leftOut: said.length - kept.length, behind: meaningOf(last) };
+}
+
+/** Tokens of the prompt of the request's own messages and memories, without annotations. */
+function exactTokens({ messages, countTokens }: ComposeInput, { selection }: DraftedPrompt): number {
+  return messagesTokens(messages, countTokens) + retrievedTokens(selection);
+}
+
+/** The prompt of a new epoch hits where its head does, another up to its newest turn. */
+function uncachedTokens({ totalTokens, replay }: DraftedPrompt): number {
+  return totalTokens - Math.max(replay.cachedTokens, replay.headTokens);
+}
+
+function retrievedTokens({ resolution }: DraftedPrompt["selection"]): number {
+  return resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
+}
