@@ -4,15 +4,7 @@ import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
 import type { Digest } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import {
-  AFRESH,
-  type ComposeInput,
-  type DraftedPrompt,
-  draftWith,
-  draftWithin,
-  type EpochStart,
-  PromptTooLongError,
-} from "./draft.js";
+import { AFRESH, type ComposeInput, type DraftedPrompt, draftWith, draftWithin, PromptTooLongError } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** A draft with its place in the conversation. */
@@ -91,8 +83,7 @@ function draftContinued(
 /** The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. */
 function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began: EpochReason): Draft {
   const { added = 0, mayCut = false, ratio = 1 } = input.historyTerms ?? {};
-  const begin = (from: ComposeInput) =>
-    mayCut ? draftWith(state, from, null, startOf(ratio)) : draftExact(state, from);
+  const begin = (from: ComposeInput) => (mayCut ? draftHeaded(state, from, ratio, most) : draftExact(state, from));
   const whole = begin(input);
   const shortened = whole.totalTokens <= most || !mayCut ? null : newestMessages(input, whole, most / ratio);
   const from = shortened === null ? input : { ...input, messages: shortened.messages };
@@ -104,9 +95,14 @@ function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began:
   };
 }
 
-/** An epoch's head may hold, for the epochs to come, as much as the ratio lets the prompts grow. */
-function startOf(ratio: number): EpochStart {
-  return { inFront: true, carried: ratio - 1 };
+/**
+ * With its memories in front, and of others, for the epochs to come, as much as the ratio lets the prompts grow; none where the limit leaves
+ * no room to grow.
+ */
+function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most: number): DraftedPrompt {
+  const headed = draftWith(state, input, null, { inFront: true, carried: ratio - 1 });
+  const isLong = headed.totalTokens > most / ratio && (headed.head?.selection.ordering.carried.size ?? 0) > 0;
+  return isLong ? draftWith(state, input, null, { inFront: true, carried: 0 }) : headed;
 }
 
 /**

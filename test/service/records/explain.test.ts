@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { ENGINE_MODELS, type Explanation, type RequestId, residencyModel } from "../../../src/core/index.js";
+import {
+  ENGINE_MODELS,
+  type Explanation,
+  explanationText,
+  type RequestId,
+  residencyModel,
+} from "../../../src/core/index.js";
 import { NotFoundError } from "../../../src/service/base/errors.js";
 import type { ComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
@@ -185,7 +191,17 @@ describe("what changed", () => {
     await cut.turn("t2", bike);
     cut.history.splice(0, 2);
     await cut.turn("t3", dog);
-    expect(cut.explain("t3")).toMatchObject({ cause: { kind: "edited_history" }, difference: { message: 1 } });
+    expect(cut.explain("t3")).toMatchObject({ cause: { kind: "appended" } });
+  });
+
+  it("is a history that was cut, where the prompt has exactly what is left", async () => {
+    const cut = await new Asking().turn("t1", tea);
+    await cut.turn("t2", bike);
+    cut.history.splice(0, 2);
+    await cut.turn("t3", dog, { history: "exact" });
+    const explanation = cut.explain("t3");
+    expect(explanation.cause).toEqual({ kind: "new_epoch", reason: "window" });
+    expect(explanationText(explanation).join(" ")).toContain("A new epoch began because the client cut its history");
   });
 
   it("is a question that was edited after more turns", async () => {

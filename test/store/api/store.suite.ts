@@ -129,7 +129,12 @@ export function describeStore(name: string, open: () => Store): void {
         messages,
         newest: 2,
         isWhole: true,
-        promptTokens: [expect.any(Number), expect.any(Number)],
+        prompts: [
+          { total: expect.any(Number), uncached: expect.any(Number) },
+          { total: expect.any(Number), uncached: expect.any(Number) },
+        ],
+        hasOwnHead: false,
+        behind: null,
       });
       composeInto(store, ana, { ...asked, requestId: "r3", question: "Another?" });
       expect(said()?.messages).toEqual([{ role: "user", content: "Another?" }]);
