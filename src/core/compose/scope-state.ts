@@ -1,12 +1,12 @@
 import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
 import { BlockRegister } from "../blocks/block-register.js";
 import type { RegisterChanges } from "../blocks/context-block.js";
+import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges } from "../context-index/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
 import { MemoryBank } from "../ordering/memory-bank.js";
-import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/recent-retrievals.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,

@@ -181,6 +181,6 @@ export class DeletionWatch {
 }
 
 /** Whether nothing was deleted between two counts. */
-export function isSameCount(a: DeletionCounts, b: DeletionCounts): boolean {
+function isSameCount(a: DeletionCounts, b: DeletionCounts): boolean {
   return a.users === b.users && a.memories === b.memories;
 }
