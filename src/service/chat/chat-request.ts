@@ -7,7 +7,7 @@ import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
 

@@ -10,7 +10,7 @@ import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-head
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";

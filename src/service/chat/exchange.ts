@@ -6,7 +6,7 @@ import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { observationOf } from "../fields/companion-options.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { bufferBody } from "./buffered-body.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isUsageOnly, type ObservedAnswer } from "./observed-answer.js";

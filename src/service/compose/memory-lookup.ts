@@ -9,7 +9,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */

@@ -6,6 +6,7 @@
 
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
 import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../../store/api/store.js";
+import { isSameCount } from "./deletion-watch.js";
 
 /** A scope in memory, with its stored version. */
 export interface WorkingScope {
@@ -151,36 +152,4 @@ function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolea
 
 function keyOf(scope: Scope): string {
   return JSON.stringify([scope.tenant, scope.userId, scope.agentId]);
-}
-
-/** Watches one user's deletions, by any process, from its construction: work that began then must not restore what was deleted since. */
-export class DeletionWatch {
-  readonly #before: DeletionCounts;
-
-  constructor(
-    private readonly store: Pick<Store, "deletionsOf">,
-    private readonly tenant: string,
-    private readonly userId: UserId,
-  ) {
-    this.#before = this.#counts();
-  }
-
-  /** Whether the user or a memory of theirs was deleted since. */
-  get isDeleted(): boolean {
-    return !isSameCount(this.#before, this.#counts());
-  }
-
-  /** Whether the whole user was deleted since. */
-  get isUserDeleted(): boolean {
-    return this.#before.users !== this.#counts().users;
-  }
-
-  #counts(): DeletionCounts {
-    return this.store.deletionsOf(this.tenant, this.userId);
-  }
-}
-
-/** Whether nothing was deleted between two counts. */
-function isSameCount(a: DeletionCounts, b: DeletionCounts): boolean {
-  return a.users === b.users && a.memories === b.memories;
 }
