@@ -1,5 +1,4 @@
 import type { Digest, Label, MemoryId } from "../text/ids.js";
-import { wellFormed } from "../text/storable-text.js";
 
 /**
  * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Memories with
@@ -22,7 +21,7 @@ const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
  * become U+FFFD, and white space at the ends is removed. Nothing else changes.
  */
 export function canonicalText(text: string): string {
-  return wellFormed(text.replace(LINE_BREAKS, "\n")).trim();
+  return text.replace(LINE_BREAKS, "\n").toWellFormed().trim();
 }
 
 /** A block as stored. */
