@@ -21,7 +21,7 @@ import { StopText } from "../src/engines/embedded/answer-text.js";
 import { eventsOf } from "../src/engines/upstream/event-stream.js";
 import { readChat } from "../src/http/contracts/chat-contract.js";
 import { composeBodyWithNulls, readCompose } from "../src/http/contracts/contracts.js";
-import { rejectDeepNesting, utf8Text } from "../src/http/guards/safe-json.js";
+import { rejectDeepNesting, utf8Text } from "../src/http/guards/safe-input.js";
 import { readMem0Answer } from "../src/memory/mem0-answer.js";
 import { exchangeMemory } from "../src/service/chat/exchange.js";
 

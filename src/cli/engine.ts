@@ -3,12 +3,10 @@ import { Hono } from "hono";
 import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
-import { receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
-import type { BodyRate } from "../http/guards/body-rate.js";
+import { type BodyRate, receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
 import { answerProblem } from "../http/problems/openai-problem.js";
-import { isFault, problem, problemOf } from "../http/problems/problem.js";
-import { SlowBodyError } from "../http/problems/request-errors.js";
-import type { HttpEnvironment } from "../http/requests/environment.js";
+import { isFault, problem, problemOf, SlowBodyError } from "../http/problems/problem.js";
+import type { HttpEnvironment } from "../http/requests/request.js";
 
 /** Options of `memstem engine random-model`. */
 export interface RandomModelOptions {

@@ -13,7 +13,7 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
-import { parseSafeJson } from "../http/guards/safe-json.js";
+import { parseSafeJson } from "../http/guards/safe-input.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";

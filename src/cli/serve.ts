@@ -4,7 +4,7 @@ import { pino } from "pino";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded/embedded-upstream.js";
-import { isLoopbackAddress } from "../http/guards/loopback.js";
+import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
 import { EventLoopBlocks } from "../http/server/event-loop-blocks.js";
 import { nodeServer } from "../http/server/node-server.js";

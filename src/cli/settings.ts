@@ -1,8 +1,8 @@
 import type { ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import type { BodyRate } from "../http/guards/body-rate.js";
-import type { KeyLimits } from "../http/guards/key-limits.js";
+import type { BodyRate } from "../http/guards/body.js";
+import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
 

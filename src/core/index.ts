@@ -7,9 +7,23 @@ export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
-export * from "./blocks/context-block.js";
+export {
+  type ContextBlock,
+  canonicalText,
+  type MemoryVersion,
+  type RegisterChanges,
+  type RetrievedMemory,
+  type StoredBlock,
+} from "./blocks/context-block.js";
 export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
+export {
+  RECENT_REQUESTS,
+  type RecentChanges,
+  type RecentRetrieval,
+  RecentRetrievals,
+  type RequestMask,
+} from "./blocks/seen-retrievals.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
@@ -24,9 +38,18 @@ export * from "./compose/stored-prompt.js";
 export type { Warning } from "./compose/warning.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
-export * from "./context-index/index-node.js";
+export type {
+  HeldEnd,
+  IndexChanges,
+  IndexEntry,
+  IndexNode,
+  PassedAnchor,
+  PrefixMatch,
+  ServedNode,
+  ServedPrompt,
+} from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
-export * from "./context-index/slot-choice.js";
+export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
@@ -67,7 +90,6 @@ export { MAX_MEMORY_BUDGET_RATIO } from "./ordering/memory-bank.js";
 export * from "./ordering/ordering.js";
 export { plannedOrder } from "./ordering/planned-order.js";
 export { prefixExact } from "./ordering/prefix-exact.js";
-export * from "./ordering/recent-retrievals.js";
 export { retrieval } from "./ordering/retrieval.js";
 export { sorted } from "./ordering/sorted.js";
 export * from "./prompt/annotations.js";

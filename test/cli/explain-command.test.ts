@@ -18,7 +18,7 @@ describe("memstem explain", () => {
     await compose("r-2", ["b", "a"]);
     const words = await memstem.run(["explain", "r-2", "--user", "ada"], { environment });
     expect(words).toMatchObject({ code: 0, stderr: "" });
-    expect(words.stdout).toMatch(/^Request r-2 begins like request r-1 \(a single prompt, .+ before it\)/);
+    expect(words.stdout).toMatch(/^Request r-2 shares a prefix with request r-1 \(a single prompt, .+ before it\)/);
     expect(words.stdout).toContain("They first differ in messages[0]");
     const json = await memstem.run(["explain", "r-2", "--user", "ada", "--json"], { environment });
     const explanation = explainResult.parse(JSON.parse(json.stdout));

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { rejectReservedNames } from "../../src/http/guards/safe-json.js";
+import { rejectReservedNames } from "../../src/http/guards/safe-input.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";

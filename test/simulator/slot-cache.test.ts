@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { SlotCache } from "../../src/simulator/slot-cache.js";
 import { describePrefixCache } from "./prefix-cache.suite.js";
+import { SlotCache } from "./slot-cache.js";
 
 const NO_LIMIT = "slots hold prompts of any length, for as long as no other takes their place";
 

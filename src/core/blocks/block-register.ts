@@ -1,7 +1,7 @@
 /*
  * blocks: context blocks, one per memory and version of its text, with labels that are never reused.
  * Enters: retrieved memories. Leaves: blocks in relevance order, texts by label, which block supersedes which, what is forgotten; and, if
- * the memory source fails, blocks recalled by the words of the query.
+ * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
 import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isEscapedAlike } from "../escaping/escaping.js";
@@ -12,11 +12,11 @@ import type { TokenCounter } from "../text/token-counter.js";
 import {
   canonicalText,
   type MemoryVersion,
+  MemoryVersions,
   type RegisterChanges,
   type RetrievedMemory,
   type StoredBlock,
 } from "./context-block.js";
-import { MemoryVersions } from "./memory-versions.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
 
 /**

@@ -1,12 +1,12 @@
 import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
 import { BlockRegister } from "../blocks/block-register.js";
 import type { RegisterChanges } from "../blocks/context-block.js";
+import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges } from "../context-index/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
 import { MemoryBank } from "../ordering/memory-bank.js";
-import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/recent-retrievals.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,
@@ -82,14 +82,15 @@ export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
-  /** Which workers of batches processed which blocks. */
-  readonly workers: WorkerBlocks;
-  readonly published: PublishedKnowledge;
   /** Not stored. */
   readonly heads = new CountedHeads();
   /** Tokens that prompts with a memory budget ratio left unused. */
   readonly bank: MemoryBank;
   readonly #conversations: LruMap<ConversationId, Conversation>;
+  readonly #newPublished: () => PublishedKnowledge;
+  /** Null until first asked for: most scopes use neither. */
+  #published: PublishedKnowledge | null = null;
+  #workers: WorkerBlocks | null;
   #nextTurn: number;
   #requests: number;
 
@@ -104,8 +105,10 @@ export class ScopeState implements WithPublished {
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);
-    this.workers = new WorkerBlocks(stored.workers);
-    this.published = new PublishedKnowledge(stored.published, bounds.maxIndexNodes);
+    this.#workers = stored.workers.length === 0 ? null : new WorkerBlocks(stored.workers);
+    // Destructured, so that the function does not keep the other rows in memory.
+    const { published } = stored;
+    this.#newPublished = () => new PublishedKnowledge(published, bounds.maxIndexNodes);
     this.bank = new MemoryBank(stored.bankedTokens);
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
@@ -114,6 +117,17 @@ export class ScopeState implements WithPublished {
 
   get requests(): number {
     return this.#requests;
+  }
+
+  /** Which workers of batches processed which blocks. */
+  get workers(): WorkerBlocks {
+    this.#workers ??= new WorkerBlocks([]);
+    return this.#workers;
+  }
+
+  get published(): PublishedKnowledge {
+    this.#published ??= this.#newPublished();
+    return this.#published;
   }
 
   /** Advances the logical clock by one request and returns it. */
@@ -162,7 +176,7 @@ export class ScopeState implements WithPublished {
   /** Estimated bytes of memory, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + 100_000 * this.workers.size + this.published.weight;
+    weight += 2_000 * this.recent.size + 100_000 * (this.#workers?.size ?? 0) + (this.#published?.weight ?? 0);
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -180,8 +194,10 @@ export class ScopeState implements WithPublished {
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
-      workers: this.workers.drain(),
-      published: this.published.drain(),
+      workers: this.#workers?.drain() ?? NO_WORKERS_CHANGED,
+      published: this.#published?.drain() ?? null,
     };
   }
 }
+
+const NO_WORKERS_CHANGED: WorkerChanges = { upserted: [], removed: [] };

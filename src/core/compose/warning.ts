@@ -31,15 +31,15 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
     ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
     ...about(
       "duplicate_text",
-      "has the same text as another memory asked for; the text stands once",
+      "has the same text as another memory of the request; the prompt contains the text once",
       resolution.sharing,
     ),
     ...about(
       "memory_conflict",
-      "listed with two different texts; both were kept, the better ranked one counts as current",
+      "listed with two different texts; both are in the prompt, the better ranked one is current",
       resolution.conflicting,
     ),
-    ...about("memory_forgotten", "was forgotten on request and is not sent", resolution.forgotten),
+    ...about("memory_forgotten", "was forgotten on request; it is not sent", resolution.forgotten),
   ];
 }
 
@@ -47,21 +47,22 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
 export function historyWarnings(history: RecalledHistory): Warning[] {
   const warnings: Warning[] = [];
   if (history.diverged) {
-    const message = "the history was edited, regenerated or cut; what no longer stands in it is given again";
+    const message =
+      "the history was edited, regenerated or truncated; memories that it no longer contains are injected again";
     warnings.push({ code: "history_diverged", message });
   }
   if (history.stripped > 0) {
-    const message = `text that memstem had injected came back in ${history.stripped} message(s) of the history and was taken out`;
+    const message = `text that memstem had injected was removed from ${history.stripped} message(s) of the history`;
     warnings.push({ code: "injected_text_removed", message });
   }
   return warnings;
 }
 
-/** Warnings about memories held back because the engine was sure without them. */
+/** Warnings about memories held back because the engine was confident without them. */
 export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
   return about(
     "memory_held_back",
-    "was retrieved and not sent: the engine was sure without it",
+    "was retrieved but not sent: the engine was confident without it",
     idsOf(resolution, heldBack),
   );
 }
@@ -70,7 +71,7 @@ export function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<L
 export function leftOutWarnings(resolution: Resolution, leftOut: ReadonlySet<Label>): Warning[] {
   return about(
     "memory_left_out",
-    "was retrieved and not sent: the engine's context has no room for it",
+    "was retrieved but not sent: it does not fit into the engine's context",
     idsOf(resolution, leftOut),
   );
 }

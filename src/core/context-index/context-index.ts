@@ -8,17 +8,20 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { checkForest } from "./index-check.js";
-import type {
-  HeldEnd,
-  IndexChanges,
-  IndexEntry,
-  IndexNode,
-  PassedAnchor,
-  PrefixMatch,
-  ServedNode,
-  ServedPrompt,
+import {
+  depthOf,
+  type HeldEnd,
+  type IndexChanges,
+  type IndexEntry,
+  type IndexNode,
+  type PassedAnchor,
+  type Place,
+  type PrefixMatch,
+  pathTo,
+  type ServedNode,
+  type ServedPrompt,
+  upToAnchor,
 } from "./index-node.js";
-import { depthOf, type Place, pathTo, upToAnchor } from "./index-place.js";
 import { dropMissed, dropToFit, dropUnusedSince, forgetBlocks, trim } from "./index-removal.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
 import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";

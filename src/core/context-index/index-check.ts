@@ -1,6 +1,5 @@
-import { isLeaf, ownTokens } from "./index-place.js";
+import { checkListByUse, isLeaf, ownTokens } from "./index-node.js";
 import type { PrefixForest } from "./prefix-forest.js";
-import { checkListByUse } from "./use-order.js";
 
 /** Throws if the forest breaks an invariant, or has more than `maxNodes` nodes. */
 export function checkForest(forest: PrefixForest, maxNodes: number): void {

@@ -1,6 +1,6 @@
 import type { Label } from "../text/ids.js";
 import { append } from "../text/lists.js";
-import { depthOf, isLeaf, type Place, placesBehind, upToAnchor } from "./index-place.js";
+import { depthOf, isLeaf, type Place, placesBehind, upToAnchor } from "./index-node.js";
 import type { PrefixForest } from "./prefix-forest.js";
 
 /*

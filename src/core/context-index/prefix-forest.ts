@@ -1,7 +1,16 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
-import type { IndexChanges, IndexNode } from "./index-node.js";
-import { branchOf, inOrderOfUse, isLeaf, ownTokens, type Place } from "./index-place.js";
-import { listByUse, placeBehind, takeOut } from "./use-order.js";
+import {
+  branchOf,
+  type IndexChanges,
+  type IndexNode,
+  inOrderOfUse,
+  isLeaf,
+  listByUse,
+  ownTokens,
+  type Place,
+  placeBehind,
+  takeOut,
+} from "./index-node.js";
 
 /** Tokens of a block's line. */
 export type BlockTokens = (label: Label) => number;

@@ -24,7 +24,7 @@ export function explanationText(explanation: Explanation): readonly string[] {
   const { total, shared } = tokens;
   if (nearest === null || difference === null) {
     return [
-      `Request ${explanation.requestId} is the first prompt of its user and agent: with nothing before it to begin like, all of its ${count(total, "token")} had to be computed.`,
+      `Request ${explanation.requestId} is the first prompt of its user and agent. There was no prefix to reuse: all of its ${count(total, "token")} had to be computed.`,
       ...engineWords(explanation.engine, explanation),
     ];
   }
@@ -35,8 +35,8 @@ export function explanationText(explanation: Explanation): readonly string[] {
   const which = `${name} (${whose}, ${duration(nearest.ageMs)} before it)`;
   const begins =
     shared === 0
-      ? `Request ${explanation.requestId} shares nothing from the start with the ${count(explanation.compared, "earlier prompt")} compared; it is set against ${which}.`
-      : `Request ${explanation.requestId} begins like ${which}: ${shared === total ? `all of its ${count(total, "token")} are` : `the first ${number(shared)} of its ${count(total, "token")} are`} the same.`;
+      ? `Request ${explanation.requestId} shares no prefix with the ${count(explanation.compared, "earlier prompt")} searched. It is compared with ${which}.`
+      : `Request ${explanation.requestId} shares a prefix with ${which}: ${shared === total ? "all" : `the first ${number(shared)}`} of its ${count(total, "token")}.`;
   return [
     begins,
     ...whereWords(difference, cause),
@@ -46,16 +46,16 @@ export function explanationText(explanation: Explanation): readonly string[] {
     ...costWords(explanation),
     ...(explanation.comparedAll
       ? []
-      : [`Only the ${number(explanation.compared)} earlier prompts that are likeliest to be near were compared.`]),
+      : [`Only the ${number(explanation.compared)} earlier prompts most likely to share a prefix were searched.`]),
   ];
 }
 
 function whereWords({ message, token, block, here, there }: Difference, { kind }: MissCause): string[] {
   if (kind === "repeated") return [];
-  if (kind === "appended") return [`It goes on in messages[${message}], where the other ends.`];
-  const nth = block === null ? "" : ` (number ${block + 1} of this turn's)`;
+  if (kind === "appended") return [`It continues in messages[${message}], where the earlier prompt ends.`];
+  const nth = block === null ? "" : ` (number ${block + 1} of this turn)`;
   return [
-    `They first differ in messages[${message}], at token ${number(token)}: ${placeWords(here)}${nth} stands here, ${placeWords(there)} there.`,
+    `They first differ in messages[${message}], at token ${number(token)}: ${placeWords(here)}${nth} here, ${placeWords(there)} in the earlier prompt.`,
   ];
 }
 
@@ -71,15 +71,15 @@ function placeWords(place: PlaceInPrompt | null): string {
         : `a message${place.role === null ? "" : ` of role ${place.role}`} (digest ${digest})`;
     }
     case "opening":
-      return "the beginning of injected memories";
+      return "the start of injected memories";
     case "block":
       return `memory ${label(place.label)}`;
     case "annotation":
-      return "a line about the memories";
+      return "an annotation";
     case "closing":
-      return "the end of the memories";
+      return "the end of injected memories";
     case "erased":
-      return "a section that has lost a memory since";
+      return "a section from which a memory was deleted since";
   }
 }
 
@@ -88,45 +88,45 @@ function causeWords(cause: MissCause): string {
     case "first_prompt":
       return "There is no earlier prompt.";
     case "appended":
-      return "Nothing before that changed: the prompt only grew, which is as good as it gets.";
+      return "Nothing before that changed. The prompt only grew, which is the best case.";
     case "repeated":
-      return "All of it stands at the beginning of that prompt: nothing differs.";
+      return "The whole prompt is a prefix of the earlier one.";
     case "new_epoch":
-      return `A new epoch began because ${EPOCH_BEGAN[cause.reason]}: prompts before it had messages in front that this one has not.`;
+      return `A new epoch began because ${EPOCH_BEGAN[cause.reason]}. Earlier prompts have messages in front that this one does not have.`;
     case "other_instructions":
-      return "The instructions changed, and everything behind them is computed again: keep what varies (a date, a list of memories) out of them.";
+      return "The instructions changed, so everything after them is computed again. Keep varying text (a date, a list of memories) out of them.";
     case "other_question":
-      return "Only the last message differs: everything before it is the same, which is as good as it gets for another question.";
+      return "Only the last message differs, which is the best case for another question.";
     case "edited_history":
-      return "A message of this conversation was edited, regenerated or cut there: what stood behind it cannot be reused.";
+      return "A message of this conversation was edited, regenerated or truncated. Nothing after it can be reused.";
     case "other_history":
-      return "The two have other messages from there on: what they have in common stands before it.";
+      return "The two prompts have different messages from there on.";
     case "fresh_start":
       return cause.where === "here"
-        ? 'The conversation started afresh, because retention "auto" found that cheaper: what earlier turns had given was taken out of the history, and is given again where it is wanted.'
-        : "The earlier prompt had started afresh, without what earlier turns had given; this one goes on with it.";
+        ? 'Retention "auto" started the conversation afresh, because that was expected to be cheaper. What earlier turns injected was removed from the history; a memory among it is injected again when it is retrieved.'
+        : "The earlier prompt had started afresh, without what earlier turns injected. This prompt contains it.";
     case "not_retained":
-      return `Retention "${cause.retention}" took the ${cause.what} that an earlier turn had given out of the history, and everything behind them is computed again.`;
+      return `Retention "${cause.retention}" removed the ${cause.what} of an earlier turn from the history, so everything after them is computed again.`;
     case "forgotten_memory":
-      return "A memory that stood there was forgotten on request; which label it had is not kept.";
+      return "A memory at that place was forgotten on request. Its label is not stored.";
     case "updated_text":
       return cause.was === cause.is
-        ? `Memory ${label(cause.is)} is the same, but is said to replace others in one of them only.`
-        : `A memory's text was updated: ${label(cause.is)} takes the place of ${label(cause.was)}.`;
+        ? `Memory ${label(cause.is)} is the same, but only one of the two prompts names memories that it replaces.`
+        : `A memory's text was updated: ${label(cause.is)} supersedes ${label(cause.was)}.`;
     case "new_memory":
       if (cause.instead === null)
-        return `Memory ${label(cause.label)} is new there: the earlier prompt's memories end before it.`;
+        return `Memory ${label(cause.label)} is new. The earlier prompt's memories end before it.`;
       return cause.insteadMoved
-        ? `Memory ${label(cause.label)} is not in the earlier prompt and stands before ${label(cause.instead)}, which comes later here.`
-        : `Memory ${label(cause.label)} is not in the earlier prompt, and ${label(cause.instead)}, which stood there, was not retrieved this time.`;
+        ? `Memory ${label(cause.label)} is not in the earlier prompt. Here it precedes ${label(cause.instead)}, which both have.`
+        : `Memory ${label(cause.label)} is not in the earlier prompt. ${label(cause.instead)}, which was at its place, was not retrieved this time.`;
     case "missing_memory":
       return cause.instead === null
-        ? `Memory ${label(cause.label)} was not retrieved this time: this prompt's memories end before it.`
-        : `Memory ${label(cause.label)} was not retrieved this time; ${label(cause.instead)}, which both have, moved up.`;
+        ? `Memory ${label(cause.label)} was not retrieved this time. This prompt's memories end before it.`
+        : `Memory ${label(cause.label)} was not retrieved this time. ${label(cause.instead)}, which both have, is at its place.`;
     case "other_order":
-      return `Both have memories ${label(cause.here)} and ${label(cause.there)}, in another order.`;
+      return `Both have memories ${label(cause.here)} and ${label(cause.there)}, in different orders.`;
     case "other_annotations":
-      return "The memories are the same; the line behind them, which ranks them or refers to earlier ones, is not.";
+      return "The memories are the same. The annotations after them differ.";
   }
 }
 
@@ -134,29 +134,30 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
   if (verdict.kind === "nothing_shared") return [];
   if (verdict.kind === "expected") {
     const rest = shared - expected;
-    const uncounted = rest > 0 ? "; the rest is shared where the index does not look, inside or behind messages" : "";
-    return [`memstem expected ${count(expected, "cached token")}${uncounted}.`];
+    const uncounted =
+      rest > 0 ? ` The index does not count ${count(rest, "shared token")} inside or after messages.` : "";
+    return [`memstem expected ${count(expected, "cached token")}.${uncounted}`];
   }
   const because = ((): string => {
     switch (verdict.because.kind) {
       case "evicted":
-        return "the engine had said that it evicted that prompt";
+        return "the engine had reported that prompt as evicted";
       case "forgotten":
-        return "a memory of that prompt was forgotten, and what stood behind it left the index with it";
+        return "a memory of that prompt was forgotten, which removed everything after it from the index";
       case "ttl":
         return `the configured TTL is ${duration(verdict.because.ttlMs)}`;
       case "reported":
-        return `the report of request ${verdict.because.requestId} in between showed that less was there`;
+        return `the report of request ${verdict.because.requestId} in between showed fewer cached tokens`;
       case "capacity":
         return `the cache is configured to hold ${count(verdict.because.tokens, "token")}`;
       case "slots":
-        return `the engine keeps ${count(verdict.because.slots, "prompt")}, and later ones took its place`;
+        return `the engine keeps ${count(verdict.because.slots, "prompt")}, and later ones replaced it`;
       case "unknown":
-        return "it had left the index, and nothing that is stored says why";
+        return "it left the index for a reason that is not stored";
     }
   })();
   return [
-    `memstem expected only ${count(expected, "cached token")}, ${number(verdict.tokens)} fewer than it once could: ${because}.`,
+    `memstem expected only ${count(expected, "cached token")}, ${number(verdict.tokens)} fewer than the index once held: ${because}.`,
   ];
 }
 
@@ -164,7 +165,7 @@ function engineWords(verdict: EngineVerdict, { tokens }: Explanation): string[] 
   const reported = `The engine reported ${count(tokens.reported ?? 0, "cached token")}`;
   switch (verdict.kind) {
     case "not_reported":
-      return ["The engine did not say what it had cached: its usage posted to /feedback would."];
+      return ["The engine's cached tokens were not reported. Post its usage to /feedback."];
     case "as_expected":
       return [`${reported}, as expected.`];
     case "more":
@@ -182,11 +183,11 @@ function engineWords(verdict: EngineVerdict, { tokens }: Explanation): string[] 
       case "evicted":
         return "it evicted the earlier prompt";
       case "in_flight":
-        return "the earlier prompt was sent moments before and may not have been written yet";
+        return "the earlier prompt was sent moments before and may not have been cached yet";
       case "no_breakpoint":
-        return "it bills writes, and caches only up to a breakpoint: see that one was sent";
+        return "it bills cache writes and caches only up to a breakpoint (check that one was sent)";
       case "unknown":
-        return "it did not hold the rest any more, or never did";
+        return "it no longer held the rest, or never did";
     }
   })();
   return [`${reported}, ${number(verdict.tokens)} fewer than expected: ${reason}.`];
@@ -196,11 +197,10 @@ function costWords({ lost, behind, tokens }: Explanation): string[] {
   const words = [];
   if (lost.tokens > 0) {
     const not = tokens.reported === null ? "not expected to be cached" : "not cached";
-    words.push(`${count(lost.tokens, "shared token")} ${not}${price(lost)}`);
+    words.push(`${count(lost.tokens, "token")} of the shared prefix, ${not}${price(lost)}`);
   }
-  if (behind.tokens > 0)
-    words.push(`${count(behind.tokens, "token")} that both have, but behind the difference${price(behind)}`);
-  return words.length === 0 ? [] : [`Computed all the same: ${words.join("; ")}.`];
+  if (behind.tokens > 0) words.push(`${count(behind.tokens, "token")} after the difference${price(behind)}`);
+  return words.length === 0 ? [] : [`Computed although both prompts have them: ${words.join("; ")}.`];
 }
 
 /** Empty if the engine's cache could not have served another block. */

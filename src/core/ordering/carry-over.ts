@@ -1,9 +1,8 @@
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { PrefixMatch, ServedNode } from "../context-index/index-node.js";
 import type { Digest, Label } from "../text/ids.js";
-import { orderBehind, orderForReuse } from "./order-for-reuse.js";
 import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
-import { prefixExact } from "./prefix-exact.js";
+import { orderBehind, orderForReuse, prefixExact } from "./prefix-exact.js";
 
 /**
  * Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests can reuse them.

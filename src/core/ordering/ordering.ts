@@ -5,10 +5,10 @@
  * are carried.
  */
 
+import type { RecentRetrievals } from "../blocks/seen-retrievals.js";
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
-import type { RecentRetrievals } from "./recent-retrievals.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {

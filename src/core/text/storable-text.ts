@@ -8,11 +8,6 @@ export function unstorable(text: string): string | null {
   return null;
 }
 
-/** The text with every unpaired surrogate replaced by U+FFFD, as UTF-8 encoders do. */
-export function wellFormed(text: string): string {
-  return text.toWellFormed();
-}
-
 /** The first reason why some string in a JSON value is {@link unstorable}, at any depth, field names included; null for none. */
 export function unstorableWithin(value: unknown): string | null {
   if (typeof value === "string") return unstorable(value);

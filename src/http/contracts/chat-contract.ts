@@ -5,9 +5,8 @@ import type { ChatRequest } from "../../service/chat/chat.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
-import { composeBody, readCompose } from "./compose-contract.js";
+import { composeBody, message, readCompose } from "./compose-contract.js";
 import { depthWanted, depthWish } from "./depth-contract.js";
-import { message } from "./message-contract.js";
 
 /*
  * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memstem` are read; the rest goes upstream unmodified.

@@ -82,7 +82,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       request_id: "trip-1",
       explanation: [
-        "Request trip-1 is the first prompt of its user and agent: with nothing before it to begin like, all of its 42 tokens had to be computed.",
+        "Request trip-1 is the first prompt of its user and agent. There was no prefix to reuse: all of its 42 tokens had to be computed.",
         "The engine reported 0 cached tokens, as expected.",
       ],
       cause: { kind: "first_prompt" },

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment } from "../requests/request.js";
 import { HEADERS } from "./openapi-headers.js";
 import { type ProblemShape, type ProblemStatus, problemComponent } from "./openapi-problems.js";
 import { SECURITY, SECURITY_SCHEMES, WEBHOOK_SECURITY_SCHEMES } from "./openapi-security.js";

@@ -5,8 +5,7 @@ import {
   NotFoundError,
 } from "../../service/base/errors.js";
 import { openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
-import { notJson, type Problem, problem, problemOf, problemSchema } from "../problems/problem.js";
-import { SlowBodyError } from "../problems/request-errors.js";
+import { notJson, type Problem, problem, problemOf, problemSchema, SlowBodyError } from "../problems/problem.js";
 import { type HeaderName, headerReferences, RATE_HEADERS } from "./openapi-headers.js";
 
 /*

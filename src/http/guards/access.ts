@@ -4,7 +4,9 @@
  * valid key, rate, share, size, slow body, ambiguous or unsafe input. Order: admission, pending, access, key limits, shares, target, body.
  */
 
-import type { MiddlewareHandler } from "hono";
+import { hash, timingSafeEqual } from "node:crypto";
+import { BlockList, isIP } from "node:net";
+import type { Context, MiddlewareHandler } from "hono";
 import { type ApiKeys, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
@@ -12,10 +14,7 @@ import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { OnRejected } from "../problems/rejection.js";
-import type { HttpEnvironment } from "../requests/environment.js";
-import { OPEN_PATHS, WEBHOOK_PATH } from "../requests/paths.js";
-import { givenKey, showsWebhookToken } from "./credentials.js";
-import { isLoopbackHost } from "./loopback.js";
+import { type HttpEnvironment, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 
 /** What access control needs. */
 export interface AccessParts {
@@ -99,4 +98,45 @@ export function access({
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
     return next();
   };
+}
+
+/**
+ * The token of a bearer `Authorization` header; null where there is none. The scheme is case-insensitive (RFC 9110 §11.1). Characters that
+ * RFC 6750 forbids in a token are let through: the comparison decides.
+ */
+export function bearerToken(authorization: string | undefined): string | null {
+  return /^bearer +(\S|\S.*\S) *$/i.exec(authorization ?? "")?.[1] ?? null;
+}
+
+/** A request's API key, from `x-api-key` or as a bearer token; null for none. */
+function givenKey(c: Context): string | null {
+  return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization"));
+}
+
+/** Whether a request carries the token, as `?token=` or as a bearer token. Compares in constant time. */
+function showsWebhookToken(c: Context, token: string): boolean {
+  const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
+  return timingSafeEqual(digest(given), digest(token));
+}
+
+function digest(text: string): Buffer {
+  return Buffer.from(hash("sha256", text, "hex"), "hex");
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+
+/** Whether an address is a loopback address: reachable from this machine only. */
+export function isLoopbackAddress(host: string): boolean {
+  // The usual spellings first: this runs for every request.
+  if (host === "127.0.0.1" || host.toLowerCase() === "localhost") return true;
+  const version = isIP(host);
+  return version !== 0 && LOOPBACK.check(host, version === 4 ? "ipv4" : "ipv6");
+}
+
+/** Whether a `Host` header, with or without a port, names the loopback. */
+export function isLoopbackHost(header: string): boolean {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d+)?$/.exec(header) ?? [];
+  return isLoopbackAddress(bracketed ?? plain ?? "");
 }

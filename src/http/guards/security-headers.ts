@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /**
  * OWASP's secure headers for an API: no framing, sniffing, scripts or caching. `Strict-Transport-Security` is missing on purpose: it is for

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { UpstreamError } from "../../service/base/errors.js";
-import { isOpenAiPath } from "../requests/paths.js";
+import { isOpenAiPath } from "../requests/request.js";
 import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
 /** The error object of OpenAI's API. */

@@ -18,7 +18,6 @@ import {
   StoreUnavailableError,
   UpstreamError,
 } from "../../service/base/errors.js";
-import { BodyShareError, SlowBodyError } from "./request-errors.js";
 
 /** RFC 9457, with the invalid fields. */
 export const problemSchema = z
@@ -151,4 +150,21 @@ function upstreamProblem({ failure, message }: UpstreamError): Problem {
 /** For routes that do not exist. */
 export function notFound(context: Context): Problem {
   return problem(404, `no such route: ${context.req.method} ${context.req.path}`);
+}
+
+/** A body arrived too slowly; no work was done for it. */
+export class SlowBodyError extends Error {
+  override readonly name = "SlowBodyError";
+  /** @param setting whose limit was reached */
+  constructor(
+    readonly setting: "MEMSTEM_BODY_TIMEOUT_MS" | "MEMSTEM_BODY_BYTES_PER_SECOND",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** One client has too many incomplete bodies; no work was done for this one. */
+export class BodyShareError extends Error {
+  override readonly name = "BodyShareError";
 }

@@ -1,7 +1,7 @@
 import { InvalidRequestError } from "../../service/base/errors.js";
 import type { BatchInput } from "../../service/batch/batch.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 
 /** Limits on a batch in lines. */
 export interface LineBounds {

@@ -9,13 +9,11 @@ import { exampleOf } from "../contracts/examples.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks } from "../guards/body-rate.js";
-import { awaitBody } from "../guards/pending.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
-import { notJson, problem, problemResponse } from "../problems/problem.js";
-import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
-import type { HttpEnvironment } from "../requests/environment.js";
-import { BATCH_PATH } from "../requests/paths.js";
+import { type BodyRate, bodyChunks } from "../guards/body.js";
+import { awaitBody } from "../guards/limits.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
+import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
+import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { batchLines } from "./batch-lines.js";
 
 /** What the route needs. */

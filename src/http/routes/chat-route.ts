@@ -23,11 +23,10 @@ import { exampleOf } from "../contracts/examples.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-json.js";
+import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
-import type { HttpEnvironment } from "../requests/environment.js";
-import { cutTarget } from "../requests/paths.js";
+import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */

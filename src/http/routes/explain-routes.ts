@@ -10,7 +10,7 @@ import {
   writeExplanation,
 } from "../contracts/explain-contract.js";
 import { OPERATIONS } from "../contracts/operations.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /** Adds the route twice: with the request's id in the path, and in the query. */
 export function addExplainRoutes(app: OpenAPIHono<HttpEnvironment>): void {

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /** Answers a request without a route: 405 with `Allow` where the path has other methods (RFC 9110 §15.5.6), else 404. */
 export function answerUnrouted(app: OpenAPIHono<HttpEnvironment>, c: Context<HttpEnvironment>): Response {

@@ -5,7 +5,7 @@ import * as wire from "../contracts/contracts.js";
 import { bodiless } from "../contracts/documented-route.js";
 import { exportResult, writeExport } from "../contracts/export-contract.js";
 import { OPERATIONS } from "../contracts/operations.js";
-import type { HttpEnvironment } from "../requests/environment.js";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /*
  * A user's data: described, exported, forgotten. Each route exists twice, with the ids in the path and in the query: an id `.` or `..`

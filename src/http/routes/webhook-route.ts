@@ -8,8 +8,7 @@ import { WEBHOOK_SECURITY } from "../contracts/openapi-security.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import { requireJson } from "../guards/body.js";
 import { problemSchema } from "../problems/problem.js";
-import type { HttpEnvironment } from "../requests/environment.js";
-import { WEBHOOK_PATH } from "../requests/paths.js";
+import { type HttpEnvironment, WEBHOOK_PATH } from "../requests/request.js";
 
 const deleted = z
   .looseObject({ event: z.literal("DELETE"), id: field.memoryId })

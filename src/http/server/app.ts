@@ -24,18 +24,21 @@ import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
-import { receiveBody } from "../guards/body.js";
-import type { BodyRate } from "../guards/body-rate.js";
-import { type KeyLimits, limitKeys } from "../guards/key-limits.js";
-import { closeWhenStopping, limitPending, limitShares, PendingRequests } from "../guards/pending.js";
+import { type BodyRate, receiveBody } from "../guards/body.js";
+import {
+  closeWhenStopping,
+  type KeyLimits,
+  limitKeys,
+  limitPending,
+  limitShares,
+  PendingRequests,
+} from "../guards/limits.js";
+import { rejectAmbiguous } from "../guards/safe-input.js";
 import { securityHeaders } from "../guards/security-headers.js";
-import { rejectAmbiguous } from "../guards/unambiguous.js";
 import { answerProblem } from "../problems/openai-problem.js";
-import { isFault, problemOf } from "../problems/problem.js";
+import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
-import { BodyShareError, SlowBodyError } from "../problems/request-errors.js";
-import type { HttpEnvironment, RequestLog } from "../requests/environment.js";
-import { BATCH_PATH, isOpenAiPath } from "../requests/paths.js";
+import { BATCH_PATH, type HttpEnvironment, isOpenAiPath, type RequestLog } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
 import { addExplainRoutes } from "../routes/explain-routes.js";

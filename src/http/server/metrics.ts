@@ -10,7 +10,7 @@ import type {
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { RejectionReason } from "../problems/rejection.js";
-import type { RequestLog } from "../requests/environment.js";
+import type { RequestLog } from "../requests/request.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -5,9 +5,6 @@ import { type Attributes, type Span, SpanKind, SpanStatusCode, trace } from "@op
  * memstem's own names: never a user, a question or a memory's text.
  */
 
-/** Looked up per span: an application may register its tracer after it made a service. */
-const tracer = () => trace.getTracer("memstem");
-
 /** Runs work in a span of its own. An error's name becomes the span's status. */
 export function inSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.INTERNAL, attributes, work);
@@ -19,7 +16,8 @@ export function inClientSpan<T>(name: string, attributes: Attributes, work: (spa
 }
 
 function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
-  return tracer().startActiveSpan(name, { kind, attributes }, async (span) => {
+  // Looked up per span: an application may register its tracer after it made a service.
+  return trace.getTracer("memstem").startActiveSpan(name, { kind, attributes }, async (span) => {
     try {
       return await work(span);
     } catch (error) {

@@ -80,7 +80,7 @@ function withinLength(found: readonly RetrievedMemory[], max: number): MemoryLoo
 
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
   if (memoryIds.length === 0) return [];
-  return [{ code: "memory_cut", message: `has a text that is too long; its beginning is given`, memoryIds }];
+  return [{ code: "memory_cut", message: "has a text that is too long; it was truncated", memoryIds }];
 }
 
 /** Only if no memory of the user was ever seen: otherwise the id in the source is right. */

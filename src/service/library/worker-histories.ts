@@ -1,7 +1,6 @@
 import type { Store } from "../../store/api/store.js";
 import type { WorkerHistories } from "../batch/batch-routing.js";
-import { retryWhileLocked } from "../scopes/retry-while-locked.js";
-import type { TenantQueues } from "../scopes/user-queues.js";
+import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 
 interface HistoryParts {

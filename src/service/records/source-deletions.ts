@@ -1,7 +1,7 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import { retryWhileLocked } from "../scopes/retry-while-locked.js";
+import { retryWhileLocked } from "../scopes/user-queues.js";
 
 type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;

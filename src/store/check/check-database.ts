@@ -10,7 +10,7 @@ import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
 import type { SchemaProgress } from "../database/migrations.js";
 import { type OpenDatabase, openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
-import { readScope } from "../records/rows.js";
+import { readScope } from "../records/stored-scope.js";
 import { SqliteReads } from "../sqlite/sqlite-reads.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";

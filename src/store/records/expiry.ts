@@ -5,8 +5,9 @@ import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, S
 import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, heads, messages, requests, scopes, sections, turns } from "../database/schema.js";
 import { inPieces } from "../database/statements.js";
-import { readInjection, readLabels, readScope } from "./rows.js";
+import { readInjection, readLabels } from "./rows.js";
 import { idsOf } from "./stored-messages.js";
+import { readScope } from "./stored-scope.js";
 
 /** Rows per page. */
 const AT_ONCE = 500;

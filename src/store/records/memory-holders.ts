@@ -2,7 +2,7 @@ import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { ScopesFound } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { memoryVersions, scopes } from "../database/schema.js";
-import { readScope } from "./rows.js";
+import { readScope } from "./stored-scope.js";
 
 /** Rows per page, plus the rest of the last scope: about two milliseconds. */
 const ROWS_AT_ONCE = 20_000;

@@ -7,8 +7,9 @@ import { requests, scopes } from "../database/schema.js";
 import { inPieces, type Statements } from "../database/statements.js";
 import { headOf, turnsUpFrom } from "./conversation-history.js";
 import { readPromptHistory } from "./prompt-history.js";
-import { readAnswer, readScope, readServed, readTurn } from "./rows.js";
+import { readAnswer, readServed, readTurn } from "./rows.js";
 import type { StoredMessages } from "./stored-messages.js";
+import { readScope } from "./stored-scope.js";
 
 /** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;

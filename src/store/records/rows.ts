@@ -1,22 +1,18 @@
 /*
  * records/: what is stored and read of scopes, turns, requests, messages, deletions and first-token times, inside the caller's transaction.
  * In: rows of SQLite; values of `core` and records of `api/`.
- * Out: the same, converted. This file converts rows to values and back; the others are one record or one question each.
+ * Out: the same, converted. This file converts the rows of turns and answers to values and back; `stored-scope.ts` reads and writes a
+ * scope's state; the others are one record or one question each.
  * JSON columns are checked for their outer shape only: this room wrote them, so that is enough to fail clearly on a damaged file.
  * Injections and answers are short arrays: at k = 100 they are most of what a compose writes.
  */
 
 import { z } from "zod";
 import {
-  type Access,
-  type AgentId,
   type Annotation,
   BY_LIST,
   BY_SHAPES,
-  type ClusterNode,
   type ConversationId,
-  digestOf,
-  type IndexNode,
   type InjectedBlock,
   type Injection,
   type Label,
@@ -25,19 +21,13 @@ import {
   type PlacedMemory,
   type Placement,
   type Plan,
-  type Scope,
-  type StoredBlock,
-  type StoredScope,
   type Turn,
   type TurnId,
-  type UserId,
   type Warning,
-  type WorkerRow,
 } from "../../core/index.js";
 import type { EngineReport, ServedRequest, StoredAnswer } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import type { scopes } from "../database/schema.js";
-import type { BlockRow, NodeRow, OrderingRow, RequestRow, TurnRow } from "../database/statements.js";
+import type { RequestRow, TurnRow } from "../database/statements.js";
 import type { MessageList } from "./stored-messages.js";
 
 const jsonArray = z.array(z.unknown());
@@ -151,69 +141,6 @@ export function readServed(row: RequestRow): ServedRequest {
 
 export function readLabels(json: string): readonly Label[] {
   return jsonArray.parse(JSON.parse(json)) as Label[];
-}
-
-export function readScope(row: Pick<typeof scopes.$inferSelect, "tenant" | "userId" | "agentId">): Scope {
-  return {
-    tenant: row.tenant,
-    userId: row.userId as UserId,
-    agentId: row.agentId === "" ? null : (row.agentId as AgentId),
-  };
-}
-
-export function readBlock(row: BlockRow): StoredBlock {
-  return {
-    label: row.label as Label,
-    text: row.text,
-    textDigest: digestOf(row.text),
-    tokens: row.tokens,
-    supersededBy: row.supersededBy as Label | null,
-  };
-}
-
-export function readNode(row: NodeRow, digests: DigestSeal): IndexNode {
-  return {
-    id: row.id as NodeId,
-    parent: row.parent as NodeId | null,
-    anchor: row.anchor === null ? null : digests.open(row.anchor),
-    run: readLabels(row.run),
-    position: row.position,
-    nextPosition: row.nextPosition,
-    uses: row.uses,
-    live: row.live,
-    lastUsed: row.lastUsed,
-    usedAt: row.usedAt,
-    tokens: row.tokens,
-  };
-}
-
-const access = z.object({ labels, promoted: z.int() });
-const worker = z.object({ name: z.string(), labels });
-const clusterNode = z.object({
-  parent: z.int().nullable(),
-  blocks: labels,
-  position: z.int(),
-  nextPosition: z.int(),
-  distance: z.number(),
-  uses: z.int(),
-  lastUsed: z.int(),
-  tickets: labels,
-});
-
-export function readOrderingRows(rows: readonly OrderingRow[]): Pick<StoredScope, "recent" | "workers"> {
-  const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
-  return {
-    workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
-    recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
-  };
-}
-
-export function readClusterNode({ id, row }: Pick<OrderingRow, "id" | "row">): ClusterNode {
-  return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
-}
-
-export function readAccess({ id, row }: Pick<OrderingRow, "id" | "row">): Access {
-  return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
 }
 
 /** A turn's row without its time. */

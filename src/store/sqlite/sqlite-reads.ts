@@ -36,12 +36,11 @@ import { Deletions } from "../records/deletions.js";
 import { readExpired, readScopesWithOldTurns, scanTurns } from "../records/expiry.js";
 import { FirstTokenTimes } from "../records/first-token-times.js";
 import { readScopesWithMemory } from "../records/memory-holders.js";
-import { readStoredScope } from "../records/read-stored-scope.js";
 import { RequestRecords } from "../records/request-records.js";
-import { readScope, readTurn } from "../records/rows.js";
+import { readTurn } from "../records/rows.js";
 import { StoredMessages } from "../records/stored-messages.js";
+import { keyOf, readScope, readStoredScope } from "../records/stored-scope.js";
 import { readUserExport } from "../records/user-export.js";
-import { keyOf } from "../records/write-changes.js";
 
 /** Turns of a conversation that are loaded besides those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS_LOADED = 1_000;

@@ -27,8 +27,8 @@ import { ForgottenPieces } from "../erasure/forgotten-pieces.js";
 import { eraseQuotes } from "../erasure/quotes.js";
 import { deleteExpired } from "../records/expiry.js";
 import { turnRow, writeAnswer } from "../records/rows.js";
+import { keyOf, writeChanges } from "../records/stored-scope.js";
 import { withdrawTurn } from "../records/withdrawal.js";
-import { keyOf, writeChanges } from "../records/write-changes.js";
 import { SqliteReads } from "./sqlite-reads.js";
 
 /** The store in one SQLite file. Concurrent composes and reports share a transaction; every other commit is one of its own. */

@@ -1,5 +1,6 @@
 import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
 import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
+import type { RecentRetrieval } from "../../../src/core/blocks/seen-retrievals.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,
@@ -7,7 +8,6 @@ import {
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
 import type { IndexNode } from "../../../src/core/context-index/index-node.js";
-import type { RecentRetrieval } from "../../../src/core/ordering/recent-retrievals.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
 import type { Label, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";

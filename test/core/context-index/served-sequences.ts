@@ -1,7 +1,7 @@
 import fc from "fast-check";
+import { RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import type { CarryAllowance, Ordering, OrderingRequest, RetrievedBlock } from "../../../src/core/ordering/ordering.js";
-import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import type { OrderingRequest } from "../../../src/core/ordering/ordering.js";
-import { RecentRetrievals } from "../../../src/core/ordering/recent-retrievals.js";
 import { retrieval } from "../../../src/core/ordering/retrieval.js";
 import { sorted } from "../../../src/core/ordering/sorted.js";
 import { accessFrequency, cpTree } from "../../../src/core/published/access-frequency-policy.js";

@@ -4,8 +4,8 @@ import { type EmbeddedEngine, openEmbeddedEngine } from "../../../src/engines/em
 import type { GenerationUsage } from "../../../src/engines/embedded/generation.js";
 import { chatTokenizer } from "../../../src/engines/embedded/llama-chat.js";
 import { loadLlama } from "../../../src/engines/embedded/load-llama.js";
-import { SlotCache } from "../../../src/simulator/slot-cache.js";
 import { ana, composeWith, openService } from "../../service/compose/service-fixture.js";
+import { SlotCache } from "../../simulator/slot-cache.js";
 import { llamaMissing, tinyModel } from "../random-model/tiny-model.js";
 
 const missing = await llamaMissing();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLoopbackAddress, isLoopbackHost } from "../../../src/http/guards/loopback.js";
+import { isLoopbackAddress, isLoopbackHost } from "../../../src/http/guards/access.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, rawGet, sendWith } from "./callers.js";
 

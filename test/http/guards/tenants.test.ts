@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
 import { digestOf, type RetrievedMemory, type Scope } from "../../../src/core/index.js";
-import type { RequestLog } from "../../../src/http/requests/environment.js";
+import type { RequestLog } from "../../../src/http/requests/request.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import type { MemorySource, NewMemory } from "../../../src/memory/memory-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";

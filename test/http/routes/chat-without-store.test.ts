@@ -14,7 +14,7 @@ import {
   type UserId,
 } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import type { RequestLog } from "../../../src/http/requests/environment.js";
+import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";

@@ -39,7 +39,7 @@ describe("GET /requests/{request_id}/explain", () => {
       lost: { tokens: 0, price: { unit: "ms", amount: 0 } },
     });
     expect(explanation.behind.tokens).toBeGreaterThan(10);
-    expect(explanation.explanation).toContain("Both have memories [2] and [1], in another order.");
+    expect(explanation.explanation).toContain("Both have memories [2] and [1], in different orders.");
     expect(rowCounts(app.database)).toEqual(before);
   });
 

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { readSettings } from "../../../src/cli/settings.js";
 import { composeResult } from "../../../src/http/contracts/contracts.js";
 import { type Problem, problemSchema } from "../../../src/http/problems/problem.js";
-import type { RequestLog } from "../../../src/http/requests/environment.js";
+import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { startApp } from "./started-app.js";

@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
 import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
-import type { RequestLog } from "../../../src/http/requests/environment.js";
+import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp } from "../../../src/http/server/app.js";
 import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";

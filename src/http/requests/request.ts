@@ -5,6 +5,7 @@
  */
 
 import type { IncomingMessage } from "node:http";
+import type { Context, Next } from "hono";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { Memstem } from "../../service/library/memstem.js";
 
@@ -55,4 +56,49 @@ export interface RequestLog extends ComposedEntry {
   readonly status: number;
   /** Milliseconds from its arrival to its answer's head. */
   readonly ms: number;
+}
+
+/** Composes a batch. */
+export const BATCH_PATH = "/compose/batch";
+
+/** Takes Mem0's events. */
+export const WEBHOOK_PATH = "/webhooks/mem0";
+
+/** Open without a key, and under no key's limits: health, and the OpenAPI document. */
+export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/openapi.json"]);
+
+/** Answered even when the service is overloaded or stopping: what an operator reads then. */
+export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/metrics"]);
+
+/** Prefix of the OpenAI-compatible paths. */
+const OPENAI_PATHS = "/v1/";
+
+/** Whether a path is OpenAI-compatible. */
+export function isOpenAiPath(path: string): boolean {
+  return path.startsWith(OPENAI_PATHS);
+}
+
+/** Splits a request target (RFC 9112 §3.2) into path and query. The query starts with `?`, or is empty. */
+export function cutTarget(target: string): { readonly path: string; readonly query: string } {
+  const at = target.indexOf("?");
+  return at < 0 ? { path: target, query: "" } : { path: target.slice(0, at), query: target.slice(at) };
+}
+
+/**
+ * Runs the next handler and calls `done` once: when the whole answer is sent, or the client disconnects. Where the app is not served by
+ * Node: when the answer begins.
+ */
+export async function untilAnswered(c: Context<HttpEnvironment>, next: Next, done: () => void): Promise<void> {
+  const outgoing = c.env?.outgoing;
+  if (outgoing === undefined) {
+    try {
+      await next();
+    } finally {
+      done();
+    }
+    return;
+  }
+  if (outgoing.closed) done();
+  else outgoing.once("close", done);
+  await next();
 }

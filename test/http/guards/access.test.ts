@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bearerToken } from "../../../src/http/guards/credentials.js";
+import { bearerToken } from "../../../src/http/guards/access.js";
 
 describe("a bearer token", () => {
   it("is what follows the scheme, in whatever case that is written", () => {

@@ -1,5 +1,5 @@
-import { chooseSlot } from "../core/index.js";
-import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "./prefix-cache.js";
+import { chooseSlot } from "../../src/core/index.js";
+import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "../../src/simulator/prefix-cache.js";
 
 interface Slot {
   tokens: readonly number[];

@@ -1,0 +1,173 @@
+import { z } from "zod";
+import {
+  type Access,
+  type AgentId,
+  type ClusterNode,
+  digestOf,
+  EMPTY_SCOPE,
+  type IndexNode,
+  type Label,
+  type MemoryId,
+  type NodeId,
+  type Scope,
+  type ScopeChanges,
+  type StoredBlock,
+  type StoredScope,
+  type TurnId,
+  type UserId,
+  type WorkerRow,
+} from "../../core/index.js";
+import type { LoadedScope } from "../api/store.js";
+import type { DigestSeal } from "../database/digest-seal.js";
+import type { scopes } from "../database/schema.js";
+import type { BlockRow, NodeRow, OrderingRow, Statements } from "../database/statements.js";
+import { readLabels } from "./rows.js";
+
+/** What names a scope in its table. */
+export type ScopeKey = {
+  readonly tenant: string;
+  readonly userId: string;
+  /** Empty: no agent. */
+  readonly agentId: string;
+};
+
+export function keyOf(scope: Scope): ScopeKey {
+  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
+}
+
+export function readScope(row: Pick<typeof scopes.$inferSelect, "tenant" | "userId" | "agentId">): Scope {
+  return {
+    tenant: row.tenant,
+    userId: row.userId as UserId,
+    agentId: row.agentId === "" ? null : (row.agentId as AgentId),
+  };
+}
+
+/** Writes a scope's changes. Runs inside the caller's transaction. */
+export function writeChanges(
+  statements: Statements,
+  digests: DigestSeal,
+  key: ScopeKey,
+  scopeId: number,
+  changes: ScopeChanges,
+): void {
+  const { removedBlocks } = changes.register;
+  for (const label of removedBlocks) statements.removeBlock.run({ scopeId, label });
+  if (removedBlocks.length > 0)
+    statements.removeVersionsOf.run({ scopeId, labels: JSON.stringify([...removedBlocks]) });
+  for (const memoryId of changes.register.forgotten) {
+    statements.removeVersionsBy.run({ scopeId, memoryId });
+    statements.keepForgotten.run({ ...key, memoryId });
+  }
+  for (const block of changes.register.blocks) statements.keepBlock.run({ scopeId, ...block });
+  for (const { memoryId, label, current } of changes.register.versions) {
+    statements.keepVersion.run({ scopeId, memoryId, label, current: current ? 1 : 0 });
+  }
+  for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
+  for (const node of changes.index.upserted) {
+    const anchor = node.anchor === null ? null : digests.seal(node.anchor);
+    statements.keepNode.run({ scopeId, ...node, anchor, run: JSON.stringify(node.run) });
+  }
+  const { recent, workers, published } = changes;
+  const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
+    for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
+  };
+  const keep = (kind: OrderingRow["kind"], id: number, row: unknown) =>
+    statements.keepOrderingRow.run({ scopeId, kind, id, row: JSON.stringify(row) });
+  drop("recent", recent.removed);
+  for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);
+  drop("worker", workers.removed);
+  for (const { id, ...worker } of workers.upserted) keep("worker", id, worker);
+  if (published === null) return;
+  const { accesses, clusters } = published;
+  drop("access", accesses.removed);
+  for (const { turn, labels, promoted } of accesses.upserted) keep("access", turn, { labels, promoted });
+  drop("cluster", clusters.removed);
+  for (const { id, ...node } of clusters.upserted) keep("cluster", id, node);
+}
+
+/** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
+export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
+  const stored = statements.scope.get(keyOf(scope));
+  const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
+  if (stored === undefined) {
+    return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
+  }
+  const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = stored;
+  const versions = statements.versions.all({ scopeId }).map((row) => ({
+    memoryId: row.memoryId as MemoryId,
+    label: row.label as Label,
+    current: row.current === 1,
+  }));
+  return {
+    scope: {
+      counters: { nextLabel, nextNode, nextTurn, requests },
+      bankedTokens,
+      register: { blocks: statements.blocks.all({ scopeId }).map(readBlock), versions, forgotten },
+      nodes: statements.nodes.all({ scopeId }).map((row) => readNode(row, digests)),
+      ...readOrderingRows(statements.orderingRows.all({ scopeId })),
+      published: {
+        clusters: () => statements.publishedRows.all({ scopeId, kind: "cluster" }).map(readClusterNode),
+        accesses: () => statements.publishedRows.all({ scopeId, kind: "access" }).map(readAccess),
+      },
+    },
+    version: { scopeId, commits: version },
+  };
+}
+
+const labels = z.array(z.int());
+
+function readBlock(row: BlockRow): StoredBlock {
+  return {
+    label: row.label as Label,
+    text: row.text,
+    textDigest: digestOf(row.text),
+    tokens: row.tokens,
+    supersededBy: row.supersededBy as Label | null,
+  };
+}
+
+function readNode(row: NodeRow, digests: DigestSeal): IndexNode {
+  return {
+    id: row.id as NodeId,
+    parent: row.parent as NodeId | null,
+    anchor: row.anchor === null ? null : digests.open(row.anchor),
+    run: readLabels(row.run),
+    position: row.position,
+    nextPosition: row.nextPosition,
+    uses: row.uses,
+    live: row.live,
+    lastUsed: row.lastUsed,
+    usedAt: row.usedAt,
+    tokens: row.tokens,
+  };
+}
+
+const access = z.object({ labels, promoted: z.int() });
+const worker = z.object({ name: z.string(), labels });
+const clusterNode = z.object({
+  parent: z.int().nullable(),
+  blocks: labels,
+  position: z.int(),
+  nextPosition: z.int(),
+  distance: z.number(),
+  uses: z.int(),
+  lastUsed: z.int(),
+  tickets: labels,
+});
+
+function readOrderingRows(rows: readonly OrderingRow[]): Pick<StoredScope, "recent" | "workers"> {
+  const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
+  return {
+    workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
+    recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
+  };
+}
+
+function readClusterNode({ id, row }: Pick<OrderingRow, "id" | "row">): ClusterNode {
+  return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
+}
+
+function readAccess({ id, row }: Pick<OrderingRow, "id" | "row">): Access {
+  return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
+}
