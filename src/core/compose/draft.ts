@@ -68,7 +68,7 @@ export interface DraftedSection {
 }
 
 /** A complete prompt, not served yet. */
-export interface DraftedPrompt {
+export interface PromptDraft {
   readonly prompt: Prompt;
   readonly totalTokens: number;
   readonly past: Past;
@@ -84,9 +84,9 @@ export interface DraftedPrompt {
 }
 
 /** A draft of at most so many tokens; with more only where no memory is left to hold back. */
-export function draftWithin(state: ScopeState, input: ComposeInput, most: number, isStart: boolean): DraftedPrompt {
+export function draftWithin(state: ScopeState, input: ComposeInput, most: number, isStart: boolean): PromptDraft {
   const start = isStart ? AFRESH : null;
-  let draft: DraftedPrompt;
+  let draft: PromptDraft;
   // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
   for (let room = most; ; room -= draft.totalTokens - most) {
     draft = draftWith(state, input, room, start);
@@ -118,7 +118,7 @@ export function draftWith(
   input: ComposeInput,
   room: number | null = null,
   start: EpochStart | null = null,
-): DraftedPrompt {
+): PromptDraft {
   const { register, index } = state;
   const { countTokens } = input;
   const recalled = recallPast(input, start === null);

@@ -4,11 +4,11 @@ import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
 import type { Digest } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import { AFRESH, type ComposeInput, type DraftedPrompt, draftWith, draftWithin, PromptTooLongError } from "./draft.js";
+import { AFRESH, type ComposeInput, draftWith, draftWithin, type PromptDraft, PromptTooLongError } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** A draft with its place in the conversation. */
-export interface Draft extends DraftedPrompt {
+export interface Draft extends PromptDraft {
   /** Null: its history was not cut. */
   readonly epoch: DraftedEpoch | null;
   /** Messages that it has and the client did not send. */
@@ -99,7 +99,7 @@ function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began:
  * With its memories in front, and of others, for the epochs to come, as much as the ratio lets the prompts grow; none where the limit leaves
  * no room to grow.
  */
-function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most: number): DraftedPrompt {
+function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most: number): PromptDraft {
   const headed = draftWith(state, input, null, { inFront: true, carried: ratio - 1 });
   const isLong = headed.totalTokens > most / ratio && (headed.head?.selection.ordering.carried.size ?? 0) > 0;
   return isLong ? draftWith(state, input, null, { inFront: true, carried: 0 }) : headed;
@@ -109,10 +109,9 @@ function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most
  * A window's own messages, which no later prompt continues: with its memories in front of them where that costs less. With few memories
  * the frame of a second section costs more than what is found cached.
  */
-function draftExact(state: ScopeState, input: ComposeInput): DraftedPrompt {
+function draftExact(state: ScopeState, input: ComposeInput): PromptDraft {
   const law = smooth(input.engine);
-  const costOf = (draft: DraftedPrompt) =>
-    promptCost(law, draft.totalTokens, draft.totalTokens - uncachedTokens(draft));
+  const costOf = (draft: PromptDraft) => promptCost(law, draft.totalTokens, draft.totalTokens - uncachedTokens(draft));
   const inFront = draftWith(state, input, null, { inFront: true, carried: null });
   const inQuestion = draftWith(state, input, null, AFRESH);
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
@@ -121,7 +120,7 @@ function draftExact(state: ScopeState, input: ComposeInput): DraftedPrompt {
 /** The newest messages of a request that leave room for its memories. */
 function newestMessages(
   { messages, countTokens }: ComposeInput,
-  { past, replay, selection }: DraftedPrompt,
+  { past, replay, selection }: PromptDraft,
   room: number,
 ) {
   const instructions = past.head.messages;
@@ -133,15 +132,15 @@ function newestMessages(
 }
 
 /** Tokens of the prompt of the request's own messages and memories, without annotations. */
-function exactTokens({ messages, countTokens }: ComposeInput, { selection }: DraftedPrompt): number {
+function exactTokens({ messages, countTokens }: ComposeInput, { selection }: PromptDraft): number {
   return messagesTokens(messages, countTokens) + retrievedTokens(selection);
 }
 
 /** The prompt of a new epoch hits where its head does, another up to its newest turn. */
-function uncachedTokens({ totalTokens, replay }: DraftedPrompt): number {
+function uncachedTokens({ totalTokens, replay }: PromptDraft): number {
   return totalTokens - Math.max(replay.cachedTokens, replay.headTokens);
 }
 
-function retrievedTokens({ resolution }: DraftedPrompt["selection"]): number {
+function retrievedTokens({ resolution }: PromptDraft["selection"]): number {
   return resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
 }

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { EPOCH_REASONS, type PlanEpoch } from "../../core/index.js";
+import type { PlanEpoch } from "../../core/index.js";
+import * as field from "../../service/fields/fields.js";
 
 /** `plan.epoch`: the place of a window's prompt among those that begin alike. */
 export const planEpoch = z
   .object({
-    began: z.enum(EPOCH_REASONS).nullable().meta({
+    began: field.epochReason.nullable().meta({
       description:
         "Why an epoch began with this prompt; null: it continues the one before. `ratio`: the epoch's average would have passed `history_ratio`. `cost`: another prompt would have cost more than the epoch's average. `limit`: it would have been too long. `window`: `history` is `exact`. `summary`: other messages are in place of those that were cut.",
     }),

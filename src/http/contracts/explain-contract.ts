@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Difference, EPOCH_REASONS, type Explanation, type PlaceInPrompt, type Waste } from "../../core/index.js";
+import type { Difference, Explanation, PlaceInPrompt, Waste } from "../../core/index.js";
 import * as field from "../../service/fields/fields.js";
 import { answerForm } from "./answer-form.js";
 import { label } from "./label.js";
@@ -37,7 +37,7 @@ const cause = z
         "other_annotations",
       ]),
     }),
-    z.object({ kind: z.literal("new_epoch"), reason: z.enum(EPOCH_REASONS) }),
+    z.object({ kind: z.literal("new_epoch"), reason: field.epochReason }),
     z.object({ kind: z.literal("fresh_start"), where: z.enum(["here", "there"]) }),
     z.object({
       kind: z.literal("not_retained"),

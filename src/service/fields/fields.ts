@@ -9,6 +9,7 @@ import {
   type AgentId,
   type ChatMessage,
   type ConversationId,
+  EPOCH_REASONS,
   FIXED_RETENTIONS,
   foundTextProblem,
   HISTORY_NAMES,
@@ -148,6 +149,7 @@ export const memoryBudgetRatio = z
   .min(1, "must be at least 1: what was retrieved")
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
 export const history = z.enum(HISTORY_NAMES);
+export const epochReason = z.enum(EPOCH_REASONS);
 /** Average tokens of prompts, as a multiple of what the client's own windows would have sent. */
 export const historyRatio = z.number().min(1).max(100);
 /** Most tokens of one prompt, by the token counter. */
