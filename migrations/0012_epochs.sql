@@ -1,5 +1,5 @@
 DROP INDEX `turns_conversation`;--> statement-breakpoint
-ALTER TABLE `turns` ADD `uncached_tokens` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE `turns` ADD `computed_tokens` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `turns` ADD `epoch` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `turns` ADD `behind` text;--> statement-breakpoint
 CREATE INDEX `turns_conversation` ON `turns` (`scope_id`,`conversation_id`,`id`) WHERE "turns"."conversation_id" is not null;--> statement-breakpoint

@@ -16,7 +16,7 @@ import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from ".
 import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
 import type { ComposeInput } from "./draft.js";
-import { type DraftedEpoch, draftPrompt } from "./epoch-draft.js";
+import { computedTokens, type DraftedEpoch, draftPrompt } from "./epoch-draft.js";
 import type { EpochHead } from "./epoch-head.js";
 import type { PlacedMemory, Placement, Plan, PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
@@ -102,7 +102,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     prompt: prompt.digest,
     anchor,
     promptTokens: totalTokens,
-    uncachedTokens: totalTokens - expectedCachedTokens,
+    computedTokens: computedTokens(draft),
     epoch: turns.epochOf(turnId, parent),
     behind: epoch?.behind ?? null,
   };

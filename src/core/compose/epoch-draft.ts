@@ -70,7 +70,7 @@ function draftContinued(
 ): Draft {
   const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
   const draft = draftWith(state, { ...input, messages: window.messages });
-  const next = { total: draft.totalTokens, uncached: uncachedTokens(draft) };
+  const next = { total: draft.totalTokens, computed: computedTokens(draft) };
   // Behind messages that memstem left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
   const engine = isByCost ? input.engine : null;
@@ -111,7 +111,7 @@ function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most
  */
 function draftExact(state: ScopeState, input: ComposeInput): PromptDraft {
   const law = smooth(input.engine);
-  const costOf = (draft: PromptDraft) => promptCost(law, draft.totalTokens, draft.totalTokens - uncachedTokens(draft));
+  const costOf = (draft: PromptDraft) => promptCost(law, draft.totalTokens, draft.totalTokens - computedTokens(draft));
   const inFront = draftWith(state, input, null, { inFront: true, carried: null });
   const inQuestion = draftWith(state, input, null, AFRESH);
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
@@ -136,9 +136,13 @@ function exactTokens({ messages, countTokens }: ComposeInput, { selection }: Pro
   return messagesTokens(messages, countTokens) + retrievedTokens(selection);
 }
 
-/** The prompt of a new epoch hits where its head does, another up to its newest turn. */
-function uncachedTokens({ totalTokens, replay }: PromptDraft): number {
-  return totalTokens - Math.max(replay.cachedTokens, replay.headTokens);
+/**
+ * Tokens that the engine has to compute for a prompt. The prompt of a new epoch hits where its head does, another up to its newest turn, and
+ * the answer behind that the engine computed itself.
+ */
+export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
+  const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;
+  return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
 }
 
 function retrievedTokens({ resolution }: PromptDraft["selection"]): number {

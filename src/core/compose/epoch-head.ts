@@ -133,7 +133,7 @@ function headTurn(of: Pick<Turn, "conversationId" | "given" | "meant" | "placeme
     prompt: unsent,
     anchor: unsent,
     promptTokens: 0,
-    uncachedTokens: 0,
+    computedTokens: 0,
     epoch: 0 as TurnId,
     behind: null,
   };

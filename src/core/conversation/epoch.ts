@@ -29,7 +29,7 @@ export const DEFAULT_HISTORY_RATIO = 2;
 export interface PromptTokens {
   readonly total: number;
   /** Those that the engine had to compute. */
-  readonly uncached: number;
+  readonly computed: number;
 }
 
 /**
@@ -101,7 +101,7 @@ export function endOfEpoch(
   if (sent + next.total > ratio * exact * (prompts.length + 1)) return "ratio";
   if (engine === null || prompts.length === 0) return null;
   const law = smooth(engine);
-  const costOf = ({ total, uncached }: PromptTokens) => promptCost(law, total, total - uncached);
+  const costOf = ({ total, computed }: PromptTokens) => promptCost(law, total, total - computed);
   return costOf(next) * prompts.length > sumOf(prompts, costOf) ? "cost" : null;
 }
 

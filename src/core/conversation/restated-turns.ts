@@ -66,7 +66,7 @@ export function exactPath(
       prompt,
       anchor,
       promptTokens: 0,
-      uncachedTokens: 0,
+      computedTokens: 0,
       epoch: epoch ?? id,
     };
     epoch = own.epoch;

@@ -34,8 +34,8 @@ export interface Turn {
   readonly anchor: Digest;
   /** Estimated tokens of the whole prompt as sent; 0 for a restated turn, of which no prompt was sent. */
   readonly promptTokens: number;
-  /** Those of them that were not expected in the cache. */
-  readonly uncachedTokens: number;
+  /** Those of them that the engine had to compute, the answer before the question not counted. */
+  readonly computedTokens: number;
   /** The first turn of its path: the turn with which its epoch began. */
   readonly epoch: TurnId;
   /** Digest of the meaning of the message before its given ones that memstem left out of the prompt; null: none was. */

@@ -15,7 +15,11 @@ import { depthWanted, depthWish } from "./depth-contract.js";
 /** OpenAI's path of chat completions. */
 export const CHAT_PATH = "/v1/chat/completions";
 
-const HEADERS = { user: "x-memstem-user", conversation: "x-memstem-conversation" } as const;
+const HEADERS = {
+  user: "x-memstem-user",
+  conversation: "x-memstem-conversation",
+  history: "x-memstem-history",
+} as const;
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 const chatSettings = composeBody
@@ -53,6 +57,7 @@ export const modelsResult = z.looseObject({}).meta({ id: "Models", description: 
 export const chatHeaders = z.object({
   [HEADERS.user]: z.string().optional().meta({ description: "Whose memories, in printable ASCII." }),
   [HEADERS.conversation]: z.string().optional().meta({ description: "Names the conversation, in printable ASCII." }),
+  [HEADERS.history]: field.history.optional().meta({ description: "`history`, as in the body's `memstem`." }),
 });
 
 /** Everything but `memstem` goes upstream unread. */
@@ -65,6 +70,7 @@ const namedIn = {
     name: HEADERS.conversation,
     schema: z.object({ [HEADERS.conversation]: headerText.pipe(field.conversationId) }),
   },
+  history: { name: HEADERS.history, schema: z.object({ [HEADERS.history]: field.history }) },
 };
 const userOnly = z.object({ user: field.userId });
 
@@ -78,6 +84,7 @@ export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<Ch
     "memstem.conversation_id",
     settings.conversation_id,
   );
+  const history = agreed(headerIn(headers, namedIn.history), "memstem.history", settings.history);
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
   const messages = field.messages.safeParse(body.messages);
   return {
@@ -85,7 +92,7 @@ export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<Ch
     agentId: settings.agent_id ?? null,
     engine: settings.engine ?? null,
     compose: messages.success
-      ? readCompose({ ...settings, user_id: userId, conversation_id, messages: messages.data })
+      ? readCompose({ ...settings, user_id: userId, conversation_id, history, messages: messages.data })
       : null,
     body,
     writeBack: write_back ?? null,

@@ -199,8 +199,8 @@ export const turns = sqliteTable(
     prompt: digest("prompt").notNull(),
     anchor: digest("anchor").notNull(),
     promptTokens: integer("prompt_tokens").notNull(),
-    /** Those of them that were not expected in the cache. */
-    uncachedTokens: integer("uncached_tokens").notNull().default(0),
+    /** Those of them that the engine had to compute. */
+    computedTokens: integer("computed_tokens").notNull().default(0),
     /** The first turn of its path. */
     epoch: integer("epoch").notNull().default(0),
     /** Digest of the meaning of the message before its given ones that was left out of the prompt; null: none. */

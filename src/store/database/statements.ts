@@ -51,7 +51,7 @@ export type TurnRow = RowOfScope<typeof turns>;
 export type RequestRow = RowOfScope<typeof requests>;
 
 export const SELECT_TURNS = `select id, conversation_id as conversationId, parent, given, placement, injection, retention,
-  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, uncached_tokens as uncachedTokens,
+  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, computed_tokens as computedTokens,
   epoch, behind, created_at as createdAt from turns`;
 export const SELECT_REQUESTS = `select request_id as requestId, turn, leaf, body, answer, evicted, observed, created_at as createdAt
   from requests`;
@@ -258,9 +258,9 @@ function turnStatements(sqlite: Database.Database) {
     addTurn: prepare<SqliteRow<typeof turns>>(
       sqlite,
       `insert into turns (scope_id, id, conversation_id, parent, given, placement, injection, retention, fresh_start,
-         requested, head, prompt, anchor, prompt_tokens, uncached_tokens, epoch, behind, created_at)
+         requested, head, prompt, anchor, prompt_tokens, computed_tokens, epoch, behind, created_at)
        values (@scopeId, @id, @conversationId, @parent, @given, @placement, @injection, @retention, @freshStart,
-         @requested, @head, @prompt, @anchor, @promptTokens, @uncachedTokens, @epoch, @behind, @createdAt)`,
+         @requested, @head, @prompt, @anchor, @promptTokens, @computedTokens, @epoch, @behind, @createdAt)`,
     ),
   };
 }

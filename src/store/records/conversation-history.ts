@@ -65,7 +65,7 @@ export function readConversationHistory(
     said.push(given);
     behind ??= turn.behind;
     // A turn that was only said again was not sent.
-    if (turn.promptTokens > 0) prompts.push({ total: turn.promptTokens, uncached: turn.uncachedTokens });
+    if (turn.promptTokens > 0) prompts.push({ total: turn.promptTokens, computed: turn.computedTokens });
   }
   return {
     head: headOf(statements, messages, scopeId, newest),

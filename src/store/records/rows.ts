@@ -159,7 +159,7 @@ export function turnRow(turn: Turn, given: MessageList, digests: DigestSeal): Om
     prompt: digests.seal(turn.prompt),
     anchor: digests.seal(turn.anchor),
     promptTokens: turn.promptTokens,
-    uncachedTokens: turn.uncachedTokens,
+    computedTokens: turn.computedTokens,
     epoch: turn.epoch,
     behind: turn.behind === null ? null : digests.seal(turn.behind),
   };
@@ -182,7 +182,7 @@ export function readTurn(row: TurnRow, said: Pick<Turn, "given" | "meant">, dige
     prompt: digests.open(row.prompt),
     anchor: digests.open(row.anchor),
     promptTokens: row.promptTokens,
-    uncachedTokens: row.uncachedTokens,
+    computedTokens: row.computedTokens,
     epoch: row.epoch as TurnId,
     behind: row.behind === null ? null : digests.open(row.behind),
   };

@@ -9,10 +9,10 @@ import { countTokens } from "../compose/scope-fixture.js";
 describe("an epoch", () => {
   const bounds = { ratio: 2, max: Number.POSITIVE_INFINITY, engine: null };
   const prompts = [
-    { total: 100, uncached: 100 },
-    { total: 200, uncached: 60 },
+    { total: 100, computed: 100 },
+    { total: 200, computed: 60 },
   ];
-  const next = (total: number, uncached = 60) => ({ total, uncached });
+  const next = (total: number, computed = 60) => ({ total, computed });
 
   it("goes on while its prompts are within the ratio on average, and the next one within the limit", () => {
     expect(endOfEpoch(prompts, next(300), 100, bounds)).toBeNull();
@@ -31,9 +31,9 @@ describe("an epoch", () => {
   it("never ends by cost behind prompts that were all computed whole, while the next one is not longer", () => {
     const whole = fc.array(fc.integer({ min: 50, max: 5_000 }), { minLength: 1, maxLength: 8 });
     const property = fc.property(whole, fc.constantFrom(...Object.values(ENGINE_MODELS)), (totals, engine) => {
-      const all = totals.map((total) => ({ total, uncached: total }));
+      const all = totals.map((total) => ({ total, computed: total }));
       const total = Math.min(...totals);
-      expect(endOfEpoch(all, { total, uncached: 0 }, 1e9, { ...bounds, engine })).toBeNull();
+      expect(endOfEpoch(all, { total, computed: 0 }, 1e9, { ...bounds, engine })).toBeNull();
     });
     fc.assert(property);
   });

@@ -130,8 +130,8 @@ export function describeStore(name: string, open: () => Store): void {
         newest: 2,
         isWhole: true,
         prompts: [
-          { total: expect.any(Number), uncached: expect.any(Number) },
-          { total: expect.any(Number), uncached: expect.any(Number) },
+          { total: expect.any(Number), computed: expect.any(Number) },
+          { total: expect.any(Number), computed: expect.any(Number) },
         ],
         hasOwnHead: false,
         behind: null,
