@@ -30,6 +30,8 @@ export interface ComposeDefaults {
   readonly history?: "exact" | "extended";
   /** Most tokens of a prompt, by the token counter. Default: no bound. */
   readonly maxPromptTokens?: number | null;
+  /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
+  readonly contextTokens?: number | null;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

@@ -57,8 +57,20 @@ export interface ComposeRequest {
   readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
+  /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
+  readonly destination?: Destination | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
+}
+
+/** The engine that a prompt goes to. */
+export interface Destination {
+  /** As its client names it; empty where it does not. */
+  readonly model: string;
+  /** Most tokens of a prompt that the engine says it takes, by its own count; null: unknown. */
+  readonly promptTokens: number | null;
+  /** Tokens that the engine adds to the messages, of tools, by the token counter. */
+  readonly besideTokens: number;
 }
 
 /** Default number of memories to search for; Mem0's own default. */

@@ -31,6 +31,7 @@ import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import { leastOf } from "./prompt-limits.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { asSent, behindStored, extended } from "./stored-history.js";
 
@@ -227,7 +228,7 @@ export class PromptPlanner {
     return extended(stored, messages, {
       memoryTokens: () => register.resolve(memories).blocks.reduce((sum, { tokens }) => sum + tokens, 0),
       ratio: request.historyRatio ?? DEFAULT_HISTORY_RATIO,
-      max: this.#maxTokensOf(request),
+      max: leastOf(this.#maxTokensOf(request), request.acceptedTokens ?? null),
       countTokens,
     });
   }
