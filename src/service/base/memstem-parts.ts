@@ -28,7 +28,7 @@ export interface ComposeDefaults {
   readonly engineFamily: EngineName;
   /** What requests' messages are taken for. Default: `exact`. */
   readonly history?: "exact" | "extended";
-  /** Most tokens of a prompt, by the token counter. Default: no bound. */
+  /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
   /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
   readonly contextTokens?: number | null;

@@ -53,7 +53,7 @@ export interface ComposeRequest {
   readonly marksElsewhere?: number;
   /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
   readonly toolMemories?: ToolMemories | null;
-  /** Maximum tokens of the prompt, by the token counter; null: the configured limit. */
+  /** Maximum tokens of the prompt, by the engine's count as far as it is reported; null: the configured limit. */
   readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
