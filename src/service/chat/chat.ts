@@ -132,7 +132,10 @@ export class Chat {
         throw error;
       });
       attempt = { ...attempt, sent: { ...sent, answer } };
-      const next = refusal === null || composed === null ? null : constraintsAfter(refusal, composed, terms);
+      const next =
+        refusal === null || composed === null
+          ? null
+          : constraintsAfter(refusal, composed, terms, request.compose?.history);
       if (refusal === null || composed === null || next === null) {
         // An engine that refuses the client's own messages as well teaches nothing.
         if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { composeBody, readCompose } from "../../../src/http/contracts/compose-contract.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import {
@@ -193,6 +194,40 @@ describe("the proxy before an engine that lists its context", () => {
   });
 });
 
+describe("the proxy before an engine that lists nothing", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine });
+
+  it("sends the client's own window where the engine refuses the one that it extended", async () => {
+    const most = 500;
+    engine.behave((request, response, usage) => {
+      if (usage.prompt_tokens <= most) return counting(1)(request, response, usage);
+      const message = `This model's maximum context length is ${most} tokens. However, your request has ${usage.prompt_tokens} input tokens.`;
+      return sendJson(response, 400, { error: { message, code: 400 } });
+    });
+    const said: { role: string; content: string }[] = [];
+    const statuses: number[] = [];
+    const sends: number[] = [];
+    for (let turn = 0; turn < 12; turn++) {
+      said.push({ role: "user", content: `${turn}: ${"word ".repeat(90)}` });
+      const before = engine.requests.length;
+      const memstem = { history: "extended", history_ratio: 10, conversation_id: "c" };
+      const response = await fetch(`${app.base}/v1/chat/completions`, {
+        method: "POST",
+        headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+        body: JSON.stringify({ model: "stub-1", messages: said.slice(-3), memstem }),
+      });
+      statuses.push(response.status);
+      expect(response.headers.get("x-memstem-not-composed")).toBeNull();
+      await response.text();
+      sends.push(engine.requests.length - before);
+      said.push({ role: "assistant", content: "So." });
+    }
+    expect(statuses).toEqual(statuses.map(() => 200));
+    expect(sends.filter((count) => count > 1)).toEqual([2]);
+  });
+});
+
 describe("the proxy with MEMSTEM_MAX_PROMPT_TOKENS", () => {
   const engine = openAiEngine();
   const source = answeringSource(MEMORIES);
@@ -257,8 +292,9 @@ describe("max_prompt_tokens of prompts that the caller sends", () => {
     const { request_id, plan } = await app.compose(body);
     expect(plan.total_tokens).toBeGreaterThan(650);
     const prompt_tokens = Math.ceil(1.3 * plan.total_tokens);
-    for (let again = 0; again < 3; again++)
-      await app.send("POST", "/feedback", { user_id: "ada", request_id, prompt_tokens });
+    // A request is reported once: what is said of it again counts for nothing.
+    for (const tokens of [prompt_tokens, 3 * prompt_tokens])
+      await app.send("POST", "/feedback", { user_id: "ada", request_id, prompt_tokens: tokens });
     const next = await app.compose(body);
     expect(1.3 * next.plan.total_tokens).toBeLessThanOrEqual(700);
     expect(1.3 * next.plan.total_tokens).toBeGreaterThan(650);
@@ -268,5 +304,8 @@ describe("max_prompt_tokens of prompts that the caller sends", () => {
     expect(long.status).toBe(422);
     expect(long.text).toMatch(/come to 7[89]\d tokens without any memory, more than max_prompt_tokens, 700/);
     expect((await app.compose({ ...body, user_id: "bob" })).plan.total_tokens).toBe(plan.total_tokens);
+    const other = app.memstem.forTenant({ name: "other", cacheSecret: "s" });
+    const theirs = await other.compose(readCompose(composeBody.parse(body)));
+    expect(theirs.plan.totalTokens).toBe(plan.total_tokens);
   });
 });
