@@ -57,7 +57,7 @@ export interface MemstemOptions {
    * where the engine's cost says that it pays (docs/windows.md). Default: `auto`.
    */
   readonly history?: "exact" | "extended" | "auto";
-  /** Most tokens of a prompt, as memstem counts them, where a request does not say; the answer's come on top. Default: no bound. */
+  /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];

@@ -26,8 +26,8 @@ import { openDataDir } from "./open-data-dir.js";
 import { composeTimeoutOf, engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
-/** What the service needs of the engine inside: its tokenizer. */
-type Inside = Pick<EmbeddedEngine, "countTokens">;
+/** What the service needs of the engine inside: its tokenizer, and the size of its context. */
+type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
 
 /**
  * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
@@ -81,6 +81,7 @@ function assembleOn(
       engineFamily: engineFamilyOf(settings),
       history: settings.history,
       maxPromptTokens: settings.maxPromptTokens ?? null,
+      contextTokens: inside?.contextTokens ?? null,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
@@ -97,11 +98,18 @@ function assembleOn(
   });
 }
 
+/** The engine inside, as the proxy's upstream. */
+interface UpstreamInside {
+  readonly upstream: Upstream;
+  readonly contextTokens: number;
+}
+
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
-export function openChatEngine(settings: Settings, inside: Upstream | null = null): ChatEngine | null {
-  const upstream = inside ?? openConfiguredUpstream(settings);
+export function openChatEngine(settings: Settings, inside: UpstreamInside | null = null): ChatEngine | null {
+  const upstream = inside?.upstream ?? openConfiguredUpstream(settings);
   if (upstream === null) return null;
-  const { writeBack, warmUp, adaptiveDepth } = settings;
+  const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
+  const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
   const { readUsage } = ENGINES[engineFamilyOf(settings)];
   return {
     upstream,
@@ -109,6 +117,8 @@ export function openChatEngine(settings: Settings, inside: Upstream | null = nul
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
+    // A configured limit applies to every prompt, in place of the engine's own.
+    contextLimit: maxPromptTokens === undefined ? ofEngine : null,
     composeTimeoutMs: composeTimeoutOf(settings),
   };
 }

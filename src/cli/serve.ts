@@ -59,7 +59,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     maxPending: settings.maxPending,
     maxLagMs: settings.maxLagMs,
     isStopping: () => isStopping,
-    chat: openChatEngine(settings, inside && embeddedUpstream(openAiUpstream(inside, onFault))),
+    chat: openChatEngine(settings, inside && upstreamOf(inside, onFault)),
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     bodyRate: bodyPaceOf(settings),
@@ -123,6 +123,10 @@ async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
     await inside?.close();
     throw error;
   }
+}
+
+function upstreamOf(inside: EmbeddedEngine, onFault: (error: unknown) => void) {
+  return { upstream: embeddedUpstream(openAiUpstream(inside, onFault)), contextTokens: inside.contextTokens };
 }
 
 /** What it means for a tenant's users that it is not the default one. */

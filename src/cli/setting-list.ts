@@ -141,7 +141,7 @@ export const SETTINGS = {
   ),
   maxPromptTokens: setting(
     "MEMSTEM_MAX_PROMPT_TOKENS",
-    "most tokens of a prompt, as memstem counts them, without the answer's; default: no bound",
+    "most tokens of a prompt, without the answer's; default: what the engine behind /v1 says that it takes, if it does",
     wholeNumber(1, 100_000_000).optional(),
   ),
   escape: setting(

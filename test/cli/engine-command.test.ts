@@ -118,6 +118,34 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
     expect(await ended).toMatchObject({ code: 0 });
   });
 
+  it("keeps prompts within the engine's context, with room for the answer", { timeout: 30_000 }, async () => {
+    const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
+    const { address, kill, ended } = await memstem.serve(environment);
+    const memories = Array.from({ length: 60 }, (_, at) => ({ id: `m${at}`, memory: `Ada's house ${at}: no. ${at * 7}.` }));
+    const compose = async (more: object) => {
+      const response = await fetch(`${address}/compose`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ user_id: "bob", query: "Where?", memories, ...more }),
+      });
+      return (await response.json()) as { plan: { total_tokens: number }; warnings: { code: string }[] };
+    };
+    const first = await compose({});
+    expect(first.plan.total_tokens).toBeLessThanOrEqual(768);
+    expect(first.plan.total_tokens).toBeGreaterThan(700);
+    expect(first.warnings).toMatchObject([{ code: "memory_left_out" }]);
+    // Prompts for an engine of another family, or with a limit of their own, are not the engine's inside.
+    for (const more of [{ engine: "openai" }, { max_prompt_tokens: 10_000 }])
+      expect((await compose(more)).plan.total_tokens).toBeGreaterThan(1_024);
+    const answer = await chat(address, "Where?", { "x-memstem-user": "ada" }, { memstem: { memories } });
+    const { usage } = answer.body as { usage: { prompt_tokens: number } };
+    expect(answer.status).toBe(200);
+    expect(usage.prompt_tokens).toBeLessThanOrEqual(1_022);
+    expect(usage.prompt_tokens).toBeGreaterThan(900);
+    kill("SIGTERM");
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+
   it("does not start without a model that can be loaded", async () => {
     const environment = {
       MEMSTEM_ENGINE: "embedded",

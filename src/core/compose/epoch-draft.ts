@@ -1,4 +1,10 @@
-import { type EpochReason, endOfEpoch, newestWithin, type WindowTerms } from "../conversation/epoch.js";
+import {
+  type EpochReason,
+  endOfEpoch,
+  newestWithin,
+  type PromptTokens,
+  type WindowTerms,
+} from "../conversation/epoch.js";
 import { meaningOf } from "../conversation/window.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
@@ -6,6 +12,9 @@ import type { Digest } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import { AFRESH, type ComposeInput, draftWith, draftWithin, type PromptDraft, PromptTooLongError } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
+
+/** An epoch whose first prompt has less than this share of its window's tokens says little of what another one would cost. */
+const LIKE_A_WINDOW = 0.75;
 
 /** A draft with its place in the conversation. */
 export interface Draft extends PromptDraft {
@@ -70,14 +79,21 @@ function draftContinued(
 ): Draft {
   const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
   const draft = draftWith(state, { ...input, messages: window.messages });
-  const next = { total: draft.totalTokens, computed: computedTokens(draft) };
   // Behind messages that memstem left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
-  const engine = isByCost ? input.engine : null;
-  const began = endOfEpoch(window.prompts, next, exact, { ratio, max: most, engine });
-  if (began !== null) return draftEpoch(state, input, most, began);
-  const epoch = { began, prompts: window.prompts.length + 1, leftOut: window.leftOut, behind: null };
+  const bounds = { ratio, max: most, engine: isByCost ? input.engine : null };
+  const endBehind = (prompts: readonly PromptTokens[]) => endOfEpoch(prompts, tokensOf(draft), exact, bounds);
+  const began = endBehind(window.prompts);
+  const another = began === null ? null : draftEpoch(state, input, most, began);
+  const others = (window.prompts[0]?.total ?? 0) < LIKE_A_WINDOW * exact ? [] : window.prompts.slice(1);
+  // What the epoch began with says less of what another would than its draft does.
+  if (another !== null && (began !== "cost" || endBehind([tokensOf(another), ...others]) !== null)) return another;
+  const epoch = { began: null, prompts: window.prompts.length + 1, leftOut: window.leftOut, behind: null };
   return { ...draft, epoch, added: window.added };
+}
+
+function tokensOf(draft: PromptDraft): PromptTokens {
+  return { total: draft.totalTokens, computed: computedTokens(draft) };
 }
 
 /** The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. */

@@ -87,7 +87,7 @@ export interface EpochBounds {
  * Why an epoch ends before its next prompt; null: it goes on. By cost it ends as a renewal process does at least cost per turn: when the
  * next prompt costs more than those before it on average, of which the first was the dearest.
  *
- * @param prompts its prompts so far
+ * @param prompts its prompts so far; by what a new epoch would begin with, in place of the first, where that is known
  * @param exact tokens of the prompt of the client's own window
  */
 export function endOfEpoch(

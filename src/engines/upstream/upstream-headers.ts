@@ -34,6 +34,24 @@ export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   return pairs.filter(([name]) => !dropped.has(name) && !name.startsWith(OWN_PREFIX));
 }
 
+/** Headers in which clients and gateways put a key. */
+export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
+  "authorization",
+  "x-api-key",
+  "api-key",
+  "apikey",
+  "x-goog-api-key",
+  "ocp-apim-subscription-key",
+  "x-auth-token",
+  "x-access-token",
+  "cookie",
+]);
+
+/** A client's headers that hold its credentials. */
+export function credentialsIn(headers: readonly HeaderPair[]): HeaderPair[] {
+  return headers.filter(([name]) => CREDENTIAL_HEADERS.has(name.toLowerCase()));
+}
+
 /** Headers that identify one request: a provider would answer a second one with the same id from the first. */
 const NAMING_A_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
 

@@ -63,6 +63,8 @@ export interface UpstreamCall {
   readonly headers: Iterable<HeaderPair>;
   /** JSON, or null for none. */
   readonly body: string | null;
+  /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
+  readonly isBackground?: boolean;
 }
 
 /** An engine's answer of any status; the body is unmodified and streamed. */

@@ -104,7 +104,7 @@ export const composeBody = z
     }),
     max_prompt_tokens: field.maxPromptTokens.nullish().meta({
       description:
-        "Most tokens of the prompt, as memstem counts them; leave room for the answer. Past it the prompt starts afresh with the memories that fit, most relevant first (warning `memory_left_out`); 422 if the messages alone come to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`.",
+        "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the prompt starts afresh with the memories that fit, most relevant first (warning `memory_left_out`); 422 if the messages alone come to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
     }),
     tool_memories: field.toolMemories.nullish().meta({
       description:

@@ -1,19 +1,7 @@
 import { holdsApiKey } from "../../service/base/api-key.js";
-import type { HeaderPair } from "../../service/chat/chat.js";
+import { CREDENTIAL_HEADERS, type HeaderPair } from "../../service/chat/chat.js";
 
-/** Headers in which clients and gateways put a key. */
-const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
-  "authorization",
-  "x-api-key",
-  "api-key",
-  "apikey",
-  "x-goog-api-key",
-  "ocp-apim-subscription-key",
-  "x-auth-token",
-  "x-access-token",
-  "cookie",
-]);
-/** Query parameters in which they do. */
+/** Query parameters in which clients and gateways put a key; the headers are {@link CREDENTIAL_HEADERS}. */
 const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   "api_key",
   "api-key",

@@ -29,8 +29,10 @@ export interface ComposeDefaults {
   readonly engineFamily: EngineName;
   /** Default: {@link DEFAULT_HISTORY}. */
   readonly history?: DefaultHistoryName;
-  /** Most tokens of a prompt, by the token counter. Default: no bound. */
+  /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
+  /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
+  readonly contextTokens?: number | null;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

@@ -1,4 +1,4 @@
-import type { AgentId, DepthSettings, RequestId, UserId } from "../../core/index.js";
+import type { AgentId, DepthSettings, RequestId, TokenCounter, UserId } from "../../core/index.js";
 import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
@@ -7,9 +7,11 @@ import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
+import type { ServedBy } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
+import type { ContextLimit } from "./engine-limits.js";
 
 /** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
@@ -21,6 +23,8 @@ export interface ChatEngine {
   readonly warmUp?: boolean;
   /** Default of {@link ChatRequest.adaptiveDepth}. Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
+  /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
+  readonly contextLimit?: ContextLimit | null;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
@@ -36,10 +40,17 @@ export interface ChatParts extends ChatEngine {
 
 /** What a chat needs of its tenant's service. */
 export interface ChatComposer {
+  readonly countTokens: TokenCounter;
   compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
   /** Fields for a request whose messages are not composed. */
   fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
-  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<unknown>;
+  feedback(
+    userId: UserId,
+    agentId: AgentId | null,
+    id: RequestId,
+    observation: EngineReport,
+    served?: ServedBy,
+  ): Promise<unknown>;
   evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
   keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;

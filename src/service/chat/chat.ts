@@ -14,6 +14,7 @@ import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
+import { EngineLimits } from "./engine-limits.js";
 import { ExchangeReader } from "./exchange.js";
 import { ObservedAnswer } from "./observed-answer.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
@@ -23,7 +24,7 @@ import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
-export { type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
+export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
 export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
@@ -45,11 +46,14 @@ export class Chat {
 
   readonly #exchanges: ExchangeReader;
 
+  readonly #limits: EngineLimits;
+
   constructor(private readonly parts: ChatParts) {
     this.#usage = new StreamUsage(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.#terms = new KnownConstraints(parts.clock);
     this.#exchanges = new ExchangeReader(parts);
+    this.#limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
 
@@ -65,7 +69,8 @@ export class Chat {
    * @param memstem the caller's tenant
    * @param signal aborts when the client disconnects
    */
-  async complete(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+    const request = this.#withDestination(memstem, asked);
     const watch = this.#watch(memstem, request);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
     const { answer, isUsageAdded, started } = sent;
@@ -74,6 +79,7 @@ export class Chat {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
       }
+      this.#limits.answered(request);
       const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
@@ -92,6 +98,13 @@ export class Chat {
         this.#neverServed(memstem, request, composed);
       throw error;
     }
+  }
+
+  /** The request with what is known of its engine. */
+  #withDestination({ countTokens }: ChatComposer, request: ChatRequest): ChatRequest {
+    const { compose } = request;
+    if (compose === null) return request;
+    return { ...request, compose: { ...compose, destination: this.#limits.destinationOf(request, countTokens) } };
   }
 
   /** Null where the store fails: then the exchange is not remembered, and the chat continues. Composing reports the same fault. */
@@ -119,7 +132,10 @@ export class Chat {
         throw error;
       });
       attempt = { ...attempt, sent: { ...sent, answer } };
-      const next = refusal === null || composed === null ? null : constraintsAfter(refusal, composed, terms);
+      const next =
+        refusal === null || composed === null
+          ? null
+          : constraintsAfter(refusal, composed, terms, request.compose?.history);
       if (refusal === null || composed === null || next === null) {
         // An engine that refuses the client's own messages as well teaches nothing.
         if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);

@@ -89,7 +89,9 @@ export class ExchangeReader {
       ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
     });
     if (composed !== null && Object.keys(observation).length > 0) {
-      memstem.feedback(request.userId, request.agentId, composed.requestId, observation).catch((error: unknown) => {
+      const { userId, agentId, compose } = request;
+      const served = compose?.destination ?? undefined;
+      memstem.feedback(userId, agentId, composed.requestId, observation, served).catch((error: unknown) => {
         // The user was forgotten while the engine answered.
         if (!(error instanceof NotFoundError)) onFault(error);
       });

@@ -2,7 +2,7 @@ import { type Upstream, UpstreamError } from "../../engines/upstream/upstream.js
 import type { EngineCall } from "../base/memstem-observer.js";
 
 /**
- * An engine whose calls are observed, warm-ups included: time to the answer's first byte, and outcome.
+ * An engine whose calls are observed, warm-ups included: time to the answer's first byte, and outcome. Background calls are not.
  *
  * @param clock milliseconds from any point in time
  */
@@ -14,6 +14,7 @@ export function observedUpstream(
   return {
     name: upstream.name,
     async send(call, signal) {
+      if (call.isBackground === true) return upstream.send(call, signal);
       const start = clock();
       try {
         const answer = await upstream.send(call, signal);

@@ -2,6 +2,7 @@ import { type ChatMessage, LruMap, sectionAtStart, type ToolMemories } from "../
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeRequest } from "../compose/compose-request.js";
 import { modelName } from "../learning/refused-models.js";
 
 /** Constraints that an engine puts on a prompt. */
@@ -64,15 +65,20 @@ export class KnownConstraints {
   }
 }
 
-/** The constraints to try after an engine refused a composed prompt; null where it refuses the client's own messages. */
+/**
+ * The constraints to try after an engine refused a composed prompt; null where it refuses the client's own messages and none of them can be
+ * left out.
+ */
 export function constraintsAfter(
   refusal: PromptRefusal,
   composed: ComposeAnswer,
   terms: PromptConstraints,
+  history: ComposeRequest["history"],
 ): PromptConstraints | null {
   const { messages, plan } = composed;
   if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
-  if (!messages.some(holdsMemories)) return null;
+  const mayCut = plan.layout === "conversation" && history !== "exact" && messages.filter(isOfUser).length > 1;
+  if (!mayCut && !messages.some(holdsMemories)) return null;
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
 
@@ -93,6 +99,10 @@ function hasOwnMessage(messages: readonly ChatMessage[]): boolean {
     const text = textsOf(content).join("");
     return role === "user" && isBehindResult && text !== "" && sectionAtStart(text) === text;
   });
+}
+
+function isOfUser({ role }: ChatMessage): boolean {
+  return role === "user";
 }
 
 function holdsMemories({ content }: ChatMessage): boolean {

@@ -53,12 +53,24 @@ export interface ComposeRequest {
   readonly marksElsewhere?: number;
   /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
   readonly toolMemories?: ToolMemories | null;
-  /** Maximum tokens of the prompt, by the token counter; null: the configured limit. */
+  /** Maximum tokens of the prompt, by the engine's count as far as it is reported; null: the configured limit. */
   readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
+  /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
+  readonly destination?: Destination | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
+}
+
+/** The engine that a prompt goes to. */
+export interface Destination {
+  /** As its client names it; empty where it does not. */
+  readonly model: string;
+  /** Most tokens of a prompt that the engine says it takes, by its own count; null: unknown. */
+  readonly promptTokens: number | null;
+  /** Tokens that the engine adds to the messages, of tools, by the token counter. */
+  readonly besideTokens: number;
 }
 
 /** Default number of memories to search for; Mem0's own default. */

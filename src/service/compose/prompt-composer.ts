@@ -14,6 +14,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
+import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { type Committed, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
@@ -21,6 +22,7 @@ import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
+import { PromptLimits } from "./prompt-limits.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
 
 /** Callbacks during a compose, within the user's queue. */
@@ -56,6 +58,7 @@ export interface ComposerParts {
   readonly scopes: WorkingScopes;
   readonly jobs: TenantQueues;
   readonly law: EngineLaw;
+  readonly ratios: TokenRatios;
   /** The current observer. */
   readonly observer: () => MemstemObserver | null;
 }
@@ -64,6 +67,7 @@ export interface ComposerParts {
 export class PromptComposer {
   readonly #lookup: LookupParts;
   readonly #planner: PromptPlanner;
+  readonly #limits: PromptLimits;
   /** Whether the last prompt could be stored: if not, the next answer is announced only after it is stored. */
   #storesWell = true;
 
@@ -71,6 +75,7 @@ export class PromptComposer {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = on.parts;
     this.#lookup = { source, maxMemoryCharacters };
     this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
+    this.#limits = new PromptLimits(on.parts, on.ratios);
   }
 
   /**
@@ -132,11 +137,12 @@ export class PromptComposer {
    * @param waiting an earlier lookup; null for none
    */
   async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
+    const { request, named } = this.#limits.limited(task.request);
     for (let lookup = waiting; ; lookup = null) {
       try {
-        return await this.#composeOnce(task, lookup);
+        return await this.#composeOnce({ ...task, request }, lookup);
       } catch (error) {
-        if (!(error instanceof DeletedMeanwhileError)) throw error;
+        if (!(error instanceof DeletedMeanwhileError)) throw named(error);
       }
     }
   }

@@ -28,7 +28,14 @@ function askedFor(request: ComposeRequest): DigestedFields {
 
 /** Every field of a request is in one of these two types: a new field does not compile until it is assigned. */
 type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
-type NotAskedFor = "engine" | "marksElsewhere" | "toolMemories" | "maxPromptTokens" | "acceptedTokens" | "historyRatio";
+type NotAskedFor =
+  | "engine"
+  | "marksElsewhere"
+  | "toolMemories"
+  | "maxPromptTokens"
+  | "acceptedTokens"
+  | "destination"
+  | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {

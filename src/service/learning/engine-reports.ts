@@ -9,6 +9,15 @@ import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLaw } from "./engine-law.js";
 import { evictIn, withdrawIn } from "./evicting.js";
 import { reportIn } from "./feedback.js";
+import type { TokenRatios } from "./token-ratios.js";
+
+/** Who answered a prompt. */
+export interface ServedBy {
+  /** The model, as its client names it. */
+  readonly model: string;
+  /** Tokens of what the engine was sent beside the messages, by the token counter. */
+  readonly besideTokens: number;
+}
 
 /** What an engine says of one tenant's prompts: evicted, refused, or served with so many tokens cached. */
 export class EngineReports {
@@ -17,6 +26,7 @@ export class EngineReports {
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
     private readonly law: EngineLaw,
+    private readonly ratios: TokenRatios,
     private readonly observer: () => MemstemObserver | null,
   ) {}
 
@@ -62,8 +72,16 @@ export class EngineReports {
   /**
    * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
    * Rejects with {@link NotFoundError}.
+   *
+   * @param served what the engine counted besides the prompt; unknown where the caller sent it
    */
-  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<Feedback> {
+  feedback(
+    userId: UserId,
+    agentId: AgentId | null,
+    id: RequestId,
+    observation: EngineReport,
+    served: ServedBy = { model: "", besideTokens: 0 },
+  ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
     return this.jobs.runStored(userId, async () => {
@@ -74,6 +92,11 @@ export class EngineReports {
           this.scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
         ),
       );
+      const { promptTokens: reported } = observation;
+      if (reported !== undefined && before.observed?.promptTokens === undefined) {
+        const estimated = before.plan.totalTokens + served.besideTokens;
+        this.ratios.take({ userId, model: served.model }, { estimated, reported });
+      }
       const isFirst = before.observed?.ttftMs === undefined;
       this.observer()?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
       if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));

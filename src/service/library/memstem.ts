@@ -31,6 +31,7 @@ import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { EngineReports } from "../learning/engine-reports.js";
+import { TokenRatios } from "../learning/token-ratios.js";
 import { type ExplainedRequest, explainIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
@@ -132,13 +133,15 @@ export class Memstem {
     this.#law = new EngineLaw(store, measured, engine);
     const observer = () => this.#shared.observer;
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
-    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, observer);
+    const ratios = new TokenRatios(parts.now);
+    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
     this.#composer = new PromptComposer({
       parts,
       tenant,
       scopes: this.#scopes,
       jobs: this.#jobs,
       law: this.#law,
+      ratios,
       observer,
     });
     this.batches = this.#batchComposer();
@@ -284,11 +287,13 @@ export class Memstem {
   }
 
   #chatComposer(): ChatComposer {
-    const { engines, defaults, newRequestId } = this.parts;
+    const { engines, defaults, newRequestId, countTokens } = this.parts;
     const additions = this.#additions;
     return {
+      countTokens,
       compose: (request, signal, hooks) => this.#composer.compose(request, signal, hooks),
-      feedback: (userId, agentId, id, observation) => this.#reports.feedback(userId, agentId, id, observation),
+      feedback: (userId, agentId, id, observation, served) =>
+        this.#reports.feedback(userId, agentId, id, observation, served),
       evict: (ids, of) => this.#reports.evict(ids, of),
       withdraw: (userId, agentId, id) => this.#reports.withdraw(userId, agentId, id),
       keepExchange: (userId, agentId, exchange, watch) => additions.keepExchange(userId, agentId, exchange, watch),

@@ -5,7 +5,7 @@ import { encodeO200k } from "../../../src/cli/o200k.js";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
-import { eventOf, streamedAnswer, wholeAnswer } from "../routes/openai-engine.js";
+import { eventOf, isLimitRequest, streamedAnswer, wholeAnswer } from "../routes/openai-engine.js";
 
 /** What an engine can do; a request names it as its `model`. */
 export const ENGINE_CONDUCTS = [
@@ -56,6 +56,7 @@ export async function faultyEngine(): Promise<FaultyEngine> {
   let served = 0;
   let port = 0;
   const server: Server = createServer(async (incoming, response) => {
+    if (isLimitRequest(incoming.headers)) return response.writeHead(404, { connection: "close" }).end();
     calls += 1;
     response.once("close", () => {
       calls -= 1;

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "vitest";
 import type { AnthropicRequest } from "../../../src/engines/anthropic/anthropic-request.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
+import { isLimitRequest } from "./openai-engine.js";
 
 /** A request as it reached Anthropic. */
 export interface AnthropicCall {
@@ -53,6 +54,7 @@ export function anthropicServer(): AnthropicServer {
         return undefined;
       });
       const call = { method, url, headers, body: (raw === "" ? {} : JSON.parse(raw)) as AnthropicRequest, abandoned };
+      if (isLimitRequest(headers)) return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       calls.push(call);
       if (behaviour !== null) return behaviour(response, call);
       if (method === "GET") return sendAnthropic(response, 200, ANTHROPIC_MODELS);

@@ -44,23 +44,41 @@ interface Usage {
   readonly prompt_tokens_details: { readonly cached_tokens: number };
 }
 
+const NONE: Usage = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  prompt_tokens_details: { cached_tokens: 0 },
+};
+
+/** Whether memstem asks for itself what the engine's limits are, which it does once an hour, after any chat. */
+export function isLimitRequest(headers: IncomingHttpHeaders): boolean {
+  return headers["user-agent"] === "memstem";
+}
+
 /** An OpenAI-compatible engine on a socket of its own, with a simulated prefix cache; a fresh one for every test. */
 export interface OpenAiEngine {
   readonly url: string;
   readonly requests: Received[];
+  /** The requests for its list of models that memstem made for itself, which are not among the others. */
+  readonly limitRequests: Received[];
   /** What it answers to the next questions, in turn; else "Indeed." */
   readonly answers: string[];
   /** Log probabilities of the likeliest first tokens, for the next requests that ask for them, in turn; else it gives none. */
   readonly firstTokens: (readonly number[])[];
   behave(behaviour: Behaviour): void;
+  /** How it answers requests for its list of models, instead of with {@link MODELS}. */
+  list(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
 
 export function openAiEngine(): OpenAiEngine {
   const requests: Received[] = [];
+  const limitRequests: Received[] = [];
   const answers: string[] = [];
   const firstTokens: (readonly number[])[] = [];
   let behaviour: Behaviour | null = null;
+  let listing: Behaviour | null = null;
   let server: Server;
   let cache: PrefixCache;
   let tokens: ReturnType<typeof chatTokenizer>;
@@ -81,8 +99,10 @@ export function openAiEngine(): OpenAiEngine {
         return undefined;
       });
       const request: Received = { method, url, headers, raw, body, abandoned };
-      requests.push(request);
-      if (method === "GET") return sendJson(response, 200, MODELS);
+      if (isLimitRequest(headers)) limitRequests.push(request);
+      else requests.push(request);
+      if (method === "GET")
+        return listing === null ? sendJson(response, 200, MODELS) : listing(request, response, NONE);
       const prompt = tokens(body.messages);
       const { cachedTokens } =
         behaviour === null ? cache.serve({ tokens: prompt }, requests.length) : { cachedTokens: 0 };
@@ -104,9 +124,11 @@ export function openAiEngine(): OpenAiEngine {
   afterEach(async () => {
     await close();
     requests.length = 0;
+    limitRequests.length = 0;
     answers.length = 0;
     firstTokens.length = 0;
     behaviour = null;
+    listing = null;
   });
 
   return {
@@ -114,10 +136,14 @@ export function openAiEngine(): OpenAiEngine {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     },
     requests,
+    limitRequests,
     answers,
     firstTokens,
     behave: (wanted) => {
       behaviour = wanted;
+    },
+    list: (wanted) => {
+      listing = wanted;
     },
     close,
   };

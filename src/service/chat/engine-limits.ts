@@ -1,0 +1,133 @@
+import { digestOf, LruMap, type TokenCounter } from "../../core/index.js";
+import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
+import type { Upstream } from "../../engines/upstream/upstream.js";
+import { credentialsIn, type HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import type { Destination } from "../compose/compose-request.js";
+import { modelName } from "../learning/refused-models.js";
+import { bufferBody } from "./buffered-body.js";
+import { ToolTokens } from "./tool-tokens.js";
+
+/** Where an engine's own limit on prompts comes from: its list of models, or its configuration. */
+export type ContextLimit = "listed" | { readonly contextTokens: number };
+
+/** A chat, as far as its engine's limit depends on it. */
+export interface LimitedChat {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly query: string;
+  readonly headers: readonly HeaderPair[];
+}
+
+/** What an engine's list says to a client with certain credentials. */
+interface KnownList {
+  readonly limits: ModelLimits | null;
+  /** When to ask again, in the clock's milliseconds. */
+  readonly askAt: number;
+  /** Failed calls since the last good one. */
+  readonly failures: number;
+}
+
+/** Most credentials whose list is remembered. */
+const MOST_CREDENTIALS = 256;
+/** Time-out of a call, the body included, in milliseconds. */
+const TIMEOUT_MS = 5_000;
+/** OpenRouter's list of 400 models has 0.6 MB. */
+const MAX_LIST_BYTES = 2 * 1024 * 1024;
+/** Milliseconds until a list is asked for again: the engine may be restarted with another context. */
+const KNOWN_FOR_MS = 60 * 60 * 1_000;
+/** Milliseconds until the second attempt after a failure; doubled with each, up to {@link KNOWN_FOR_MS}. */
+const RETRY_AFTER_MS = 60 * 1_000;
+/** Milliseconds between two calls of any credentials. */
+const APART_MS = 1_000;
+
+/**
+ * What an engine says of the prompts that it takes. Its list of models is asked for in the background, after a chat that it answered; until
+ * it is known, prompts have no limit. It is asked with a chat's credentials and no other header of its client's, and the answer is used for
+ * chats with the same credentials only. Failures are ignored and retried later.
+ */
+export class EngineLimits {
+  readonly #lists = new LruMap<string, KnownList>(MOST_CREDENTIALS);
+  readonly #tools = new ToolTokens();
+  #askAt = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param source null: no limit is known
+   * @param clock milliseconds, monotonic
+   */
+  constructor(
+    private readonly upstream: Pick<Upstream, "send">,
+    private readonly source: ContextLimit | null,
+    private readonly clock: () => number,
+  ) {}
+
+  /** What is known of the engine that a chat's prompt goes to; the limit leaves room for the answer. */
+  destinationOf(chat: LimitedChat, countTokens: TokenCounter): Destination {
+    const model = modelName(chat.body["model"]);
+    const limit = this.#limitOf(chat, model);
+    return {
+      model,
+      promptTokens: limit === null ? null : promptTokensWithin(limit, answerTokens(chat.body)),
+      besideTokens: this.#tools.of(chat.body, countTokens),
+    };
+  }
+
+  /** The engine answered this chat: asks for its list, where that is due. Returns at once. */
+  answered(chat: LimitedChat): void {
+    if (this.source !== "listed") return;
+    const now = this.clock();
+    const { key, headers } = credentialsOf(chat);
+    const known = this.#lists.get(key) ?? { limits: null, askAt: now, failures: 0 };
+    if (now < known.askAt || now < this.#askAt) return;
+    this.#askAt = now + APART_MS;
+    // Nobody else asks while this call is under way.
+    this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
+    void this.#list(chat.query, headers).then((limits) => this.#lists.set(key, this.#next(known, limits)));
+  }
+
+  #limitOf(chat: LimitedChat, model: string): ModelLimit | null {
+    const { source } = this;
+    if (source === null) return null;
+    if (source !== "listed") return { ...source, promptTokens: null };
+    return this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
+  }
+
+  #next({ failures }: KnownList, limits: ModelLimits | null): KnownList {
+    if (limits !== null) return { limits, askAt: this.clock() + KNOWN_FOR_MS, failures: 0 };
+    const retryMs = Math.min(KNOWN_FOR_MS, RETRY_AFTER_MS * 2 ** failures);
+    return { limits: null, askAt: this.clock() + retryMs, failures: Math.min(failures + 1, 16) };
+  }
+
+  /** Null where the engine gives no list. */
+  async #list(query: string, headers: readonly HeaderPair[]): Promise<ModelLimits | null> {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(), TIMEOUT_MS);
+    timer.unref();
+    try {
+      const call = { method: "GET", path: "models", query, headers, body: null, isBackground: true } as const;
+      const { status, body } = await this.upstream.send(call, stop.signal);
+      const { whole } = await bufferBody(body, MAX_LIST_BYTES);
+      return whole === null || status !== 200 ? null : ModelLimits.read(JSON.parse(whole));
+    } catch {
+      // Chats show whether the engine is reachable.
+      return null;
+    } finally {
+      clearTimeout(timer);
+      // Closes the connection where the answer was not read to its end.
+      stop.abort();
+    }
+  }
+}
+
+/** The part of a chat's headers with which its engine is asked, and what tells it from other clients'. */
+function credentialsOf({ query, headers }: LimitedChat): { readonly key: string; readonly headers: HeaderPair[] } {
+  const credentials = credentialsIn(headers);
+  return { key: digestOf(JSON.stringify([query, credentials])), headers: [...credentials, OWN_NAME] };
+}
+
+/** For the logs of whoever runs the engine: no client of theirs makes this call. */
+const OWN_NAME: HeaderPair = ["user-agent", "memstem"];
+
+/** Tokens that a chat allows its answer; null where it does not say. */
+function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
+  const asked = body["max_completion_tokens"] ?? body["max_tokens"];
+  return typeof asked === "number" && Number.isSafeInteger(asked) && asked > 0 ? asked : null;
+}

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import type { UserId } from "../../../src/core/index.js";
+import { TokenRatios } from "../../../src/service/learning/token-ratios.js";
+
+const HOUR = 3_600_000;
+const ada = { userId: "ada" as UserId, model: "m" };
+
+function ratios() {
+  let time = 0;
+  return {
+    of: new TokenRatios(() => time),
+    pass: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+describe("the ratio of an engine's tokens to memstem's", () => {
+  it("is 1 until a prompt was reported, then the largest of the newest eight", () => {
+    const { of } = ratios();
+    expect(of.ratioFor(ada, 1_000)).toBe(1);
+    of.take(ada, { estimated: 1_000, reported: 1_299 });
+    expect(of.ratioFor(ada, 1_000)).toBe(1.3);
+    for (let prompt = 0; prompt < 7; prompt++) of.take(ada, { estimated: 1_000, reported: 1_099 });
+    expect(of.ratioFor(ada, 1_000)).toBe(1.3);
+    of.take(ada, { estimated: 1_000, reported: 1_099 });
+    expect(of.ratioFor(ada, 1_000)).toBe(1.1);
+  });
+
+  it("is nobody else's, and no other model's", () => {
+    const { of } = ratios();
+    of.take(ada, { estimated: 1_000, reported: 2_000 });
+    expect(of.ratioFor({ ...ada, userId: "bob" as UserId }, 1_000)).toBe(1);
+    expect(of.ratioFor({ ...ada, model: "other" }, 1_000)).toBe(1);
+  });
+
+  it("is never beyond a tokenizer's, and below 1 only where enough prompts say so", () => {
+    const { of } = ratios();
+    for (let prompt = 0; prompt < 3; prompt++) of.take(ada, { estimated: 1_000, reported: 1 });
+    expect(of.ratioFor(ada, 1_000)).toBe(1);
+    of.take(ada, { estimated: 1_000, reported: 1 });
+    expect(of.ratioFor(ada, 1_000)).toBe(0.5);
+    of.take(ada, { estimated: 1_000, reported: 1_000_000_000 });
+    expect(of.ratioFor(ada, 1_000)).toBe(4);
+    of.take({ ...ada, model: "n" }, { estimated: 0, reported: 5 });
+    expect(of.ratioFor({ ...ada, model: "n" }, 1)).toBe(1);
+  });
+
+  it("leaves out prompts that are short for the limit, and those of an hour ago", () => {
+    const { of, pass } = ratios();
+    of.take(ada, { estimated: 100, reported: 300 });
+    expect(of.ratioFor(ada, 801)).toBe(1);
+    expect(of.ratioFor(ada, 800)).toBe(3.01);
+    pass(HOUR);
+    expect(of.ratioFor(ada, 800)).toBe(1);
+  });
+
+  it("forgets the pair of user and model that was reported longest ago, of more than a thousand", () => {
+    const { of } = ratios();
+    for (let user = 0; user <= 1_000; user++)
+      of.take({ userId: `u${user}` as UserId, model: "m" }, { estimated: 100, reported: 150 });
+    expect(of.ratioFor({ userId: "u0" as UserId, model: "m" }, 100)).toBe(1);
+    expect(of.ratioFor({ userId: "u1000" as UserId, model: "m" }, 100)).toBe(1.51);
+  });
+});
