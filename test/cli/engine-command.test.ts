@@ -121,7 +121,10 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
   it("keeps prompts within the engine's context, with room for the answer", { timeout: 30_000 }, async () => {
     const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
     const { address, kill, ended } = await memstem.serve(environment);
-    const memories = Array.from({ length: 60 }, (_, at) => ({ id: `m${at}`, memory: `Ada's house ${at}: no. ${at * 7}.` }));
+    const memories = Array.from({ length: 60 }, (_, at) => ({
+      id: `m${at}`,
+      memory: `Ada's house ${at}: no. ${at * 7}.`,
+    }));
     const compose = async (more: object) => {
       const response = await fetch(`${address}/compose`, {
         method: "POST",

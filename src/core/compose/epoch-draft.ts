@@ -9,12 +9,16 @@ import { meaningOf } from "../conversation/window.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
 import type { Digest } from "../text/ids.js";
-import type { ChatMessage } from "../text/message.js";
+import { isInstruction } from "../text/message.js";
 import { AFRESH, type ComposeInput, draftWith, draftWithin, type PromptDraft, PromptTooLongError } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** An epoch whose first prompt has less than this share of its window's tokens says little of what another one would cost. */
 const LIKE_A_WINDOW = 0.75;
+
+/** An epoch that begins with a whole history may have this share of the limit; one that begins with a part of it gets that share. */
+const ROOMY = 0.75;
+const SHORT = 0.5;
 
 /** A draft with its place in the conversation. */
 export interface Draft extends PromptDraft {
@@ -96,18 +100,48 @@ function tokensOf(draft: PromptDraft): PromptTokens {
   return { total: draft.totalTokens, computed: computedTokens(draft) };
 }
 
-/** The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. */
+/**
+ * The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. A client's window is cut only where
+ * it does not fit; of a whole history so much is left out that the epoch has room to grow.
+ */
 function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began: EpochReason): Draft {
-  const { added = 0, mayCut = false, ratio = 1 } = input.historyTerms ?? {};
-  const begin = (from: ComposeInput) => (mayCut ? draftHeaded(state, from, ratio, most) : draftExact(state, from));
-  const whole = begin(input);
-  const shortened = whole.totalTokens <= most || !mayCut ? null : newestMessages(input, whole, most / ratio);
-  const from = shortened === null ? input : { ...input, messages: shortened.messages };
-  const draft = shortened === null ? whole : begin(from);
+  const { added = 0, mayCut = false, ratio = 1, window = null } = input.historyTerms ?? {};
+  const epoch = { began, prompts: 1, leftOut: 0, behind: null };
+  if (!mayCut) {
+    const draft = draftExact(state, input);
+    return { ...(draft.totalTokens <= most ? draft : draftWithin(state, input, most, true)), epoch, added };
+  }
+  // What is too long in any case is not drafted whole.
+  const near = newestMessages(input, most);
+  const draft = draftHeaded(state, near.input, ratio, most);
+  const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
+  const fits = near.leftOut === 0 && draft.totalTokens <= most * (isWhole ? ROOMY : 1);
+  if (fits) return { ...draft, epoch, added };
+  const around = draft.replay.headTokens + retrievedTokens(draft.selection);
+  const { input: shorter, ...cut } = newestMessages(input, most * SHORT - around);
+  const headed = cut.leftOut === 0 ? draft : draftHeaded(state, shorter, ratio, most);
   return {
-    ...(draft.totalTokens <= most ? draft : draftWithin(state, from, most, true)),
-    epoch: { began, prompts: 1, leftOut: shortened?.leftOut ?? 0, behind: shortened?.behind ?? null },
-    added: Math.max(0, added - (shortened?.leftOut ?? 0)),
+    ...(headed.totalTokens <= most ? headed : draftWithin(state, shorter, most, true)),
+    epoch: { ...epoch, ...cut },
+    added: Math.max(0, added - cut.leftOut),
+  };
+}
+
+/** A request with its newest messages that come to at most so many tokens, and what that leaves out. */
+function newestMessages(input: ComposeInput, tokens: number) {
+  const { messages, countTokens } = input;
+  const first = Math.max(
+    0,
+    messages.findIndex((message) => !isInstruction(message)),
+  );
+  const said = messages.slice(first);
+  const kept = newestWithin(said, tokens, countTokens);
+  const leftOut = said.length - kept.length;
+  const last = said[leftOut - 1];
+  return {
+    input: leftOut === 0 ? input : { ...input, messages: [...messages.slice(0, first), ...kept] },
+    leftOut,
+    behind: last === undefined ? null : meaningOf(last),
   };
 }
 
@@ -117,7 +151,7 @@ function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began:
  */
 function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most: number): PromptDraft {
   const headed = draftWith(state, input, null, { inFront: true, carried: ratio - 1 });
-  const isLong = headed.totalTokens > most / ratio && (headed.head?.selection.ordering.carried.size ?? 0) > 0;
+  const isLong = headed.totalTokens > most * SHORT && (headed.head?.selection.ordering.carried.size ?? 0) > 0;
   return isLong ? draftWith(state, input, null, { inFront: true, carried: 0 }) : headed;
 }
 
@@ -131,20 +165,6 @@ function draftExact(state: ScopeState, input: ComposeInput): PromptDraft {
   const inFront = draftWith(state, input, null, { inFront: true, carried: null });
   const inQuestion = draftWith(state, input, null, AFRESH);
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
-}
-
-/** The newest messages of a request that leave room for its memories. */
-function newestMessages(
-  { messages, countTokens }: ComposeInput,
-  { past, replay, selection }: PromptDraft,
-  room: number,
-) {
-  const instructions = past.head.messages;
-  const said = messages.slice(instructions.length);
-  const kept = newestWithin(said, room - replay.headTokens - retrievedTokens(selection), countTokens);
-  const last: ChatMessage | undefined = said[said.length - kept.length - 1];
-  if (last === undefined) return null;
-  return { messages: [...instructions, ...kept], leftOut: said.length - kept.length, behind: meaningOf(last) };
 }
 
 /** Tokens of the prompt of the request's own messages and memories, without annotations. */

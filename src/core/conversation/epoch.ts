@@ -106,8 +106,8 @@ export function endOfEpoch(
 }
 
 /**
- * The newest messages that come to at most so many tokens, from a user's message on: a tool's result stays behind its call. At least from
- * the last user's message on, whatever it comes to.
+ * The newest messages that come to at most so many tokens; all of them, or from a user's message on: a tool's result stays behind its call.
+ * At least from the last user's message on, whatever it comes to.
  */
 export function newestWithin(
   messages: readonly ChatMessage[],
@@ -119,10 +119,10 @@ export function newestWithin(
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at] as ChatMessage;
     left -= messagesTokens([message], countTokens);
-    if (left < 0 && from < messages.length) break;
+    if (left < 0 && from < messages.length) return messages.slice(from);
     if (message.role === "user") from = at;
   }
-  return from === messages.length ? messages : messages.slice(from);
+  return left >= 0 || from === messages.length ? messages : messages.slice(from);
 }
 
 function sumOf<T>(of: readonly T[], value: (each: T) => number): number {
