@@ -57,7 +57,7 @@ export class TokenRatios {
     );
     if (counted.length === 0) return 1;
     // One more: a longer prompt's tokens may be rounded up where these were rounded down.
-    const largest = Math.max(...counted.map(({ estimated, reported }) => (reported + 1) / estimated));
+    const largest = counted.reduce((most, { estimated, reported }) => Math.max(most, (reported + 1) / estimated), 0);
     return Math.min(MOST, Math.max(counted.length < ENOUGH_TO_RAISE ? 1 : LEAST, largest));
   }
 }
