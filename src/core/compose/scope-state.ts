@@ -162,7 +162,7 @@ export class ScopeState implements WithPublished {
   /** A conversation's turns; `load` reads them if they are not in memory. */
   conversation(id: ConversationId, load: () => Conversation): Conversation {
     const loaded = this.#conversations.get(id);
-    if (loaded !== undefined) return loaded;
+    if (loaded !== undefined && !loaded.isOvergrown) return loaded;
     const conversation = load();
     this.#conversations.set(id, conversation);
     return conversation;

@@ -21,6 +21,9 @@ import { type ChatMessage, messageDigest } from "../text/message.js";
 import { meaningDigest } from "../text/message-meaning.js";
 import type { ReplayedTurn, Turn } from "./turn.js";
 
+/** Turns that are added before a conversation is loaded again, besides as many as were loaded. */
+const MOST_ADDED = 2_000;
+
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
   readonly #replayed = new Map<TurnId, ReplayedTurn>();
@@ -33,8 +36,17 @@ export class Conversation {
     retrievals: new SeenRetrievals(),
   };
 
+  readonly #loaded: number;
+
+  /** @param turns those that a store loaded: of a long conversation the newest */
   constructor(turns: readonly Turn[]) {
+    this.#loaded = turns.length;
     for (const turn of turns) this.add(turn);
+  }
+
+  /** Whether so many turns were added that loading it again leaves many out. */
+  get isOvergrown(): boolean {
+    return this.#turns.size > 2 * this.#loaded + MOST_ADDED;
   }
 
   /** Estimated bytes of memory. */

@@ -22,10 +22,17 @@ const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint"])
 /** Fields of a tool call that repeat its position in the list, or only control caching. */
 const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
 
+/** A message's meaning is read for its history, for its window and for its prompt. */
+const MEANINGS = new WeakMap<ChatMessage, Digest>();
+
 /** Digest of a message's meaning. Returns `exact`, the digest of the unmodified message, without hashing if the message is canonical. */
 export function meaningDigest(message: ChatMessage, exact: Digest): Digest {
+  const known = MEANINGS.get(message);
+  if (known !== undefined) return known;
   const canonical = canonicalMessage(message);
-  return canonical === message ? exact : messageDigest(canonical);
+  const meaning = canonical === message ? exact : messageDigest(canonical);
+  MEANINGS.set(message, meaning);
+  return meaning;
 }
 
 /**

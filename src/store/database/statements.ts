@@ -249,8 +249,8 @@ function turnStatements(sqlite: Database.Database) {
       sqlite,
       `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id desc limit 1`,
     ),
-    /** The id of the turn before the last `skipped` ones. */
-    turnBeforeLast: prepareValue<OfScope & { readonly conversationId: string; readonly skipped: number }, number>(
+    /** The id of the last turn but so many. */
+    lastTurnBut: prepareValue<OfScope & { readonly conversationId: string; readonly skipped: number }, number>(
       sqlite,
       `select id from turns where scope_id = @scopeId and conversation_id = @conversationId
        order by id desc limit 1 offset @skipped`,

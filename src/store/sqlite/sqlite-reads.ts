@@ -42,7 +42,7 @@ import { StoredMessages } from "../records/stored-messages.js";
 import { keyOf, readScope, readStoredScope } from "../records/stored-scope.js";
 import { readUserExport } from "../records/user-export.js";
 
-/** Turns of a conversation that are loaded besides those of its newest epoch: a client may return to a branch that it left. */
+/** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS_LOADED = 1_000;
 
 /** The reading half of `SqliteStore`: changes nothing, so it also works on a read-only connection. */
@@ -79,7 +79,7 @@ export class SqliteReads {
     const of = { scopeId, conversationId: id };
     const from = Math.min(
       this.statements.newestTurn.get(of)?.epoch ?? 0,
-      this.statements.turnBeforeLast.get({ ...of, skipped: MOST_TURNS_LOADED }) ?? 0,
+      this.statements.lastTurnBut.get({ ...of, skipped: MOST_TURNS_LOADED - 1 }) ?? 0,
     );
     return this.statements.conversationTurns
       .all({ ...of, from })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
+import type { Turn } from "../../../src/core/conversation/turn.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
 import { HERE, labels } from "../context-index/served-sequences.js";
 import { countTokens, memory } from "./scope-fixture.js";
@@ -34,6 +35,16 @@ describe("a scope's state", () => {
     open("one");
     scope.unloadConversations();
     open("one");
+    expect(loaded).toEqual(["one", "one"]);
+  });
+
+  it("loads a conversation again that grew by more turns than its store would load", () => {
+    const { loaded, open } = smallScope();
+    const one = open("one");
+    for (let id = 1; id <= 2_000; id++) one.add({ id, parent: null, epoch: id } as unknown as Turn);
+    expect(open("one")).toBe(one);
+    one.add({ id: 2_001, parent: null, epoch: 2_001 } as unknown as Turn);
+    expect(open("one")).not.toBe(one);
     expect(loaded).toEqual(["one", "one"]);
   });
 

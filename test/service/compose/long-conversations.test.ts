@@ -3,12 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { type ChatMessage, messageText } from "../../../src/core/index.js";
+import { type ChatMessage, type ConversationId, messageText } from "../../../src/core/index.js";
 import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { type ComposeOptions, readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
-import { openService } from "./service-fixture.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { ana, openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */
 const CUTS = {
@@ -151,6 +153,33 @@ describe("a conversation that does not end", () => {
       await Promise.all([steady.close(), restarted.close()]);
     });
     await fc.assert(property, { numRuns: Number(process.env["LONG_RUNS"] ?? 40) });
+  });
+});
+
+describe("a conversation of many turns", () => {
+  it("is loaded as its last thousand turns, and more only of its newest epoch", async () => {
+    const database = openDatabase(":memory:");
+    const service = openService({ database });
+    const messages: ChatMessage[] = [];
+    const ask = async (turn: number, said: readonly ChatMessage[]) => {
+      const asked = { userId: "ana", conversationId: "c", memories: [], messages: said, requestId: `r${turn}` };
+      await service.compose(readComposeOptions(asked));
+    };
+    for (let turn = 0; turn < 1_010; turn++) await ask(turn, [{ role: "user", content: `Question ${turn}?` }]);
+    const loaded = () =>
+      new SqliteStore(database).loadConversation(
+        { tenant: "default", userId: ana, agentId: null },
+        "c" as ConversationId,
+      );
+    expect(loaded()).toHaveLength(1_000);
+    for (let turn = 1_010; turn < 1_020; turn++) {
+      messages.push({ role: "user", content: `Question ${turn}?` });
+      await ask(turn, [...messages]);
+      messages.push({ role: "assistant", content: "Yes." });
+    }
+    expect(loaded()).toHaveLength(1_000);
+    expect(new Set(loaded().map(({ epoch }) => epoch)).size).toBe(991);
+    await service.close();
   });
 });
 
