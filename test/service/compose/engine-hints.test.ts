@@ -123,6 +123,30 @@ describe("an engine's hints", () => {
     ]);
   });
 
+  it("marks the memories in front of a window, which the next window finds", async () => {
+    const service = openService();
+    const texts = Object.fromEntries(
+      Array.from({ length: 40 }, (_, n) => [`m${n}`, `Ada's thing ${n} is in drawer ${n}.`]),
+    );
+    const said: ChatMessage[] = [];
+    const answers: ComposeAnswer[] = [];
+    for (let turn = 0; turn < 6; turn++) {
+      said.push({ role: "user", content: `Question ${turn}?` });
+      const messages = [{ role: "system", content: "Be brief." }, ...said.slice(-4)];
+      const to = { userId: "ada", conversationId: "c", engine: "anthropic", history: "exact", messages } as const;
+      answers.push(await composeWith(service, { ...to, memories: memories(texts) }));
+      said.push({ role: "assistant", content: `Answer ${turn}.` });
+    }
+    for (const { plan, messages } of answers.slice(3)) {
+      expect(plan.epoch).toMatchObject({ began: "window", headTokens: expect.any(Number) });
+      expect(plan.expectedCachedTokens).toBeGreaterThan(plan.totalTokens / 2);
+      expect(marksIn(messages.slice(1, 2), "cache_control")).toHaveLength(1);
+    }
+    const cache = cacheOf("anthropic");
+    const hits = answers.map(({ messages }) => cache.serve(simulated(messages, "cache_control"), 0).cachedTokens);
+    for (const hit of hits.slice(3)) expect(hit).toBeGreaterThan(1_000);
+  });
+
   it("do not pay for writing the end of a single prompt, which nothing continues", async () => {
     const service = openService();
     const request = { userId: "ada", query: "Tea?", system: "Be brief.", memories: memories({ tea: "Green tea" }) };
