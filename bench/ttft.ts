@@ -28,7 +28,7 @@ import {
 import { openEmbeddedEngine } from "../src/engines/embedded/embedded-engine.js";
 import type { GenerationUsage } from "../src/engines/embedded/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model/random-model.js";
-import { readmeMessages } from "../src/eval/replay/prefill-comparison.js";
+import { readmeMessages } from "../src/eval/base/hand-built.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { mean } from "../test/eval/replay/retention-costs.js";

@@ -1,0 +1,65 @@
+import { DEFAULT_ENGINE_MODEL, DEFAULT_POLICY, ENGINE_MODELS } from "../core/index.js";
+import { alignedTable } from "../eval/base/aligned-table.js";
+import type { RecordedTrace } from "../eval/replay/recorded-trace.js";
+import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/replay-windows.js";
+import { simulatedCache } from "../simulator/simulated-cache.js";
+import { openMeasuredMemstem } from "./measured-memstem.js";
+import { countO200k, encodeO200k } from "./o200k.js";
+import type { ReplayCommand } from "./replay.js";
+import { WINDOW_HISTORIES } from "./window-options.js";
+
+/** Replays a trace as a conversation of which the client sends its last `window` messages; a table, or JSON of every request. */
+export async function replayWindow(
+  trace: RecordedTrace,
+  window: number,
+  command: ReplayCommand & { readonly answer: string | undefined },
+): Promise<string> {
+  const { k, budgetRatio = null, budgetEach = null, historyRatio = null, answer, limit } = command;
+  const policy = command.policy ?? DEFAULT_POLICY;
+  const histories = command.history ?? WINDOW_HISTORIES;
+  const replay = { k, policy, budget: { average: budgetRatio, each: budgetEach }, window, histories, historyRatio };
+  const arms = await replayWindows(
+    trace,
+    { ...replay, answer, limit },
+    {
+      tokens: { encode: encodeO200k, countTokens: countO200k },
+      newCache: () => simulatedCache(command.cache, { capacityTokens: command.capacity }),
+      openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+    },
+  );
+  if (command.json) return JSON.stringify({ policy, k, window, historyRatio, arms });
+  const client = window === 1 ? "its last message" : `its last ${window} messages`;
+  return `${windowTable(arms)}\n\nThe client sends ${client}. ${READING}`;
+}
+
+const READING =
+  "Tokens per request; `size`: prompt tokens, and `fewer`: tokens to prefill, compared with memories in the last message.";
+
+const HEAD = ["messages", "memory sent", "evidence", "prompt", "cached", "to prefill", "size", "fewer"];
+
+const BY_HAND: Partial<Record<WindowArm, string>> = {
+  readme: "memories in the system prompt",
+  "last-message": "memories in the last message",
+};
+
+function windowTable(arms: readonly ReplayedWindow[]): string {
+  const byHand = arms.find(({ arm }) => arm === "last-message")?.totals;
+  const rows = arms.map(({ arm, totals }) => {
+    const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
+    return [
+      BY_HAND[arm] ?? arm,
+      share(totals.memoryTokens, totals.retrievedTokens, 3),
+      share(totals.evidenceInPrompt, totals.evidence, 3),
+      perRequest(totals.promptTokens),
+      perRequest(totals.cachedTokens),
+      perRequest(totals.uncachedTokens),
+      share(totals.promptTokens, byHand?.promptTokens ?? 0, 2),
+      share(byHand?.uncachedTokens ?? 0, totals.uncachedTokens, 2),
+    ];
+  });
+  return alignedTable(HEAD, rows);
+}
+
+function share(part: number, whole: number, digits: number): string {
+  return whole === 0 ? "-" : (part / whole).toFixed(digits);
+}
