@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  isInstruction,
   messageText,
   type PlacedMemory,
   type Plan,
@@ -68,14 +69,16 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((label) => there.has(label)).length };
 }
 
-/** Labels of the memories that stand in a message, in their order, wherever its sections are. */
+/** Labels of the memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */
 export function labelsIn(message: ChatMessage): readonly number[] {
   const text = sectionText(message);
   const labels: number[] = [];
-  for (let at = text.indexOf(OPEN); at >= 0; at = text.indexOf(OPEN, at + OPEN.length)) {
+  let at = isInstruction(message) ? text.indexOf(OPEN) : 0;
+  while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
     const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
     labels.push(...blocks.map(({ label }) => label));
+    at = isInstruction(message) ? text.indexOf(OPEN, at + OPEN.length) : -1;
   }
   return labels;
 }
