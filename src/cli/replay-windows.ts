@@ -1,19 +1,31 @@
-import { DEFAULT_ENGINE_MODEL, DEFAULT_POLICY, ENGINE_MODELS } from "../core/index.js";
+import { DEFAULT_ENGINE_MODEL, DEFAULT_POLICY, ENGINE_MODELS, type PolicyName } from "../core/index.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import type { RecordedTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/replay-windows.js";
+import type { HistoryName } from "../service/fields/fields.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
-import type { ReplayCommand } from "./replay.js";
 import { WINDOW_HISTORIES } from "./window-options.js";
 
+/** What `memstem replay` was asked for of a window. */
+export interface WindowCommand {
+  readonly k: number;
+  readonly policy?: PolicyName;
+  readonly budgetRatio?: number;
+  readonly budgetEach?: number;
+  readonly cache: "radix" | "blocks";
+  readonly capacity?: number;
+  readonly limit?: number;
+  readonly json?: boolean;
+  readonly history?: readonly HistoryName[];
+  readonly historyRatio?: number;
+  /** What every question was answered; undefined: the recorded answers. */
+  readonly answer: string | undefined;
+}
+
 /** Replays a trace as a conversation of which the client sends its last `window` messages; a table, or JSON of every request. */
-export async function replayWindow(
-  trace: RecordedTrace,
-  window: number,
-  command: ReplayCommand & { readonly answer: string | undefined },
-): Promise<string> {
+export async function replayWindow(trace: RecordedTrace, window: number, command: WindowCommand): Promise<string> {
   const { k, budgetRatio = null, budgetEach = null, historyRatio = null, answer, limit } = command;
   const policy = command.policy ?? DEFAULT_POLICY;
   const histories = command.history ?? WINDOW_HISTORIES;
