@@ -169,7 +169,8 @@ async function measure(arms: readonly Arm[], k: number, layout: Layout): Promise
     const memories = retrieved
       .slice(0, k)
       .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
-    const said = layout === "window" ? answerOf(answerTokens) : String(answer ?? "I don't know.");
+    // Numbered: answers that are all alike would be found in the cache wherever a window begins with one.
+    const said = layout === "window" ? `${n}. ${answerOf(answerTokens)}` : String(answer ?? "I don't know.");
     const answered: ChatMessage = { role: "assistant", content: said };
     history.push({ role: "user", content: question });
     const messages = { single: history.slice(-1), conversation: [...history], window: history.slice(-window) }[layout];

@@ -13,6 +13,9 @@
  * `K=20,100`, `WINDOW=8,20`, `HISTORY=exact,extended` (default: all that the service has, but `stored`), `RATIOS=1.5,2,3` of the histories that
  * have one. `SIZES=2,3`: in place of `RATIOS`, the largest ratio (in steps of a hundredth) whose measured size is at most that.
  *
+ * `ANSWERS=numbered`: every answer is another text. By default they are alike, so that a prompt whose window begins with an answer finds that
+ * in the cache, 120 tokens a turn; real answers are not alike.
+ *
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
@@ -39,6 +42,7 @@ const KS = numbers("K", "20,100");
 const WINDOWS = numbers("WINDOW", "8,20");
 const RATIOS = numbers("RATIOS", "1.5,2,3");
 const SIZES = process.env["SIZES"] === undefined ? null : numbers("SIZES", "");
+const ANSWERS_ALIKE = process.env["ANSWERS"] !== "numbered";
 const HELD_PROMPTS = [8, 32] as const;
 const histories = WINDOW_HISTORIES.filter((name) => process.env["HISTORY"]?.split(",").includes(name) ?? true);
 const data = neededData();
@@ -59,13 +63,13 @@ type Build = (window: readonly ChatMessage[], memories: readonly Memory[]) => Pr
 
 async function converse(trace: RecordedTrace, k: number, length: number, build: Build): Promise<readonly Sent[]> {
   const tokenize = chatTokenizer(encodeO200k);
-  const answered: ChatMessage = { role: "assistant", content: answerOf(120) };
   const said: ChatMessage[] = [];
   const sent: Sent[] = [];
   for (const [turn, { question, retrieved }] of trace.questions.slice(0, TURNS).entries()) {
     said.push({ role: "user", content: `${turn}. ${question}` });
     const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
     const messages = await build(said.slice(-length), found);
+    const answered: ChatMessage = { role: "assistant", content: `${ANSWERS_ALIKE ? "" : `${turn}. `}${answerOf(120)}` };
     sent.push({ tokens: tokenize(messages), answered: tokenize([...messages, answered]) });
     said.push(answered);
   }
