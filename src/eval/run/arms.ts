@@ -24,7 +24,7 @@ export interface ArmChoices {
 }
 
 /** Whether memstem builds an arm's prompts. */
-export function isComposed(policy: ArmPolicy): policy is PolicyName {
+function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
