@@ -1,3 +1,4 @@
+import { DEFAULT_HISTORY_RATIO } from "../core/index.js";
 import { hasRatio } from "../eval/run/arms.js";
 import { HISTORY_NAMES, type HistoryName } from "../service/fields/fields.js";
 
@@ -9,8 +10,7 @@ import { HISTORY_NAMES, type HistoryName } from "../service/fields/fields.js";
 export const WINDOW_HISTORIES: readonly HistoryName[] = HISTORY_NAMES.filter((name) => name !== "stored");
 
 /** Help of `--history-ratio`. */
-export const HISTORY_RATIO =
-  "tokens of extended prompts, on average, as a multiple of what the windows alone would have sent (default: memstem's)";
+export const HISTORY_RATIO = `tokens of extended prompts, on average, as a multiple of what the windows alone would have sent (default: ${DEFAULT_HISTORY_RATIO})`;
 
 interface WindowOptions {
   readonly window?: unknown;
