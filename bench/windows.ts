@@ -69,7 +69,8 @@ async function converse(trace: RecordedTrace, k: number, length: number, build: 
     said.push({ role: "user", content: `${turn}. ${question}` });
     const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
     const messages = await build(said.slice(-length), found);
-    const answered: ChatMessage = { role: "assistant", content: `${ANSWERS_ALIKE ? "" : `${turn}. `}${answerOf(120)}` };
+    const number = ANSWERS_ALIKE ? "" : `${traces.indexOf(trace)}.${turn} `;
+    const answered: ChatMessage = { role: "assistant", content: `${number}${answerOf(120)}` };
     sent.push({ tokens: tokenize(messages), answered: tokenize([...messages, answered]) });
     said.push(answered);
   }
