@@ -10,9 +10,9 @@
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
 import { ENGINE_MODELS, promptCost } from "../src/core/index.js";
+import { inLastMessage } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
-  inLastMessage,
   LAWS,
   mean,
   type Served,

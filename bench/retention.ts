@@ -5,6 +5,10 @@
  *
  * `system` is what memories in the system prompt come to (Mem0's README). `auto ÷ best` compares with the cheapest fixed retention of the
  * cell. Floor of what `keep` computes per turn: the question, what was never retrieved before, and one line that points at the rest.
+ *
+ * `WINDOW=20` (or `8,20`; default: none): instead, what a turn costs where the client sends its last 20 messages, answers of 120 tokens, for
+ * what memstem makes of them (`retention` is `keep`). `K=20,100`, `RATIOS=2,3`. `auto ÷ best`: at the default ratio, compared with the cheaper
+ * of `exact` and `extended`.
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -18,29 +22,36 @@ import {
   uncached,
 } from "../test/eval/replay/retention-costs.js";
 import { neededData } from "./recorded-data.js";
+import { costsOfWindows } from "./window-costs.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
+const windows = process.env["WINDOW"]?.split(",").map(Number) ?? [];
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
-console.log(
-  `| k | answer | engine | ${FIXED_RETENTIONS.join(" | ")} | auto | system | auto ÷ best | worst conversation | uncached: keep ÷ system |`,
-);
-console.log("| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: |");
-for (const k of [20, 100]) {
-  for (const answerTokens of [8, 200]) {
-    const conversations = { traces, k, answerTokens, turns };
-    const fixed = servedFixed(conversations);
-    const system = servedByHand(conversations);
-    const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
-    for (const [name, engine] of Object.entries(LAWS)) {
-      const auto = costs(servedWith(conversations, "auto", engine), engine);
-      const byRetention = fixed.map((served) => costs(served, engine));
-      const best = Math.min(...byRetention.map(mean));
-      const worst = auto.map((cost, at) => cost / Math.min(...byRetention.map((of) => of[at] ?? Number.NaN)));
-      const cells = [...byRetention, auto, costs(system, engine)].map((of) => mean(of).toPrecision(4));
-      const ratios = [(mean(auto) / best).toFixed(3), Math.max(...worst).toFixed(3), `${(100 * share).toFixed(2)} %`];
-      console.log(`| ${[k, answerTokens, name, ...cells, ...ratios].join(" | ")} |`);
+if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
+else costsOfRetentions();
+
+function costsOfRetentions(): void {
+  console.log(
+    `| k | answer | engine | ${FIXED_RETENTIONS.join(" | ")} | auto | system | auto ÷ best | worst conversation | uncached: keep ÷ system |`,
+  );
+  console.log("| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: |");
+  for (const k of [20, 100]) {
+    for (const answerTokens of [8, 200]) {
+      const conversations = { traces, k, answerTokens, turns };
+      const fixed = servedFixed(conversations);
+      const system = servedByHand(conversations);
+      const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
+      for (const [name, engine] of Object.entries(LAWS)) {
+        const auto = costs(servedWith(conversations, "auto", engine), engine);
+        const byRetention = fixed.map((served) => costs(served, engine));
+        const best = Math.min(...byRetention.map(mean));
+        const worst = auto.map((cost, at) => cost / Math.min(...byRetention.map((of) => of[at] ?? Number.NaN)));
+        const cells = [...byRetention, auto, costs(system, engine)].map((of) => mean(of).toPrecision(4));
+        const ratios = [(mean(auto) / best).toFixed(3), Math.max(...worst).toFixed(3), `${(100 * share).toFixed(2)} %`];
+        console.log(`| ${[k, answerTokens, name, ...cells, ...ratios].join(" | ")} |`);
+      }
     }
   }
 }

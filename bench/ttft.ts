@@ -3,9 +3,14 @@
  * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
  * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Takes `--data FOLDER` (`recorded-data.ts`).
  *
+ * `LAYOUT=window` is a conversation whose client sends its last `WINDOW=20` messages, `TURNS=60` turns, with answers of `ANSWER=120` tokens. An
+ * engine keeps what it generated: here each answer, which is the same in every arm, is computed behind its prompt, untimed. memstem expects the
+ * prompts only, so that what is cached of an answer is no error. `HISTORY=exact,extended` (default: all that the service has, but `stored`),
+ * `RATIOS=2,3` of those that have one.
+ *
  * `SIZE=23m|135m` (23m), `K=20,100`, `LAYOUT=single,conversation`, `QUESTIONS=40`; `SLOTS=8` of the single prompts: an engine like
  * llama.cpp's holds as many prompts; `THREADS`: the machine's cores, fewer where others compute on them. Off by: |expected − observed|
- * cached tokens, on average and at most; right: the share of requests where it is within 16.
+ * cached tokens, on average and at most; right: the share of requests where it is within 16. `p95 ÷ first row's`: above 1 is slower.
  * `RESTART=on`: halfway every engine is replaced by a new one. Wrong after it: how many of the next requests were predicted wrongly, up to
  * the last such one of ten.
  *
@@ -15,12 +20,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
+import { WINDOW_HISTORIES } from "../src/cli/window-options.js";
 import {
   type ChatMessage,
   ENGINE_MODELS,
   type MemoryId,
   type PolicyName,
-  type RetentionName,
   residencyModel,
   type TokenCounter,
   type UserId,
@@ -28,8 +33,10 @@ import {
 import { openEmbeddedEngine } from "../src/engines/embedded/embedded-engine.js";
 import type { GenerationUsage } from "../src/engines/embedded/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model/random-model.js";
-import { readmeMessages } from "../src/eval/replay/prefill-comparison.js";
-import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
+import { answerOf } from "../src/eval/base/instruction.js";
+import { hasRatio } from "../src/eval/run/arms.js";
+import { type ComposeOptions, readComposeOptions } from "../src/service/compose/compose-request.js";
 import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { mean } from "../test/eval/replay/retention-costs.js";
 import { openService } from "../test/service/compose/service-fixture.js";
@@ -40,6 +47,11 @@ const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
 const layouts = (process.env["LAYOUT"] ?? "single,conversation").split(",");
 const questions = Number(process.env["QUESTIONS"] ?? 40);
 const slots = Number(process.env["SLOTS"] ?? 8);
+const window = Number(process.env["WINDOW"] ?? 20);
+const turns = Number(process.env["TURNS"] ?? 60);
+const answerTokens = Number(process.env["ANSWER"] ?? 120);
+const histories = WINDOW_HISTORIES.filter((name) => process.env["HISTORY"]?.split(",").includes(name) ?? true);
+const ratios = (process.env["RATIOS"] ?? "2,3").split(",").map(Number);
 const restarts = process.env["RESTART"] === "on";
 const threads = process.env["THREADS"] === undefined ? undefined : Number(process.env["THREADS"]);
 /** A prediction within so many tokens is one that is right: the cache block of most engines. */
@@ -53,6 +65,8 @@ interface Asked {
   readonly memories: { readonly id: MemoryId; readonly text: string }[];
   /** Plain messages, the question last; of a conversation with its history. */
   readonly messages: readonly ChatMessage[];
+  /** What the engine is to keep as its answer; null: what it generates, one token. */
+  readonly answer: ChatMessage | null;
 }
 
 /** One way to make prompts, on an engine of its own. */
@@ -67,6 +81,7 @@ interface Arm {
   close(): Promise<void>;
 }
 
+/** `learn` reports an engine's usage, and says how many cached tokens were expected. */
 type Prompting = (
   asked: Asked,
 ) => Promise<{ messages: readonly ChatMessage[]; learn?: (usage: GenerationUsage) => Promise<number> }>;
@@ -83,6 +98,7 @@ async function arm(
   const prompting = promptingFor(width);
   const usages: GenerationUsage[] = [];
   const errors: number[] = [];
+  let lastPrompt = 0;
   return {
     name,
     usages,
@@ -92,8 +108,14 @@ async function arm(
       for await (const event of engine.generate({ messages, maxTokens: 1 })) {
         if (event.kind !== "end") continue;
         usages.push(event.usage);
-        if (learn !== undefined) errors.push(Math.abs(await learn(event.usage)));
+        const { promptTokens, cachedTokens } = event.usage;
+        // A prompt that continues the last one finds the answer behind it, too.
+        const cachedOfPrompts = asked.answer === null ? cachedTokens : Math.min(cachedTokens, lastPrompt);
+        lastPrompt = promptTokens;
+        if (learn !== undefined) errors.push(Math.abs((await learn(event.usage)) - cachedOfPrompts));
       }
+      if (asked.answer === null) return;
+      for await (const _event of engine.generate({ messages: [...messages, asked.answer], maxTokens: 1 }));
     },
     async restart() {
       await engine.close();
@@ -103,14 +125,15 @@ async function arm(
   };
 }
 
-/** memstem, in this process on a database of its own. */
-function composed(
-  policy: PolicyName,
-  budgetRatio: number | null,
-  conversation: RetentionName | null,
-  countTokens: TokenCounter,
-  width: number,
-): Prompting {
+/** What memstem is asked for. */
+interface Asking extends Pick<ComposeOptions, "history" | "historyRatio" | "retention"> {
+  readonly policy: PolicyName;
+  /** Memory tokens of each prompt ÷ retrieved, at most; absent: no such budget. */
+  readonly budgetEach?: number;
+}
+
+/** memstem, in this process on a database of its own; a conversation where it has a retention. */
+function composed({ budgetEach, ...asking }: Asking, countTokens: TokenCounter, width: number): Prompting {
   const residency = residencyModel({ kind: "slots", slots: width });
   const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
   return async ({ memories, messages }) => {
@@ -118,13 +141,12 @@ function composed(
     const answer = await memstem.compose(
       readComposeOptions({
         userId: user,
-        policy,
-        retention: conversation,
-        conversationId: conversation === null ? null : "conversation",
+        ...asking,
+        conversationId: asking.retention == null ? null : "conversation",
         system: INSTRUCTION,
         messages: [...messages],
         memories: memories.map(({ id, text }) => ({ id, memory: text })),
-        memoryBudgetTokens: budgetRatio === null ? null : Math.floor(budgetRatio * tokens),
+        memoryBudgetTokens: budgetEach === undefined ? null : Math.floor(budgetEach * tokens),
       }),
     );
     return {
@@ -132,47 +154,54 @@ function composed(
       async learn({ promptTokens, cachedTokens, ttftMs }) {
         const report = { promptTokens, cachedTokens, ...(ttftMs === null ? {} : { ttftMs }) };
         await memstem.feedback(user, null, answer.requestId, report);
-        return answer.plan.expectedCachedTokens - cachedTokens;
+        return answer.plan.expectedCachedTokens;
       },
     };
   };
 }
 
-async function measure(arms: readonly Arm[], k: number, isConversation: boolean): Promise<void> {
+type Layout = "single" | "conversation" | "window";
+
+async function measure(arms: readonly Arm[], k: number, layout: Layout): Promise<void> {
   const history: ChatMessage[] = [];
-  for (const [n, { question, answer, retrieved }] of trace.questions.slice(0, questions).entries()) {
+  const asked = trace.questions.slice(0, layout === "window" ? turns : questions);
+  for (const [n, { question, answer, retrieved }] of asked.entries()) {
     const memories = retrieved
       .slice(0, k)
       .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
-    const messages = [...(isConversation ? history : []), { role: "user", content: question }];
-    if (restarts && n === Math.floor(questions / 2)) for (const { restart } of arms) await restart();
-    for (let at = 0; at < arms.length; at++) await arms[(n + at) % arms.length]?.ask({ memories, messages });
-    history.push(
-      { role: "user", content: question },
-      { role: "assistant", content: String(answer ?? "I don't know.") },
-    );
+    // Numbered: answers that are all alike would be found in the cache wherever a window begins with one.
+    const said = layout === "window" ? `${n}. ${answerOf(answerTokens)}` : String(answer ?? "I don't know.");
+    const answered: ChatMessage = { role: "assistant", content: said };
+    history.push({ role: "user", content: question });
+    const messages = { single: history.slice(-1), conversation: [...history], window: history.slice(-window) }[layout];
+    if (restarts && n === Math.floor(asked.length / 2)) for (const { restart } of arms) await restart();
+    const kept = layout === "window" ? answered : null;
+    for (let at = 0; at < arms.length; at++)
+      await arms[(n + at) % arms.length]?.ask({ memories, messages, answer: kept });
+    history.push(answered);
   }
   const quantile = (values: readonly number[], q: number) =>
     [...values].sort((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
-  const base = quantile(arms[0]?.usages.map(({ ttftMs }) => ttftMs ?? Number.NaN) ?? [], 0.5);
-  for (const { name, usages, errors } of arms) {
-    const times = usages.map(({ ttftMs }) => ttftMs ?? Number.NaN);
+  const timesOf = ({ usages }: Arm) => usages.map(({ ttftMs }) => ttftMs ?? Number.NaN);
+  const baseAt = (q: number) => quantile(arms[0] === undefined ? [] : timesOf(arms[0]), q);
+  for (const each of arms) {
+    const { name, usages, errors } = each;
+    const times = timesOf(each);
     const cached = mean(usages.map(({ cachedTokens }) => cachedTokens));
     const all = mean(usages.map(({ promptTokens }) => promptTokens));
-    const cells = [
-      k,
-      isConversation ? "conversation" : "single",
-      name,
-      quantile(times, 0.5).toFixed(0),
-      quantile(times, 0.95).toFixed(0),
+    const cells = [k, layout, name, quantile(times, 0.5).toFixed(0), quantile(times, 0.95).toFixed(0)];
+    const counts = [
+      cached.toFixed(0),
+      (all - cached).toFixed(0),
+      `${(baseAt(0.5) / quantile(times, 0.5)).toFixed(2)}×`,
     ];
-    const counts = [cached.toFixed(0), (all - cached).toFixed(0), `${(base / quantile(times, 0.5)).toFixed(2)}×`];
+    counts.push(`${(quantile(times, 0.95) / baseAt(0.95)).toFixed(2)}×`);
     const right = errors.filter((error) => error <= BLOCK_TOKENS).length;
     const predicted =
       errors.length === 0
         ? ["–", "–"]
         : [`${mean(errors).toFixed(1)} (${Math.max(...errors)})`, `${((100 * right) / errors.length).toFixed(1)} %`];
-    const afterwards = errors.slice(Math.floor(questions / 2)).slice(0, 10);
+    const afterwards = errors.slice(Math.floor(asked.length / 2)).slice(0, 10);
     if (restarts)
       predicted.push(errors.length === 0 ? "–" : String(afterwards.findLastIndex((e) => e > BLOCK_TOKENS) + 1));
     console.log(`| ${[...cells, ...counts, ...predicted].join(" | ")} |`);
@@ -184,17 +213,21 @@ const folder = mkdtempSync(join(tmpdir(), "memstem-ttft-"));
 const model = join(folder, `${size}.gguf`);
 try {
   await writeRandomModel(model, { name: size, shape: MODEL_SHAPES[size] });
-  console.log(`random ${size} model, ${questions} questions, ${slots} slots for single prompts`);
   console.log(
-    `| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | off by | right |${restarts ? " wrong after it |" : ""}`,
+    `random ${size} model, ${questions} questions, ${slots} slots for single prompts; ${turns} turns with a window`,
   );
-  console.log(`| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |${restarts ? " --: |" : ""}`);
+  console.log(
+    `| k | layout | prompts | TTFT p50, ms | p95 | cached | uncached | faster, p50 | p95 ÷ first row's | off by | right |${restarts ? " wrong after it |" : ""}`,
+  );
+  console.log(`| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |${restarts ? " --: |" : ""}`);
   // Of an engine that is not restarted.
   const counting = await openEmbeddedEngine({ modelPath: model, slots: 1, contextTokens: 16, threads: 1 });
   const { countTokens } = counting;
   for (const k of ks) {
     const single = (name: string, policy: PolicyName, ratio: number | null) =>
-      arm(name, model, slots, 8_192, (width) => composed(policy, ratio, null, countTokens, width));
+      arm(name, model, slots, 8_192, (width) =>
+        composed(ratio === null ? { policy } : { policy, budgetEach: ratio }, countTokens, width),
+      );
     if (layouts.includes("single")) {
       await measure(
         [
@@ -205,7 +238,7 @@ try {
           await single("carry-over ≤ 3×", "carry-over", 3),
         ],
         k,
-        false,
+        "single",
       );
     }
     if (layouts.includes("conversation")) {
@@ -214,15 +247,31 @@ try {
         [
           await arm("system prompt", model, 1, 16_384, () => inSystem),
           await arm("last user message", model, 1, 16_384, (width) =>
-            composed("retrieval", null, "ephemeral", countTokens, width),
+            composed({ policy: "retrieval", retention: "ephemeral" }, countTokens, width),
           ),
           await arm("memstem, keep", model, 1, 16_384, (width) =>
-            composed("prefix-exact", null, "keep", countTokens, width),
+            composed({ policy: "prefix-exact", retention: "keep" }, countTokens, width),
           ),
         ],
         k,
-        true,
+        "conversation",
       );
+    }
+    if (layouts.includes("window")) {
+      const kinds = histories.flatMap((history): Pick<Asking, "history" | "historyRatio">[] =>
+        hasRatio(history) ? ratios.map((historyRatio) => ({ history, historyRatio })) : [{ history }],
+      );
+      const byHand: Prompting = async ({ memories, messages }) => ({ messages: inLastMessage(memories, messages) });
+      const arms = [await arm(`last ${window}, last message, by hand`, model, 1, 16_384, () => byHand)];
+      for (const kind of kinds) {
+        const ratio = kind.historyRatio == null ? "" : `, ratio ${kind.historyRatio}`;
+        arms.push(
+          await arm(`last ${window}, ${kind.history}${ratio}`, model, 1, 16_384, (width) =>
+            composed({ policy: "prefix-exact", retention: "keep", ...kind }, countTokens, width),
+          ),
+        );
+      }
+      await measure(arms, k, "window");
     }
   }
   await counting.close();

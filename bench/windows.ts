@@ -1,41 +1,67 @@
 /**
  * `npm run bench:windows`: clients that send the last n messages of a conversation. Recorded real Mem0 searches of six LoCoMo
- * conversations, first 120 questions each (or `TURNS`), answers of 120 tokens, through an endless token-exact cache that keeps answers
- * too. Takes `--data FOLDER` (`recorded-data.ts`).
+ * conversations, first 120 questions each (or `TURNS`), answers of 120 tokens, through token-exact caches that keep answers too. Takes
+ * `--data FOLDER` (`recorded-data.ts`).
  *
- * Tokens to prefill per turn, mean over the conversations; `fewer`: those of memories in the last message, same window, ÷ ours; `size`: our
- * prompts' tokens ÷ theirs, on average.
+ * Means over the conversations. `size`: our prompts' tokens ÷ those of memories in the last message of the same window. `to prefill`: tokens
+ * to compute per turn, each conversation with an endless cache of its own. `fewer`: those of memories in the last message ÷ ours.
+ *
+ * The same in caches that the six conversations share, asking in turn. `8 prompts`, `32 prompts`: the cache holds the prompts that were
+ * served last, so many, whatever their length. `room of 8`, `of 32`: it holds the tokens of so many prompts with memories in the last message,
+ * LRU; longer prompts then need more of it.
+ *
+ * `K=20,100`, `WINDOW=8,20`, `HISTORY=exact,extended` (default: all that the service has, but `stored`), `RATIOS=1.5,2,3` of the histories that
+ * have one. `SIZES=2,3`: in place of `RATIOS`, the largest ratio (in steps of a hundredth) whose measured size is at most that.
+ *
+ * `ANSWERS=numbered`: every answer is another text. By default they are alike, so that a prompt whose window begins with an answer finds that
+ * in the cache, 120 tokens a turn; real answers are not alike.
  *
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { WINDOW_HISTORIES } from "../src/cli/window-options.js";
 import type { ChatMessage } from "../src/core/index.js";
-import { INSTRUCTION } from "../src/eval/base/instruction.js";
+import { inLastMessage } from "../src/eval/base/hand-built.js";
+import { answerOf, INSTRUCTION } from "../src/eval/base/instruction.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { hasRatio } from "../src/eval/run/arms.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";
+import type { PrefixCache } from "../src/simulator/prefix-cache.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { inLastMessage, mean } from "../test/eval/replay/retention-costs.js";
+import { inTurn } from "../test/eval/locomo/shared-cache.js";
+import { mean } from "../test/eval/replay/retention-costs.js";
 import { openService } from "../test/service/compose/service-fixture.js";
+import { LastPrompts } from "./last-prompts.js";
 import { neededData } from "./recorded-data.js";
 
 const TURNS = Number(process.env["TURNS"] ?? 120);
-const ANSWER = "yes".concat(" yes".repeat(119));
+const numbers = (name: string, standard: string) => (process.env[name] ?? standard).split(",").map(Number);
+const KS = numbers("K", "20,100");
+const WINDOWS = numbers("WINDOW", "8,20");
+const RATIOS = numbers("RATIOS", "1.5,2,3");
+const SIZES = process.env["SIZES"] === undefined ? null : numbers("SIZES", "");
+const ANSWERS_ALIKE = process.env["ANSWERS"] !== "numbered";
+const HELD_PROMPTS = [8, 32] as const;
+const histories = WINDOW_HISTORIES.filter((name) => process.env["HISTORY"]?.split(",").includes(name) ?? true);
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
+/** A prompt, and with its answer, as they stand in a cache. */
 interface Sent {
-  readonly tokens: number;
-  readonly prefilled: number;
+  readonly tokens: readonly number[];
+  readonly answered: readonly number[];
 }
+
+/** Every conversation's prompts. */
+type Conversations = readonly (readonly Sent[])[];
 
 type Memory = { readonly id: string; readonly memory: string };
 /** A turn's prompt, from what the client sends and what its search found. */
 type Build = (window: readonly ChatMessage[], memories: readonly Memory[]) => Promise<readonly ChatMessage[]>;
 
 async function converse(trace: RecordedTrace, k: number, length: number, build: Build): Promise<readonly Sent[]> {
-  const cache = simulatedCache("radix");
   const tokenize = chatTokenizer(encodeO200k);
   const said: ChatMessage[] = [];
   const sent: Sent[] = [];
@@ -43,11 +69,10 @@ async function converse(trace: RecordedTrace, k: number, length: number, build: 
     said.push({ role: "user", content: `${turn}. ${question}` });
     const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
     const messages = await build(said.slice(-length), found);
-    const tokens = tokenize(messages);
-    sent.push({ tokens: tokens.length, prefilled: tokens.length - cache.serve({ tokens }, 0).cachedTokens });
-    const answered: ChatMessage = { role: "assistant", content: ANSWER };
+    const number = ANSWERS_ALIKE ? "" : `${traces.indexOf(trace)}.${turn} `;
+    const answered: ChatMessage = { role: "assistant", content: `${number}${answerOf(120)}` };
+    sent.push({ tokens: tokenize(messages), answered: tokenize([...messages, answered]) });
     said.push(answered);
-    cache.serve({ tokens: tokenize([...messages, answered]) }, 0);
   }
   return sent;
 }
@@ -58,48 +83,113 @@ const byHand: Build = async (window, memories) =>
     window,
   );
 
-/** Composed in-process, in a scope of its own. */
-function composing(settings: object): { readonly build: Build; close(): Promise<void> } {
-  const service = openService({ countTokens: countO200k, now: Date.now });
-  const build: Build = async (messages, memories) => {
-    const options = { userId: "ana", conversationId: "c", system: INSTRUCTION, messages, memories, ...settings };
-    return (await service.compose(readComposeOptions(options))).messages;
-  };
-  return { build, close: () => service.close() };
+/** Composed in-process, each conversation in a scope of its own. */
+async function composed(k: number, length: number, settings: object): Promise<Conversations> {
+  const conversations = [];
+  for (const trace of traces) {
+    const service = openService({ countTokens: countO200k, now: Date.now });
+    const build: Build = async (messages, memories) => {
+      const options = { userId: "ana", conversationId: "c", system: INSTRUCTION, messages, memories, ...settings };
+      return (await service.compose(readComposeOptions(options))).messages;
+    };
+    conversations.push(await converse(trace, k, length, build));
+    await service.close();
+  }
+  return conversations;
 }
 
-console.log("| k | window | messages are | size | to prefill | fewer |\n| --: | --: | --- | --: | --: | --: |");
-for (const k of [20, 100]) {
-  for (const length of [8, 20]) {
-    const hand = await Promise.all(traces.map((trace) => converse(trace, k, length, byHand)));
-    const prefilled = (served: readonly (readonly Sent[])[]) =>
-      mean(served.map((each) => mean(each.map((prompt) => prompt.prefilled))));
-    const size = (served: readonly (readonly Sent[])[]) =>
-      mean(
-        served.map((each, at) => mean(each.map(({ tokens }) => tokens)) / mean((hand[at] ?? []).map((p) => p.tokens))),
-      );
-    const show = (name: string, served: readonly (readonly Sent[])[]) => {
-      const [to, of] = [prefilled(served), prefilled(hand)];
-      console.log(
-        `| ${k} | ${length} | ${name} | ${size(served).toFixed(2)} | ${Math.round(to)} | ${(of / to).toFixed(2)} |`,
-      );
-    };
-    show("in the last message, by hand", hand);
-    for (const [name, settings] of [
-      ["`exact`", { history: "exact" }],
-      ["`exact`, `carry-over` 1.5", { history: "exact", policy: "carry-over", memoryBudgetRatio: 1.5 }],
-      ["`extended`, ratio 1.5", { history: "extended", historyRatio: 1.5 }],
-      ["`extended`, ratio 2", { history: "extended", historyRatio: 2 }],
-      ["`extended`, ratio 3", { history: "extended", historyRatio: 3 }],
-      ["`auto`, ratio 2", { history: "auto" }],
-    ] as const) {
-      const served = [];
-      for (const trace of traces) {
-        const { build, close } = composing(settings);
-        served.push(await converse(trace, k, length, build));
-        await close();
+/** Tokens to compute of each prompt. */
+function prefilled(prompts: Iterable<Sent>, cache: PrefixCache): number[] {
+  return [...prompts].map((prompt) => {
+    const { cachedTokens } = cache.serve(prompt, 0);
+    cache.serve({ tokens: prompt.answered }, 0);
+    return prompt.tokens.length - cachedTokens;
+  });
+}
+
+const tokensPerPrompt = (sent: readonly Sent[]) => mean(sent.map(({ tokens }) => tokens.length));
+
+/** One window and k: what is compared with memories in the last message. */
+class Comparison {
+  private constructor(
+    private readonly k: number,
+    private readonly length: number,
+    private readonly hand: Conversations,
+  ) {}
+
+  static async open(k: number, length: number): Promise<Comparison> {
+    return new Comparison(k, length, await Promise.all(traces.map((trace) => converse(trace, k, length, byHand))));
+  }
+
+  sizeOf(conversations: Conversations): number {
+    return mean(conversations.map((sent, at) => tokensPerPrompt(sent) / tokensPerPrompt(this.hand[at] ?? [])));
+  }
+
+  show(name: string, conversations: Conversations = this.hand): void {
+    const alone = (of: Conversations) => mean(of.map((sent) => mean(prefilled(sent, simulatedCache("radix")))));
+    const shared = this.#sharedCaches().map((newCache) => {
+      const cost = (of: Conversations) => mean(prefilled(inTurn(of), newCache()));
+      return cost(this.hand) / cost(conversations);
+    });
+    const to = alone(conversations);
+    const ratios = [alone(this.hand) / to, ...shared].map((ratio) => ratio.toFixed(2));
+    const cells = [this.k, this.length, name, this.sizeOf(conversations).toFixed(2), Math.round(to), ...ratios];
+    console.log(`| ${cells.join(" | ")} |`);
+  }
+
+  #sharedCaches(): (() => PrefixCache)[] {
+    const each = mean(this.hand.map(tokensPerPrompt));
+    return [
+      ...HELD_PROMPTS.map((held) => () => new LastPrompts(held)),
+      ...HELD_PROMPTS.map((held) => () => simulatedCache("radix", { capacityTokens: Math.round(held * each) })),
+    ];
+  }
+
+  /** The largest ratio, in steps of a hundredth, whose prompts are at most so large; null: even 1 is too much. */
+  async fit(size: number, settings: object): Promise<{ ratio: number; conversations: Conversations } | null> {
+    let best: { ratio: number; conversations: Conversations } | null = null;
+    let [low, high] = [100, Math.ceil(size * 150)];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const ratio = middle / 100;
+      const conversations = await composed(this.k, this.length, { ...settings, historyRatio: ratio });
+      if (this.sizeOf(conversations) > size) high = middle - 1;
+      else {
+        best = { ratio, conversations };
+        low = middle + 1;
       }
-      show(name, served);
+    }
+    return best;
+  }
+}
+
+console.log(
+  "| k | window | messages are | size | to prefill | fewer | 8 prompts | 32 prompts | room of 8 | of 32 |\n| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: |",
+);
+for (const k of KS) {
+  for (const length of WINDOWS) {
+    const comparison = await Comparison.open(k, length);
+    comparison.show("in the last message, by hand");
+    for (const history of histories) {
+      if (!hasRatio(history)) {
+        comparison.show(`\`${history}\``, await composed(k, length, { history }));
+        const carrying = { history, policy: "carry-over", memoryBudgetRatio: 1.5 };
+        comparison.show(`\`${history}\`, \`carry-over\` 1.5×`, await composed(k, length, carrying));
+        continue;
+      }
+      if (SIZES === null) {
+        for (const historyRatio of RATIOS)
+          comparison.show(
+            `\`${history}\`, ratio ${historyRatio}`,
+            await composed(k, length, { history, historyRatio }),
+          );
+        continue;
+      }
+      for (const size of SIZES) {
+        const fitted = await comparison.fit(size, { history });
+        if (fitted === null) console.log(`| ${k} | ${length} | \`${history}\`, size ≤ ${size}: with no ratio |`);
+        else comparison.show(`\`${history}\`, ratio ${fitted.ratio}, size ≤ ${size}`, fitted.conversations);
+      }
     }
   }
 }

@@ -1,7 +1,4 @@
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { DEFAULT_POLICY, DEFAULT_RETENTION, type EngineModel, type RequestId } from "../core/index.js";
-import { ENGINES } from "../engines/adapters/engines.js";
 import { EmbeddedEngineError } from "../engines/embedded/embedded-engine-error.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
 import { JsonLines, writeWhole } from "../eval/base/durable-files.js";
@@ -18,15 +15,13 @@ import { type RunParts, recordKey, runConversation } from "../eval/run/run-conve
 import { beginRun, writeRun } from "../eval/run/run-file.js";
 import type { Judge } from "../eval/scores/judge.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import { Memstem } from "../service/library/memstem.js";
 import { makeDirectory } from "../store/database/make-directory.js";
-import { openDatabase } from "../store/database/open-database.js";
-import { SqliteStore } from "../store/sqlite/sqlite-store.js";
 import { downloadData, readDataFile } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, engineKey, openJudgeOf, ownPrices } from "./eval-settings.js";
+import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
 import { STOPPED, stopSignal } from "./process-end.js";
 import { withProgress } from "./progress-bar.js";
@@ -144,7 +139,7 @@ class LocomoEvaluation {
       engine,
       judge: this.own.judge,
       countTokens: countO200k,
-      openMemstem: (now) => openMemstem(cost, now),
+      openMemstem: (now) => openMeasuredMemstem(cost, now),
     };
     const recorded = new Map(
       this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
@@ -209,18 +204,6 @@ class LocomoEvaluation {
     this.#run = { ...this.#run, ...news };
     writeRun(this.options.out, this.#run);
   }
-}
-
-function openMemstem(cost: EngineModel, now: () => number): Memstem {
-  return new Memstem({
-    store: new SqliteStore(openDatabase(":memory:")),
-    source: null,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
-    engines: ENGINES,
-    countTokens: countO200k,
-    newRequestId: () => randomUUID() as RequestId,
-    now,
-  });
 }
 
 /** An error that the caller can put right, as one line. */

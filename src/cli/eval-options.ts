@@ -1,3 +1,4 @@
+import type { HistoryName } from "../core/conversation/epoch.js";
 import type { RetentionName } from "../core/conversation/retention.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import type { Ingest } from "../eval/locomo/conversation-memories.js";
@@ -16,6 +17,11 @@ export interface EvalLocomoOptions {
   /** Given: instead of the other. */
   readonly budgetEach?: number;
   readonly retention: readonly RetentionName[];
+  /** Absent: conversations are sent whole. */
+  readonly window?: readonly number[];
+  /** Absent: all that go with windows. */
+  readonly history?: readonly HistoryName[];
+  readonly historyRatio?: number;
   /** `simulated`, `embedded`, or an address. */
   readonly engine: string;
   readonly model?: string;

@@ -16,6 +16,7 @@ import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { engineModel } from "./structured-settings.js";
 import { VERSION } from "./version.js";
+import { WINDOW_HISTORIES, windowProblem } from "./window-options.js";
 
 /** Least similarity in Mem0's searches: none, so that each finds k memories. */
 export const THRESHOLD = 0;
@@ -55,7 +56,7 @@ export function describeRun(
     limit: options.limit ?? null,
     seed: options.seed,
     warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
-    arms: armsOf({ layouts, ks, policies, retentions, ...budgetOf(options) }),
+    arms: armsOf({ layouts, ks, policies, retentions, ...budgetOf(options), ...windowed(options) }),
     settings: {
       threshold: THRESHOLD,
       scores: options.scores,
@@ -69,6 +70,13 @@ export function describeRun(
       salt: randomBytes(12).toString("hex"),
     },
   };
+}
+
+function windowed(options: EvalLocomoOptions): Pick<ArmChoices, "windows" | "histories" | "historyRatio"> {
+  const problem = windowProblem(options, options.layout.includes("conversation"));
+  if (problem !== null) throw new EvaluationError(problem);
+  const { window = [null], history = WINDOW_HISTORIES, historyRatio = null } = options;
+  return { windows: window, histories: history, historyRatio };
 }
 
 function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatio" | "budgetOf"> {

@@ -1,12 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
+import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { RETENTION_NAMES } from "../core/conversation/retention.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import { ratio } from "./option-values.js";
+import { list, oneOf, ratio } from "./option-values.js";
+import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
 
 const LAYOUTS = ["single", "conversation"] as const;
-const POLICIES = ["readme", ...POLICY_NAMES] as const;
+const POLICIES = ["readme", "last-message", ...POLICY_NAMES] as const;
 const DEFAULT_POLICIES = ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"] as const;
 const INGESTS = ["observations", "turns", "extract"] as const;
 
@@ -48,6 +50,17 @@ export function addEvalCommands(program: Command): void {
       list(oneOf(RETENTION_NAMES)),
       ["keep"],
     )
+    .option(
+      "--window <numbers>",
+      "last messages of a conversation that are sent, the question among them; one arm for each (default: all)",
+      list(wholeNumber(1, 10_000)),
+    )
+    .option(
+      "--history <names>",
+      `what memstem makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+      list(oneOf(HISTORY_NAMES)),
+    )
+    .option("--history-ratio <number>", HISTORY_RATIO, ratio)
     .option(
       "--engine <name>",
       "simulated, embedded, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
@@ -126,22 +139,9 @@ export function addEvalCommands(program: Command): void {
     });
 }
 
-/** Reads a list separated by commas, without duplicates. */
-function list<T>(item: (text: string) => T): (value: string) => T[] {
-  return (value) => [...new Set(value.split(",").map((text) => item(text.trim())))];
-}
-
 function identifier(text: string): string {
   if (text === "") throw new InvalidArgumentError("must be ids separated by commas");
   return text;
-}
-
-function oneOf<const T extends string>(names: readonly T[]): (text: string) => T {
-  return (text) => {
-    const name = names.find((known) => known === text);
-    if (name === undefined) throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
-    return name;
-  };
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {

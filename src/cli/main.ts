@@ -13,6 +13,7 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
+import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-input.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
@@ -24,11 +25,12 @@ import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
-import { positive, ratio, wholeNumber } from "./option-values.js";
+import { list, oneOf, positive, ratio, wholeNumber } from "./option-values.js";
 import { endWithOutput } from "./process-end.js";
 import type { ReplayCommand } from "./replay.js";
 import { readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
+import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
 
 // Libraries log to the console, Mem0 even to standard output, and may quote memories. Standard output is for answers only.
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
@@ -172,7 +174,7 @@ program
   .addOption(
     new Option(
       "--layout <name>",
-      "one prompt per question, one conversation (a row for each retention; `keep` with --json), or all questions as a batch",
+      "one prompt per question, one conversation (a row for each retention, `keep` with --json; or a window's rows), or all questions as a batch",
     )
       .choices(["single", "conversation", "batch"])
       .default("single"),
@@ -180,8 +182,20 @@ program
   .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
   .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
   .option("--limit <number>", "only the first n questions", positive)
+  .option("--window <messages>", "last messages of a conversation that the client sends (default: all)", positive)
+  .option(
+    "--history <names>",
+    `what memstem makes of the window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+    list(oneOf(HISTORY_NAMES)),
+  )
+  .option("--history-ratio <number>", HISTORY_RATIO, ratio)
+  .option(
+    "--answer-tokens <number>",
+    "tokens of every answer in a conversation's history (default: the recorded answers)",
+    positive,
+  )
   .option("--peer <file>", "another system's orders for the same questions: one more row, or `peer` in the JSON")
-  .option("--json", "every request of one policy as JSON")
+  .option("--json", "every request as JSON: of one policy, or of all rows of a window")
   .action(async (command: ReplayCommand) => {
     const { runReplay } = await import("./replay.js");
     const note = (line: string) => process.stderr.write(`memstem: ${line}\n`);

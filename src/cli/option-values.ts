@@ -28,3 +28,16 @@ export function wholeNumber(value: string): number {
   if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
   return number;
 }
+
+/** Reads a list separated by commas, without duplicates. */
+export function list<T>(item: (text: string) => T): (value: string) => T[] {
+  return (value) => [...new Set(value.split(",").map((text) => item(text.trim())))];
+}
+
+export function oneOf<const T extends string>(names: readonly T[]): (text: string) => T {
+  return (text) => {
+    const name = names.find((known) => known === text);
+    if (name === undefined) throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
+    return name;
+  };
+}

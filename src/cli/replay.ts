@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { HistoryName } from "../core/conversation/epoch.js";
 import {
   DEFAULT_POLICY,
   type Label,
@@ -11,6 +12,7 @@ import {
 } from "../core/index.js";
 import { largest } from "../core/text/lists.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
+import { answerOf } from "../eval/base/instruction.js";
 import { composeTrace, type ReplayOptions } from "../eval/replay/compose-trace.js";
 import { recordedOrder } from "../eval/replay/recorded-order.js";
 import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/replay/recorded-trace.js";
@@ -18,6 +20,8 @@ import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
+import { replayWindow } from "./replay-windows.js";
+import { windowProblem } from "./window-options.js";
 
 /** What `memstem replay` was asked for. */
 export interface ReplayCommand {
@@ -31,6 +35,12 @@ export interface ReplayCommand {
   /** Capacity of the simulated cache in tokens; absent: unlimited. */
   readonly capacity?: number;
   readonly limit?: number;
+  /** Tokens of every answer in a conversation's history; absent: the recorded answers. */
+  readonly answerTokens?: number;
+  /** Last messages that a conversation's client sends; absent: all. */
+  readonly window?: number;
+  readonly history?: readonly HistoryName[];
+  readonly historyRatio?: number;
   readonly json?: boolean;
   readonly peer?: string;
 }
@@ -45,13 +55,18 @@ const NOT_FOR_A_BATCH = [
 
 /**
  * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
- * table of all retentions. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
+ * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
  */
 export async function runReplay(
   command: ReplayCommand,
   print: (line: string) => void,
   note: (line: string) => void,
 ): Promise<void> {
+  const isConversation = command.layout === "conversation";
+  const problem = windowProblem(command, isConversation);
+  if (problem !== null) throw new TraceError(problem);
+  if (command.answerTokens !== undefined && !isConversation)
+    throw new TraceError("--answer-tokens: needs --layout conversation");
   const trace = readTrace(await readJsonFile(command.trace));
   noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
@@ -63,6 +78,10 @@ export async function runReplay(
   }
   if (command.peer !== undefined && command.layout !== "single")
     throw new TraceError("--peer: its orders are of single requests");
+  if (command.window !== undefined) {
+    print(await replayWindow(trace, command.window, { ...command, answer: answerIn(command) }));
+    return;
+  }
   const replayWith = (policy: ScopePolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
   const peer = command.peer === undefined ? null : readPeerOrders(await readJsonFile(command.peer));
   const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
@@ -72,7 +91,7 @@ export async function runReplay(
     print(JSON.stringify(ofPeer === null ? ofPolicy : { ...ofPolicy, peer: ofPeer }));
     return;
   }
-  if (command.layout === "conversation") {
+  if (isConversation) {
     const policy = command.policy ?? DEFAULT_POLICY;
     const ofRetention = (name: RetentionName) => ({ name, replay: replayWith(ORDERING_POLICIES[policy], name) });
     print(conversationTable(RETENTION_NAMES.map(ofRetention)));
@@ -101,9 +120,14 @@ function replay(
     layout: command.layout === "conversation" ? "conversation" : "single",
     retention,
     limit: command.limit,
+    answer: answerIn(command),
   };
   const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
   return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options);
+}
+
+function answerIn({ answerTokens }: ReplayCommand): string | undefined {
+  return answerTokens === undefined ? undefined : answerOf(answerTokens);
 }
 
 async function readJsonFile(path: string): Promise<unknown> {

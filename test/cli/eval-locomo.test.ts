@@ -1,11 +1,14 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { openMeasuredMemstem } from "../../src/cli/measured-memstem.js";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
-import { ORDERING_POLICIES } from "../../src/core/index.js";
+import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
+import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, ORDERING_POLICIES } from "../../src/core/index.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../../src/eval/base/run-record.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay/replay-trace.js";
+import { replayWindows } from "../../src/eval/run/replay-windows.js";
 import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memstem-process.js";
@@ -55,7 +58,7 @@ describe("memstem eval locomo, simulated", () => {
       expect(answers.map(({ question }) => question)).toEqual(
         [...answers.map(({ question }) => question)].sort((a, b) => a - b),
       );
-      if (arm.policy === "readme") continue;
+      if (arm.policy === "readme" || arm.policy === "last-message") continue;
       const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", `sample-1-k${arm.k}.json`), "utf8")));
       const replayed = replayTrace(trace, new BlockHashCache(), tokens, {
         k: arm.k,
@@ -82,6 +85,49 @@ describe("memstem eval locomo, simulated", () => {
         expect(sum(field), `${arm.id}, ${field}`).toBe(replayed.totals[field]);
       }
     }
+  });
+
+  it("costs with windows what replaying its own searches with the same windows costs, without memstem too", async () => {
+    const args = ["--k", "5", "--layout", "conversation", "--policies", "readme,last-message,prefix-exact"];
+    const windows = ["--window", "2,6", "--history-ratio", "3", "--history"];
+    expect(await memstem.run(command(out(), ...args, ...windows, HISTORY_NAMES.join(",")))).toMatchObject({ code: 0 });
+    const { run, records } = writtenRun(out());
+    expect(run.arms).toHaveLength(2 * (2 + HISTORY_NAMES.length));
+    const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", "sample-1-k5.json"), "utf8")));
+    for (const window of [2, 6]) {
+      const replayed = await replayWindows(
+        trace,
+        {
+          k: 5,
+          policy: "prefix-exact",
+          budget: { average: null, each: null },
+          window,
+          histories: HISTORY_NAMES,
+          historyRatio: 3,
+          reports: true,
+        },
+        {
+          tokens,
+          newCache: () => new BlockHashCache(),
+          openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+        },
+      );
+      const arms = run.arms.filter((arm) => arm.window?.messages === window);
+      expect(arms.map(({ policy, window }) => window?.history ?? policy)).toEqual(replayed.map(({ arm }) => arm));
+      for (const [n, arm] of arms.entries()) {
+        const answers = answersOf(records, arm);
+        const counts = (of: Pick<AnsweredQuestion, "promptTokens" | "cachedTokens" | "memoryTokens">) => [
+          of.promptTokens,
+          of.cachedTokens,
+          of.memoryTokens,
+        ];
+        expect(answers.map(counts), arm.id).toEqual(replayed[n]?.requests.map(counts));
+        expect(answers.every(({ references, referencesResolved }) => references === referencesResolved)).toBe(true);
+      }
+    }
+    const report = readFileSync(join(out(), "report.md"), "utf8");
+    expect(report).toContain("Conversations, k = 5, last 6 messages");
+    expect(report).toContain("in the last message, without memstem");
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
@@ -123,6 +169,8 @@ describe("memstem eval locomo, simulated", () => {
       "readme,prefix-exact,carry-over",
       "--retention",
       "keep,auto",
+      "--window",
+      "6",
     ];
     expect(await memstem.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
     const whole = untimed(out("whole"));
@@ -257,6 +305,13 @@ describe("memstem eval locomo, simulated", () => {
     ],
     ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
+    ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
+    ["a history of no window", ["--history", "exact"], /--history: needs --window/],
+    [
+      "a ratio of nothing",
+      ["--layout", "conversation", "--window", "8", "--history", "exact", "--history-ratio", "2"],
+      /--history-ratio: does not apply to exact/,
+    ],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",

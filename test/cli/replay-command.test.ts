@@ -1,8 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
 import type { ReplayedTrace } from "../../src/eval/replay/replay-trace.js";
+import type { ReplayedWindow } from "../../src/eval/run/replay-windows.js";
 import { commands } from "./memstem-process.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
@@ -74,6 +76,37 @@ describe("memstem replay", () => {
     const uneven = (k: number) => memstem.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
     expect((await uneven(3)).stderr).toBe("memstem: --k: 3 memories per question: 1 of 6 questions have fewer\n");
     expect((await uneven(1)).stderr).toBe("");
+  });
+
+  it("shows what memstem makes of a window, with what its client could do without memstem", async () => {
+    const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation", "--window", "3"];
+    const { code, stdout, stderr } = await memstem.run(asked);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const byHand = ["memories in the system prompt", "memories in the last message"];
+    expect([...rowsOf(stdout).keys()]).toEqual([...byHand, ...HISTORY_NAMES.filter((name) => name !== "stored")]);
+    expect(rowsOf(stdout).get("memories in the last message")?.slice(-2)).toEqual(["1.00", "1.00"]);
+    expect(stdout).toContain("The client sends its last 3 messages.");
+    const chosen = await memstem.run([...asked, "--history", "stored,exact", "--json"]);
+    const { arms, ...of } = JSON.parse(chosen.stdout) as { arms: readonly ReplayedWindow[] };
+    expect(of).toEqual({ policy: "prefix-exact", k: 3, window: 3, historyRatio: null });
+    expect(arms.map(({ arm }) => arm)).toEqual(["readme", "last-message", "stored", "exact"]);
+    for (const { requests, totals } of arms) expect([requests.length, totals.requests]).toEqual([6, 6]);
+  });
+
+  it("gives every answer of a conversation's history a length where asked to", async () => {
+    const asked = ["replay", "--trace", written(), "--layout", "conversation"];
+    const promptTokens = async (...options: readonly string[]) => {
+      const { stdout } = await memstem.run([...asked, ...options, "--json"]);
+      const read = JSON.parse(stdout) as ReplayedTrace | { arms: readonly ReplayedWindow[] };
+      const [requests] = "arms" in read ? read.arms.map((arm) => arm.requests) : [read.requests];
+      return requests?.map((request) => request.promptTokens) ?? [];
+    };
+    // "Yes." is two tokens.
+    const [recorded, longer] = [await promptTokens(), await promptTokens("--answer-tokens", "102")];
+    expect(longer.map((tokens, turn) => tokens - (recorded[turn] ?? 0))).toEqual([0, 100, 200, 300, 400, 500]);
+    const window = ["--window", "4"];
+    const [cut, cutLonger] = [await promptTokens(...window), await promptTokens(...window, "--answer-tokens", "102")];
+    expect(cutLonger.map((tokens, turn) => tokens - (cut[turn] ?? 0))).toEqual([0, 100, 200, 200, 200, 200]);
   });
 
   it("keeps all that a conversation was given in its JSON", async () => {
@@ -163,6 +196,7 @@ describe("memstem replay", () => {
     ["--json", "--json: does not apply to a batch"],
     ["--budget-each=2", "--budget-each: does not apply to a batch"],
     ["--policy=sorted", "--policy: does not apply to a batch"],
+    ["--window=8", "--window: needs --layout conversation"],
   ])("refuses a batch with %s", async (option, message) => {
     const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", "batch", option]);
     expect(code).toBe(1);

@@ -1,11 +1,13 @@
 import {
   type ChatMessage,
+  isInstruction,
   messageText,
   type PlacedMemory,
   type Plan,
   parseSection,
   sectionAtStart,
 } from "../../core/index.js";
+import { OPEN } from "../../core/prompt/section-scan.js";
 
 /** Which memories stand in a prompt, by their number in the list of all. */
 export interface StandingMemories {
@@ -32,6 +34,22 @@ export class PromptMemories {
   }
 }
 
+/** The same of prompts whose history is cut, where a memory leaves with its message: read from the prompts themselves. */
+export class WindowMemories {
+  /** A text may be that of several memories. */
+  readonly #byLabel = new Map<number, Set<number>>();
+
+  /** The memories of a prompt. Every prompt has to be taken: a block of an earlier one is known by its label. */
+  take(memories: readonly PlacedMemory[], messages: readonly ChatMessage[]): StandingMemories {
+    for (const { label, memoryId } of memories) {
+      this.#byLabel.set(label, (this.#byLabel.get(label) ?? new Set()).add(Number(memoryId)));
+    }
+    const order = new Set(messages.flatMap(labelsIn).flatMap((label) => [...(this.#byLabel.get(label) ?? [])]));
+    const carried = memories.filter(({ placement }) => placement === "carried_over").map(({ memoryId }) => memoryId);
+    return { order: [...order], carried: carried.map(Number) };
+  }
+}
+
 /** Labels that annotations name, and how many of them a reader of the prompt finds. */
 export interface References {
   readonly references: number;
@@ -51,10 +69,18 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((label) => there.has(label)).length };
 }
 
-/** Labels of the memories that stand in a message, in their order. */
+/** Labels of the memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */
 export function labelsIn(message: ChatMessage): readonly number[] {
-  const section = sectionAtStart(sectionText(message));
-  return section === null ? [] : (parseSection(section)?.blocks.map(({ label }) => label) ?? []);
+  const text = sectionText(message);
+  const labels: number[] = [];
+  let at = isInstruction(message) ? text.indexOf(OPEN) : 0;
+  while (at >= 0) {
+    const section = sectionAtStart(text.slice(at));
+    const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
+    labels.push(...blocks.map(({ label }) => label));
+    at = isInstruction(message) ? text.indexOf(OPEN, at + OPEN.length) : -1;
+  }
+  return labels;
 }
 
 /** Some engines' marks stand between the parts of a message, within a section too; its text is that of the parts in a row. */

@@ -7,10 +7,23 @@
  */
 
 import { z } from "zod";
+import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
-/** Ways to build a prompt: `readme` is what Mem0's README builds; the others are memstem's ordering policies. */
-export const ARM_POLICIES = ["readme", ...POLICY_NAMES] as const;
+/** Ways to build a prompt without memstem: as Mem0's README does, in the system prompt; and in the last message. */
+export const HAND_BUILT = ["readme", "last-message"] as const;
+/** Ways to build a prompt: {@link HAND_BUILT}, or one of memstem's ordering policies. */
+export const ARM_POLICIES = [...HAND_BUILT, ...POLICY_NAMES] as const;
+
+/** What the client sends of a conversation's history. */
+const window = z.strictObject({
+  /** Its last messages, the question among them. */
+  messages: z.int().min(1),
+  /** What memstem makes of it; null where prompts are not memstem's. */
+  history: z.enum(HISTORY_NAMES).nullable(),
+  /** `history_ratio`; null: the default, or it does not apply. */
+  ratio: z.number().positive().nullable(),
+});
 
 const arm = z.strictObject({
   /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
@@ -18,12 +31,14 @@ const arm = z.strictObject({
   layout: z.enum(["single", "conversation"]),
   k: z.int().min(1),
   policy: z.enum(ARM_POLICIES),
-  /** Null in single prompts and where prompts are Mem0's README's. */
+  /** Null in single prompts and where prompts are not memstem's. */
   retention: z.enum(RETENTION_NAMES).nullable(),
   /** Memory budget as a multiple of the tokens retrieved; null: none. */
   budgetRatio: z.number().positive().nullable(),
   /** What the budget bounds: each prompt, as in runs from before there was a choice, or all of them together at any time. */
   budgetOf: z.enum(["each", "all"]).default("each"),
+  /** Null: all of it, and in single prompts. */
+  window: window.nullable().default(null),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -121,6 +136,7 @@ export const runRecord = z.strictObject({
 });
 
 export type EvalArm = z.output<typeof arm>;
+export type ClientWindow = z.output<typeof window>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;

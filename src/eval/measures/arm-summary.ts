@@ -8,7 +8,7 @@
 
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { budgetLabel } from "../run/arms.js";
+import { budgetLabel, historyLabel } from "../run/arms.js";
 import {
   isAnswered,
   isFailed,
@@ -27,29 +27,34 @@ export interface ArmGroup<A> {
   readonly arms: readonly A[];
 }
 
-/** Groups whatever belongs to arms by layout and k, in their order. */
+/** Groups whatever belongs to arms by layout, k and window, in their order. */
 export function groupArms<A>(arms: readonly A[], armOf: (arm: A) => EvalArm): ArmGroup<A>[] {
   const groups = groupBy(arms, (arm) => {
-    const { layout, k } = armOf(arm);
-    return `${layout} ${k}`;
+    const { layout, k, window } = armOf(arm);
+    return `${layout} ${k} ${window?.messages}`;
   });
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
-    const { layout, k } = armOf(first);
-    return [{ title: `${layout === "single" ? "Single prompts" : "Conversations"}, k = ${k}`, arms: group }];
+    const { layout, k, window } = armOf(first);
+    const of = layout === "single" ? "Single prompts" : "Conversations";
+    const cut = window === null ? "" : `, last ${window.messages} messages`;
+    return [{ title: `${of}, k = ${k}${cut}`, arms: group }];
   });
 }
 
 /** Whether two arms differ in nothing but how prompts were built. */
 export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
-  return a.layout === b.layout && a.k === b.k;
+  return a.layout === b.layout && a.k === b.k && a.window?.messages === b.window?.messages;
 }
 
 /** How an arm is called among those of its group. */
-export function armLabel({ policy, retention, ...budget }: EvalArm): string {
+export function armLabel({ policy, retention, window, ...budget }: EvalArm): string {
   if (policy === "readme") return "Mem0’s README";
-  return [policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention])].join(" ");
+  if (policy === "last-message") return "in the last message, without memstem";
+  return [policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention]), ...historyLabel(window)].join(
+    " ",
+  );
 }
 
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */

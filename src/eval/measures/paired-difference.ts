@@ -1,5 +1,6 @@
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
 import { seeded } from "../base/seeded.js";
+import { isSameGroup } from "./arm-summary.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
 
 /** One question's figure in two arms. */
@@ -57,9 +58,9 @@ export function pairsOf(
   });
 }
 
-/** The arm that another is compared with: Mem0's README with the same layout and k, else the run's first. Null for that arm itself. */
+/** The arm that another is compared with: Mem0's README with the same layout, k and window, else the run's first. Null for that arm itself. */
 export function baselineOf(arm: EvalArm, arms: readonly EvalArm[]): EvalArm | null {
-  const readme = arms.find(({ policy, layout, k }) => policy === "readme" && layout === arm.layout && k === arm.k);
+  const readme = arms.find((other) => other.policy === "readme" && isSameGroup(other, arm));
   const baseline = readme ?? arms[0];
   return baseline === undefined || baseline.id === arm.id ? null : baseline;
 }

@@ -21,9 +21,9 @@ import {
   takeReport,
 } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
-import { INSTRUCTION, NO_ANSWER, PAUSE_MS } from "../base/instruction.js";
+import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
 import { PromptMemories } from "../base/prompt-memories.js";
-import type { RecordedTrace } from "./recorded-trace.js";
+import { type RecordedTrace, saidTo } from "./recorded-trace.js";
 
 /** How prompts are composed from a trace. */
 export interface ReplayOptions {
@@ -95,7 +95,8 @@ export function* composeTrace(
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   const standing = new PromptMemories();
   const { budgetEach = null } = options;
-  for (const [at, { question, answer, retrieved, evidence }] of trace.questions.slice(0, options.limit).entries()) {
+  for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
+    const { question, retrieved, evidence } = recorded;
     const now = at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
     const retrievedTokens = sum(asked);
@@ -116,8 +117,7 @@ export function* composeTrace(
       countTokens,
       isOurs: () => false,
     });
-    const said = options.answer ?? (typeof answer === "string" ? answer : NO_ANSWER);
-    const answered: ChatMessage = { role: "assistant", content: said };
+    const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);
     const { order, carried } = standing.take(composition.memories, composition.plan);
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));

@@ -12,6 +12,7 @@ import type { Memstem } from "../../service/library/memstem.js";
 import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
+import { readmeMessages } from "../base/hand-built.js";
 import { INSTRUCTION } from "../base/instruction.js";
 import { labelsIn } from "../base/prompt-memories.js";
 
@@ -54,12 +55,6 @@ export interface ArmCost {
   readonly hostedCost: number;
   /** Memories in the prompts. */
   readonly memories: number;
-}
-
-/** The prompt that Mem0's README, its examples and its provider for the Vercel AI SDK build: memories in the system message, in search order. */
-export function readmeMessages(memories: readonly RetrievedMemory[], history: readonly ChatMessage[]): ChatMessage[] {
-  const list = memories.map(({ text }) => `- ${text}`).join("\n");
-  return [{ role: "system", content: `${INSTRUCTION}\nUser Memories:\n${list}` }, ...history];
 }
 
 /**

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { NO_ANSWER } from "../base/instruction.js";
 
 /*
  * A recorded trace: one user's memories, and what a memory search returned for each question. Read tolerantly: other fields are ignored.
@@ -29,6 +30,11 @@ export type PeerOrders = z.output<typeof peerOrders>;
 /** The file is no trace, or not one that this command can replay. */
 export class TraceError extends Error {
   override readonly name = "TraceError";
+}
+
+/** What was answered to a question, as the history holds it. */
+export function saidTo({ answer }: RecordedTrace["questions"][number]): string {
+  return typeof answer === "string" ? answer : NO_ANSWER;
 }
 
 /** Checks a trace. Throws {@link TraceError} naming the first field that is wrong. */

@@ -11,13 +11,14 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
+import { inLastMessage, readmeMessages } from "../base/hand-built.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
-import { countReferences, PromptMemories } from "../base/prompt-memories.js";
+import { countReferences, PromptMemories, type StandingMemories, WindowMemories } from "../base/prompt-memories.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
-import { readmeMessages } from "../replay/prefill-comparison.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -59,7 +60,7 @@ export interface PromptRequest {
   /** How many were asked before; determines the composers' clock. */
   readonly turn: number;
   readonly question: string;
-  /** What was asked and answered before, where the layout is a conversation. */
+  /** What the client sends of what was asked and answered before. */
   readonly history: readonly ChatMessage[];
   /** Memory numbers, best first. */
   readonly retrieved: readonly number[];
@@ -67,7 +68,7 @@ export interface PromptRequest {
 }
 
 /** A prompt, and what is known of it before an engine gets it. */
-export interface ArmPrompt extends EnginePrompt {
+export interface ArmPrompt extends EnginePrompt, StandingMemories {
   readonly composeMs: number;
   /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
   readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
@@ -86,18 +87,22 @@ export interface PromptBuilder {
   close(): Promise<void>;
 }
 
-/** As Mem0's README does. `mark`: a line at the head of the prompt, null for none. */
-export function readmePrompts(list: MemoryList, mark: string | null): PromptBuilder {
+const BY_HAND = { readme: readmeMessages, "last-message": inLastMessage } as const;
+
+/** Without memstem. `mark`: a line at the head of the prompt, null for none. */
+export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND, mark: string | null): PromptBuilder {
   return {
     build: async ({ question, history, retrieved, evidence }) => {
       const memories = list.retrieved(retrieved);
       const startedAt = performance.now();
-      const messages = readmeMessages(memories, [...history, { role: "user", content: question }]);
+      const messages = BY_HAND[policy](memories, [...history, { role: "user", content: question }]);
       const composeMs = performance.now() - startedAt;
       return {
         messages: mark === null ? messages : marked(messages, mark),
         fields: {},
         headers: {},
+        order: retrieved,
+        carried: [],
         composeMs,
         expected: null,
         retrievedTokens: list.tokens(retrieved),
@@ -112,11 +117,20 @@ export function readmePrompts(list: MemoryList, mark: string | null): PromptBuil
   };
 }
 
+/** Memory tokens that carry-over may send, as a multiple of those retrieved; null: no such bound. */
+export interface MemoryBudget {
+  /** Over all prompts so far. */
+  readonly average: number | null;
+  /** Of every single prompt. */
+  readonly each: number | null;
+}
+
 /** What memstem's prompts are built with. */
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
-  readonly arm: EvalArm;
+  readonly arm: Pick<EvalArm, "layout" | "retention" | "window">;
+  readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
   readonly mark: string | null;
@@ -127,10 +141,11 @@ const CONVERSATION = "questions" as ConversationId;
 
 /** With memstem, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemstem, arm, policy, family, mark } = options;
+  const { openMemstem, arm, budget, policy, family, mark } = options;
+  const { window } = arm;
   let now = 0;
   const memstem = openMemstem(() => now);
-  const standing = new PromptMemories();
+  const standing = standingMemories(window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence }) => {
@@ -145,17 +160,21 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         policy,
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
-        ...budgetOf(arm, retrievedTokens),
+        ...(window === null ? {} : { history: window.history, historyRatio: window.ratio }),
+        memoryBudgetRatio: budget.average,
+        memoryBudgetTokens: budget.each === null ? null : Math.floor(budget.each * retrievedTokens),
       });
       const startedAt = performance.now();
       const answer = await memstem.compose(request);
       const composeMs = performance.now() - startedAt;
-      const { order } = standing.take(answer.blocks, answer.plan);
+      const { order, carried } = standing(answer);
       const { expectedCachedTokens: cachedTokens, totalTokens } = answer.plan;
       return {
         messages: answer.messages,
         fields: answer.engine.fields,
         headers: answer.engine.headers,
+        order,
+        carried,
         composeMs,
         expected: { cachedTokens, totalTokens },
         retrievedTokens,
@@ -169,10 +188,20 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   };
 }
 
-function budgetOf({ budgetRatio, budgetOf }: EvalArm, retrievedTokens: number) {
-  if (budgetRatio === null) return {};
-  if (budgetOf === "all") return { memoryBudgetRatio: budgetRatio };
-  return { memoryBudgetTokens: Math.floor(budgetRatio * retrievedTokens) };
+/** An arm's budget. */
+export function budgetOf({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): MemoryBudget {
+  return budgetOf === "all" ? { average: budgetRatio, each: null } : { average: null, each: budgetRatio };
+}
+
+function standingMemories(
+  window: EvalArm["window"],
+): (answer: Pick<ComposeAnswer, "blocks" | "plan" | "messages">) => StandingMemories {
+  if (window === null) {
+    const memories = new PromptMemories();
+    return ({ blocks, plan }) => memories.take(blocks, plan);
+  }
+  const memories = new WindowMemories();
+  return ({ blocks, messages }) => memories.take(blocks, messages);
 }
 
 async function report(

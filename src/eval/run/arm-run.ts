@@ -6,6 +6,7 @@ import type { RecordedSearch } from "../locomo/recorded-searches.js";
 import { scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge } from "../scores/judge.js";
 import type { ArmPrompt, PromptBuilder, PromptRequest } from "./arm-prompts.js";
+import { historySent } from "./history-sent.js";
 
 /** A question as it is asked, with what a search found for it. */
 export interface FoundQuestion {
@@ -113,7 +114,7 @@ export class ArmRun {
     const request: PromptRequest = {
       turn,
       question: question.question,
-      history: this.arm.layout === "conversation" ? history : [],
+      history: historySent(history, this.arm),
       retrieved,
       evidence: question.evidence,
     };

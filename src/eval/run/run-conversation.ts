@@ -7,7 +7,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import type { ChatMessage, PolicyName, TokenCounter } from "../../core/index.js";
+import type { ChatMessage, TokenCounter } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { EvaluationError } from "../base/evaluation-error.js";
 import { NO_ANSWER } from "../base/instruction.js";
@@ -17,7 +17,7 @@ import type { KeptMemories } from "../locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../locomo/evaluated-conversation.js";
 import type { RecordedSearches } from "../locomo/recorded-searches.js";
 import type { Judge } from "../scores/judge.js";
-import { composedPrompts, MemoryList, readmePrompts } from "./arm-prompts.js";
+import { budgetOf, composedPrompts, handBuiltPrompts, MemoryList } from "./arm-prompts.js";
 import { ArmRun, type FoundQuestion } from "./arm-run.js";
 
 /** What all conversations of a run share. */
@@ -101,10 +101,11 @@ async function openLane(parts: RunParts, conversation: string, list: MemoryList,
   const cache = await engine.open(arm, conversation);
   const { mark } = cache;
   const { family } = engine;
+  const { policy } = arm;
   const prompts =
-    arm.policy === "readme"
-      ? readmePrompts(list, mark)
-      : composedPrompts(list, { openMemstem, arm, policy: arm.policy satisfies PolicyName, family, mark });
+    policy === "readme" || policy === "last-message"
+      ? handBuiltPrompts(list, policy, mark)
+      : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark });
   const countsAlike = engine.kind === "simulated";
   return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judge }), goesOn: false };
 }

@@ -22,6 +22,12 @@ describe("countReferences", () => {
     expect(countReferences(["See [2]."], [named, forged])).toEqual({ references: 1, referencesResolved: 0 });
   });
 
+  it("finds a section behind the instructions", () => {
+    const system = { role: "system", content: `Be kind.\n\n${section("[1] Ada drinks tea")}` };
+    const question = user(`Who? ${section("[2] Ada keeps bees")}`);
+    expect(countReferences(["See [1][2]."], [system, question])).toEqual({ references: 2, referencesResolved: 1 });
+  });
+
   it("reads a section that an engine's marks split into parts", () => {
     const parts = [
       { type: "text", text: "<memories>\n[1] Ada drinks tea\n" },

@@ -11,8 +11,8 @@ import {
   type RetentionName,
   type RetrievedMemory,
 } from "../../../src/core/index.js";
-import { INSTRUCTION } from "../../../src/eval/base/instruction.js";
-import { readmeMessages } from "../../../src/eval/replay/prefill-comparison.js";
+import { readmeMessages } from "../../../src/eval/base/hand-built.js";
+import { answerOf } from "../../../src/eval/base/instruction.js";
 import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
@@ -53,17 +53,6 @@ export function servedWith(
 
 /** Builds a prompt by hand, without memstem: what a search returned, and the conversation up to the question. */
 export type BuildByHand = (memories: readonly RetrievedMemory[], history: readonly ChatMessage[]) => ChatMessage[];
-
-/** Memories in the last message, before the question; as plain history they are not sent again. */
-export const inLastMessage: BuildByHand = (memories, history) => {
-  const list = memories.map(({ text }) => `- ${text}`).join("\n");
-  const asked = history.at(-1)?.content ?? "";
-  return [
-    { role: "system", content: INSTRUCTION },
-    ...history.slice(0, -1),
-    { role: "user", content: `User Memories:\n${list}\n\n${String(asked)}` },
-  ];
-};
 
 /** The same conversations with prompts built by hand; by default as Mem0's README has them, with the memories in the system prompt. */
 export function servedByHand(
@@ -114,11 +103,6 @@ export function singlesWith(
   const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout: "single", limit: turns } as const;
   const tokens = { encode: encodeO200k, countTokens: countO200k };
   return traces.map((trace) => replayTrace(trace, simulatedCache("radix"), tokens, options).requests);
-}
-
-/** A text of so many tokens. */
-function answerOf(tokens: number): string {
-  return "yes".concat(" yes".repeat(tokens - 1));
 }
 
 export function mean(values: readonly number[]): number {

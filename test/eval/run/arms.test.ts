@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { ARM_POLICIES } from "../../../src/eval/base/run-record.js";
 import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+
+const WHOLE = { windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
 
 describe("armsOf", () => {
   it("multiplies only what makes another prompt", () => {
@@ -12,6 +15,7 @@ describe("armsOf", () => {
       retentions: ["keep", "auto"],
       budgetRatio: 1.5,
       budgetOf: "all",
+      ...WHOLE,
     });
     expect(arms.map(({ id }) => id)).toEqual([
       "single k=20 readme",
@@ -27,6 +31,34 @@ describe("armsOf", () => {
     expect(arms.at(-1)).toMatchObject({ policy: "carry-over", retention: "auto", budgetRatio: 1.5 });
   });
 
+  it("has windows of conversations only, and what memstem makes of them only where it builds the prompts", () => {
+    const arms = armsOf({
+      layouts: ["single", "conversation"],
+      ks: [20],
+      policies: ["readme", "last-message", "prefix-exact"],
+      retentions: ["keep"],
+      budgetRatio: 1.5,
+      budgetOf: "all",
+      windows: [8, 20],
+      histories: ["exact", "extended"],
+      historyRatio: 3,
+    });
+    expect(arms.map(({ id }) => id)).toEqual([
+      "single k=20 readme",
+      "single k=20 last-message",
+      "single k=20 prefix-exact",
+      ...[8, 20].flatMap((window) => [
+        `conversation k=20 window=${window} readme`,
+        `conversation k=20 window=${window} last-message`,
+        `conversation k=20 window=${window} prefix-exact keep exact`,
+        `conversation k=20 window=${window} prefix-exact keep extended ratio 3`,
+      ]),
+    ]);
+    expect(arms[2]?.window).toBeNull();
+    expect(arms[4]).toMatchObject({ retention: null, window: { messages: 8, history: null, ratio: null } });
+    expect(arms.at(-2)?.window).toEqual({ messages: 20, history: "exact", ratio: null });
+  });
+
   it("names every arm differently, whatever is asked for", () => {
     const some = <T>(...of: readonly T[]) => fc.subarray([...of], { minLength: 1 });
     const choices = fc.record({
@@ -36,6 +68,9 @@ describe("armsOf", () => {
       retentions: some("keep" as const, "volatile" as const, "ephemeral" as const, "auto" as const),
       budgetRatio: fc.double({ min: 1, max: 100, noNaN: true }),
       budgetOf: fc.constantFrom("each" as const, "all" as const),
+      windows: some(null, 1, 8, 20),
+      histories: some(...HISTORY_NAMES),
+      historyRatio: fc.option(fc.double({ min: 1, max: 100, noNaN: true })),
     });
     fc.assert(
       fc.property(choices, (chosen) => {

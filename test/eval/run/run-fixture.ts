@@ -8,6 +8,7 @@ export const README_ARM: EvalArm = {
   retention: null,
   budgetRatio: null,
   budgetOf: "all",
+  window: null,
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };

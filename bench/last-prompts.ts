@@ -1,0 +1,34 @@
+import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "../src/simulator/prefix-cache.js";
+
+/**
+ * A cache of the prompts that were served last, whole, so many of them; token-exact. A prompt that continues one takes its place, as a
+ * prompt with its answer does. LRU, as nothing but serving uses a prompt.
+ */
+export class LastPrompts implements PrefixCache {
+  readonly name = "last prompts";
+  /** Oldest first. */
+  #held: readonly (readonly number[])[] = [];
+
+  constructor(private readonly prompts: number) {}
+
+  get heldTokens(): number {
+    return this.#held.reduce((sum, tokens) => sum + tokens.length, 0);
+  }
+
+  serve({ tokens }: SimulatedPrompt): CacheOutcome {
+    const shared = this.#held.map((held) => sharedPrefix(held, tokens));
+    const others = this.#held.filter((held, at) => shared[at] !== held.length);
+    this.#held = [...others, tokens].slice(-this.prompts);
+    return { cachedTokens: Math.min(Math.max(0, ...shared), tokens.length - 1), writtenTokens: null };
+  }
+
+  clear(): void {
+    this.#held = [];
+  }
+}
+
+function sharedPrefix(a: readonly number[], b: readonly number[]): number {
+  let shared = 0;
+  while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
+  return shared;
+}

@@ -1,0 +1,150 @@
+import type { HistoryName } from "../../core/conversation/epoch.js";
+import type { ChatMessage, PolicyName } from "../../core/index.js";
+import type { Memstem } from "../../service/library/memstem.js";
+import { chatTokenizer } from "../../simulator/chat-tokens.js";
+import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import type { HAND_BUILT } from "../base/run-record.js";
+import type { TextTokens } from "../replay/compose-trace.js";
+import { type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
+import type { ReplayedRequest, ReplayTotals } from "../replay/replay-trace.js";
+import { composedPrompts, handBuiltPrompts, type MemoryBudget, MemoryList, type PromptBuilder } from "./arm-prompts.js";
+import { hasRatio } from "./arms.js";
+import { historySent } from "./history-sent.js";
+
+/** A trace as one conversation whose client sends a window of its history. */
+export interface WindowReplay {
+  readonly k: number;
+  readonly policy: PolicyName;
+  readonly budget: MemoryBudget;
+  /** Last messages that the client sends, the question among them. */
+  readonly window: number;
+  /** What memstem makes of the window; each is an arm. */
+  readonly histories: readonly HistoryName[];
+  /** Null: memstem's default. */
+  readonly historyRatio: number | null;
+  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  readonly answer?: string | undefined;
+  /** First so many questions only. */
+  readonly limit?: number | undefined;
+  /** Whether memstem is told what the cache held of each prompt. Default: no. */
+  readonly reports?: boolean | undefined;
+}
+
+/** How prompts are built: without memstem, or by what memstem makes of the window. */
+export type WindowArm = (typeof HAND_BUILT)[number] | HistoryName;
+
+/** One composed and simulated prompt. */
+export interface WindowRequest extends Omit<ReplayedRequest, "expectedCachedTokens"> {
+  /** Null where the prompt is not memstem's. */
+  readonly expectedCachedTokens: number | null;
+}
+
+export interface ReplayedWindow {
+  readonly arm: WindowArm;
+  readonly requests: readonly WindowRequest[];
+  readonly totals: Omit<ReplayTotals, "prefilledMemoryTokens" | "largestSentRatio">;
+}
+
+/** What windows are replayed with. */
+export interface WindowParts {
+  readonly tokens: TextTokens;
+  /** An empty cache. */
+  readonly newCache: () => PrefixCache;
+  /** Opens a memstem that knows nobody, on this clock; it is closed here. */
+  readonly openMemstem: (now: () => number) => Memstem;
+}
+
+/** Memories in the system prompt and in the last message of the window, without memstem; then every history. Each has a cache of its own. */
+export async function replayWindows(
+  trace: RecordedTrace,
+  replay: WindowReplay,
+  parts: WindowParts,
+): Promise<ReplayedWindow[]> {
+  const list = new MemoryList(
+    trace.memories.map(({ memory, evidence }) => ({ text: memory, evidence })),
+    parts.tokens.countTokens,
+  );
+  const arms: ReplayedWindow[] = [];
+  for (const arm of ["readme", "last-message"] as const)
+    arms.push(await replayArm(trace, replay, parts, { arm, prompts: handBuiltPrompts(list, arm, null) }));
+  for (const arm of replay.histories) {
+    const prompts = composedPrompts(list, {
+      openMemstem: parts.openMemstem,
+      arm: { layout: "conversation", retention: null, window: windowOf(replay, arm) },
+      budget: replay.budget,
+      policy: replay.policy,
+      family: "generic",
+      mark: null,
+    });
+    arms.push(await replayArm(trace, replay, parts, { arm, prompts }));
+  }
+  return arms;
+}
+
+function windowOf({ window, historyRatio }: WindowReplay, history: HistoryName | null) {
+  return { messages: window, history, ratio: history !== null && hasRatio(history) ? historyRatio : null };
+}
+
+async function replayArm(
+  { questions }: RecordedTrace,
+  replay: WindowReplay,
+  { tokens, newCache }: WindowParts,
+  { arm, prompts }: { readonly arm: WindowArm; readonly prompts: PromptBuilder },
+): Promise<ReplayedWindow> {
+  const cache = newCache();
+  const tokenize = chatTokenizer(tokens.encode);
+  const history: ChatMessage[] = [];
+  const requests: WindowRequest[] = [];
+  const sums = { evidence: 0, evidenceInPrompt: 0 };
+  const window = windowOf(replay, arm === "readme" || arm === "last-message" ? null : arm);
+  try {
+    for (const [turn, asked] of questions.slice(0, replay.limit).entries()) {
+      const { question, evidence } = asked;
+      const prompt = await prompts.build({
+        turn,
+        question,
+        history: historySent(history, { layout: "conversation", window }),
+        retrieved: asked.retrieved.slice(0, replay.k),
+        evidence,
+      });
+      const sent = tokenize(prompt.messages);
+      const { cachedTokens } = cache.serve({ tokens: sent }, 0);
+      const answered: ChatMessage = { role: "assistant", content: replay.answer ?? saidTo(asked) };
+      // An answer stays in an engine's cache like its prompt.
+      cache.serve({ tokens: tokenize([...prompt.messages, answered]) }, 0);
+      if (replay.reports) await prompt.learn({ promptTokens: sent.length, cachedTokens, ttftMs: null });
+      history.push({ role: "user", content: question }, answered);
+      const { order, carried, retrievedTokens, memoryTokens } = prompt;
+      requests.push({
+        order,
+        carried,
+        promptTokens: sent.length,
+        expectedCachedTokens: prompt.expected?.cachedTokens ?? null,
+        cachedTokens,
+        uncachedTokens: sent.length - cachedTokens,
+        retrievedTokens,
+        memoryTokens,
+      });
+      sums.evidence += evidence.length;
+      sums.evidenceInPrompt += prompt.evidenceInPrompt;
+    }
+  } finally {
+    await prompts.close();
+  }
+  return { arm, requests, totals: { ...totalsOf(requests), ...sums } };
+}
+
+function totalsOf(requests: readonly WindowRequest[]) {
+  const sum = (of: (request: WindowRequest) => number) => requests.reduce((total, request) => total + of(request), 0);
+  const memoryTokens = sum((request) => request.memoryTokens);
+  const retrievedTokens = sum((request) => request.retrievedTokens);
+  return {
+    requests: requests.length,
+    promptTokens: sum((request) => request.promptTokens),
+    cachedTokens: sum((request) => request.cachedTokens),
+    uncachedTokens: sum((request) => request.uncachedTokens),
+    retrievedTokens,
+    memoryTokens,
+    sentRatio: retrievedTokens === 0 ? null : memoryTokens / retrievedTokens,
+  };
+}
