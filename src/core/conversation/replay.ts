@@ -76,7 +76,8 @@ export function replayTurns(
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
   let stableMessages = 0;
-  let cachedTokens = 0;
+  // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
+  let cachedTokens = index.hasAnchor(headDigest) ? headTokens : 0;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];
