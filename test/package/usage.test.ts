@@ -39,7 +39,7 @@ describe("an installed memstem", () => {
         { role: "assistant", content: "So." },
         {
           role: "user",
-          content: "<memories>\n[2] for love\nAlso relevant, given earlier: [1].\n</memories>\n\nWhy?",
+          content: "<memories>\n[2] for love\nMost relevant first: [1][2].\n</memories>\n\nWhy?",
         },
       ],
     ]);

@@ -156,13 +156,14 @@ function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most
 }
 
 /**
- * A window's own messages, which no later prompt continues: with its memories in front of them where that costs less. With few memories
- * the frame of a second section costs more than what is found cached.
+ * A window's own messages, which no later prompt continues: with its memories in front of them where others may be carried, or else where
+ * that costs less. With few memories the frame of a second section costs more than what is found cached.
  */
 function draftExact(state: ScopeState, input: ComposeInput): PromptDraft {
   const law = smooth(input.engine);
   const costOf = (draft: PromptDraft) => promptCost(law, draft.totalTokens, draft.totalTokens - computedTokens(draft));
   const inFront = draftWith(state, input, null, { inFront: true, carried: null });
+  if (input.memoryBudgetTokens !== null || input.memoryBudgetRatio !== null) return inFront;
   const inQuestion = draftWith(state, input, null, AFRESH);
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
 }

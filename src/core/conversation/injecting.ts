@@ -1,6 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { StoredBlock } from "../blocks/context-block.js";
-import { type AnnotationSettings, locationAnnotation, orderAnnotation } from "../prompt/annotations.js";
+import { type AnnotationSettings, rankingAnnotations } from "../prompt/annotations.js";
 import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
@@ -33,7 +33,6 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   const replacing = replacedBySuccessor(register, standing);
   const blocks = placed.map((label) => register.injected(label, replacing.get(label) ?? []));
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
-  const fresh = requested.map(({ label }) => label).filter((label) => !standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
   const restored = earlier
     .filter(
@@ -44,15 +43,15 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   if (request.placement !== "in-question" && blocks.length === 0 && restored.length === 0) {
     return NOTHING_INJECTED;
   }
-  const annotations = [
-    ...restored,
-    ...orderAnnotation(
-      fresh,
-      placed.filter((label) => !request.carried.has(label)),
-      settings,
-    ),
-    ...locationAnnotation(earlier, settings),
-  ];
+  const ranking = rankingAnnotations(
+    {
+      ranked: requested.map(({ label }) => label),
+      earlier: new Set(earlier),
+      placed: placed.filter((label) => !request.carried.has(label)),
+    },
+    settings,
+  );
+  const annotations = [...restored, ...ranking];
   return { blocks, annotations };
 }
 

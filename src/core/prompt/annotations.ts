@@ -30,35 +30,81 @@ export function wordingProblem(template: string): string | null {
 
 /** Which annotations a caller wants, and their wording. */
 export interface AnnotationSettings {
+  /** The relevance ranking. */
   readonly order: boolean;
+  /** A line of their own for blocks that were given earlier, as in the paper; the ranking then has this turn's only. */
   readonly location: boolean;
-  /** Maximum labels in one annotation; the paper names all, which costs more than it gains at k = 100. */
-  readonly topN: number;
+  /** How many labels one annotation names. */
+  readonly topN: TopN;
   readonly wording: AnnotationWording;
 }
 
+/** Maximum labels of an annotation: a number, a share of the retrieved blocks between 0 and 1, or all; `auto`: {@link autoTopN}. */
+export type TopN = number | "all" | "auto";
+
 export const DEFAULT_ANNOTATIONS: AnnotationSettings = {
   order: true,
-  location: true,
-  topN: 10,
+  location: false,
+  topN: "auto",
   wording: DEFAULT_WORDING,
 };
 
-/** The relevance ranking, if the prompt order differs from it; empty otherwise. Carried blocks must not be in the lists. */
-export function orderAnnotation(
-  ranked: readonly Label[],
-  placed: readonly Label[],
-  settings: AnnotationSettings,
-): Annotation[] {
-  const moved = ranked.some((label, rank) => placed[rank] !== label);
-  const labels = ranked.slice(0, settings.topN);
-  if (!settings.order || !moved || labels.length === 0) return [];
-  return [{ kind: "order", template: settings.wording.order, labels }];
+/**
+ * The retrieved blocks that a prompt has, by where their texts are. Carried blocks must not be in the lists.
+ */
+export interface RankedBlocks {
+  /** All of them, best first. */
+  readonly ranked: readonly Label[];
+  /** Those that stand earlier in the prompt. */
+  readonly earlier: ReadonlySet<Label>;
+  /** Those of this turn, in prompt order. */
+  readonly placed: readonly Label[];
 }
 
-/** The most relevant blocks that earlier turns of this prompt injected, in one line. */
-export function locationAnnotation(givenEarlier: readonly Label[], settings: AnnotationSettings): Annotation[] {
-  const labels = givenEarlier.slice(0, settings.topN);
-  if (!settings.location || labels.length === 0) return [];
-  return [{ kind: "location", template: settings.wording.location, labels }];
+/**
+ * The annotations of a turn: the relevance ranking of all its blocks, wherever they stand, if the prompt's order is another one or some stand
+ * earlier. A block's rank is lost nowhere, in one line (docs/internals/algorithms.md, "Annotations").
+ */
+export function rankingAnnotations(blocks: RankedBlocks, settings: AnnotationSettings): Annotation[] {
+  if (settings.location) return separateAnnotations(blocks, settings);
+  const { ranked, earlier, placed } = blocks;
+  const moved = earlier.size > 0 || ranked.some((label, rank) => placed[rank] !== label);
+  return settings.order && moved ? annotation("order", ranked, settings) : [];
+}
+
+/** The paper's two: a ranking of this turn's blocks, and a reference to the earlier ones (Alg. 3). */
+function separateAnnotations({ ranked, earlier, placed }: RankedBlocks, settings: AnnotationSettings): Annotation[] {
+  const fresh = ranked.filter((label) => !earlier.has(label));
+  const moved = fresh.some((label, rank) => placed[rank] !== label);
+  return [
+    ...(settings.order && moved ? annotation("order", fresh, settings) : []),
+    ...annotation(
+      "location",
+      ranked.filter((label) => earlier.has(label)),
+      settings,
+    ),
+  ];
+}
+
+function annotation(
+  kind: "order" | "location",
+  ranked: readonly Label[],
+  { topN, wording }: AnnotationSettings,
+): Annotation[] {
+  const labels = ranked.slice(0, mostLabels(topN, ranked.length));
+  return labels.length === 0 ? [] : [{ kind, template: wording[kind], labels }];
+}
+
+function mostLabels(topN: TopN, ranked: number): number {
+  if (topN === "all") return ranked;
+  if (topN === "auto") return autoTopN(ranked);
+  return topN < 1 ? Math.ceil(topN * ranked) : topN;
+}
+
+/**
+ * A quarter of the ranked blocks, from three to ten: a label is two uncached tokens in every prompt. Naming all of 100 costs as much as ten
+ * memories.
+ */
+function autoTopN(ranked: number): number {
+  return Math.min(10, Math.max(3, Math.ceil(ranked / 4)));
 }

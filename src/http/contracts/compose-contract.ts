@@ -46,11 +46,17 @@ const annotationsWanted = z
     [
       field.annotationSwitch,
       z.strictObject({
-        order: field.annotationSwitch
-          .optional()
-          .meta({ description: "Name the most relevant blocks, where they are not first." }),
-        location: field.annotationSwitch.optional().meta({ description: "Name blocks that an earlier turn gave." }),
-        top_n: field.annotationTopN.optional().meta({ description: "Most labels that one annotation names." }),
+        order: field.annotationSwitch.optional().meta({
+          description: "Rank the most relevant blocks, where they are not first in the prompt. Default: true.",
+        }),
+        location: field.annotationSwitch.optional().meta({
+          description:
+            "Name blocks that an earlier turn gave in a line of their own, and rank only this turn's. Default: false.",
+        }),
+        top_n: field.annotationTopN.optional().meta({
+          description:
+            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 10.",
+        }),
         wording: field.wording.optional().meta({ description: "Templates, each with `{labels}` once." }),
       }),
     ],
@@ -104,7 +110,7 @@ export const composeBody = z
     }),
     max_prompt_tokens: field.maxPromptTokens.nullish().meta({
       description:
-        "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the prompt starts afresh with the memories that fit, most relevant first (warning `memory_left_out`); 422 if the messages alone come to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
+        "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
     }),
     tool_memories: field.toolMemories.nullish().meta({
       description:

@@ -175,7 +175,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
 }
 
 function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {
-  if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted, location: wanted };
+  if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted };
   return {
     order: wanted.order ?? DEFAULT_ANNOTATIONS.order,
     location: wanted.location ?? DEFAULT_ANNOTATIONS.location,

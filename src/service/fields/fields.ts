@@ -179,7 +179,11 @@ const template = z.string().superRefine(storable(wordingProblem));
 export const annotationSwitch = z.boolean();
 /** The error for annotations of another type. */
 export const ANNOTATIONS_WANTED = "must be true, false, or an object";
-export const annotationTopN = z.int().min(1).max(100);
+const topNProblem = 'must be a whole number from 1 to 100, a share between 0 and 1, "all" or "auto"';
+export const annotationTopN = z.union(
+  [z.int().min(1).max(100), z.number().gt(0).lt(1), z.enum(["all", "auto"])],
+  topNProblem,
+);
 export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
 
 export const requestIds = z.preprocess(

@@ -29,7 +29,7 @@ describe("a memory whose text changed", () => {
   it("gets a label of its own, and says which one in this conversation it replaces", () => {
     const [, second] = asked([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n[3] (replaces [1]) Lives in Oslo.\nAlso relevant, given earlier: [2].\n</memories>\n\nQuestion 1",
+      "<memories>\n[3] (replaces [1]) Lives in Oslo.\nMost relevant first: [3][2].\n</memories>\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
@@ -49,11 +49,11 @@ describe("a memory whose text changed", () => {
 
   it("is current again, without being sent again, when it goes back to a text given earlier", () => {
     const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
-    expect(third?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Also relevant, given earlier: [1]."]);
+    expect(third?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Most relevant first: [1]."]);
     expect(third?.memories).toEqual([
       { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
     ]);
-    expect(fourth?.annotations).toEqual(["Also relevant, given earlier: [1]."]);
+    expect(fourth?.annotations).toEqual(["Most relevant first: [1]."]);
   });
 
   it("can go back and forth", () => {
@@ -81,15 +81,15 @@ describe("a memory whose text changed", () => {
   it("says so too where its new text stands in the prompt already, as another memory's", () => {
     const town = memory("town", oslo.text);
     const [, second, third] = asked([rome, town], [oslo, town], [oslo, town]);
-    expect(second?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Also relevant, given earlier: [2]."]);
-    expect(third?.annotations).toEqual(["Also relevant, given earlier: [2]."]);
+    expect(second?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Most relevant first: [2]."]);
+    expect(third?.annotations).toEqual(["Most relevant first: [2]."]);
   });
 
   it("is current again where the text that had taken its place stays, as another memory's", () => {
     const town = memory("town", oslo.text);
     const [, , third, fourth] = asked([rome], [oslo, town], [rome, town], [rome]);
     expect(third?.annotations[0]).toBe("Current again: [1].");
-    expect(fourth?.annotations).toEqual(["Also relevant, given earlier: [1]."]);
+    expect(fourth?.annotations).toEqual(["Most relevant first: [1]."]);
   });
 
   it("replaces nothing while another memory still has the old text", () => {

@@ -92,15 +92,15 @@ describe("a conversation", () => {
     fc.assert(conversation);
   });
 
-  it("gives only what is new and refers to the rest, most relevant first, on one line", () => {
+  it("gives only what is new, and ranks it and the rest, most relevant first, on one line", () => {
     const chat = new Chat(new UserScope());
     chat.ask("One?", memories("a", "b", "c"));
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n[4] The user's d is known.\nAlso relevant, given earlier: [3][1].\n</memories>\n\nTwo?"),
+      user("<memories>\n[4] The user's d is known.\nMost relevant first: [3][4][1].\n</memories>\n\nTwo?"),
     );
-    expect(annotations).toEqual(["Also relevant, given earlier: [3][1]."]);
+    expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
     expect(placed).toEqual([
       { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
       { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
@@ -108,15 +108,15 @@ describe("a conversation", () => {
     ]);
   });
 
-  it("refers to the top of what was given earlier only, and to nothing when told not to", () => {
+  it("ranks the top of what was given earlier only, and nothing when told not to", () => {
     const names = Array.from({ length: 15 }, (_, n) => `m${n}`);
     const chat = new Chat(new UserScope());
     chat.ask("One?", memories(...names));
     chat.answer("1");
     const { annotations } = chat.ask("Two?", memories(...names), { annotations: { topN: 4 } });
-    expect(annotations).toEqual(["Also relevant, given earlier: [1][2][3][4]."]);
+    expect(annotations).toEqual(["Most relevant first: [1][2][3][4]."]);
     chat.answer("2");
-    const silent = chat.ask("Three?", memories(...names), { annotations: { location: false } });
+    const silent = chat.ask("Three?", memories(...names), { annotations: { order: false } });
     expect(silent.annotations).toEqual([]);
     expect(silent.messages.at(-1)).toEqual(user("Three?"));
     expectPromises(silent, memories(...names));
@@ -149,7 +149,7 @@ describe("a conversation with tools", () => {
     chat.ask("One?", memories("a"));
     const tail = chat.send(toolExchange("42"), memories("b", "a"));
     expect(tail.messages.at(-1)).toEqual(
-      user("<memories>\n[2] The user's b is known.\nAlso relevant, given earlier: [1].\n</memories>"),
+      user("<memories>\n[2] The user's b is known.\nMost relevant first: [2][1].\n</memories>"),
     );
     chat.answer("It is 42.");
     const next = chat.ask("Sure?", memories("a", "b"));

@@ -134,8 +134,8 @@ describe("retention", () => {
       const { third } = askedAfter("keep");
       expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
         [2, []],
-        [1, ["Also relevant, given earlier: [1]."]],
-        [0, ["Also relevant, given earlier: [3]."]],
+        [1, ["Most relevant first: [1][3]."]],
+        [0, ["Most relevant first: [3]."]],
       ]);
     });
 
@@ -144,7 +144,7 @@ describe("retention", () => {
       expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
         [2, []],
         [1, []],
-        [0, ["Also relevant, given earlier: [3]."]],
+        [0, ["Most relevant first: [3]."]],
       ]);
     });
 

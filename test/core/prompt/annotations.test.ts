@@ -1,48 +1,94 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_ANNOTATIONS, locationAnnotation, orderAnnotation } from "../../../src/core/prompt/annotations.js";
 import {
+  type AnnotationSettings,
+  DEFAULT_ANNOTATIONS,
+  DEFAULT_WORDING,
+  rankingAnnotations,
+} from "../../../src/core/prompt/annotations.js";
+import {
+  type Annotation,
   type Injection,
   isEmptyInjection,
   labelsIn,
   NOTHING_INJECTED,
   withoutLabels,
 } from "../../../src/core/prompt/injection.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
 const FIFTEEN = labels(...Array.from({ length: 15 }, (_, n) => n + 1));
 
-describe("order annotation", () => {
-  it("is not there where nothing moved", () => {
-    expect(orderAnnotation(labels(3, 1, 2), labels(3, 1, 2), DEFAULT_ANNOTATIONS)).toEqual([]);
-    expect(orderAnnotation([], [], DEFAULT_ANNOTATIONS)).toEqual([]);
+const ranking = (
+  of: { ranked: readonly Label[]; earlier?: readonly Label[]; placed?: readonly Label[] },
+  settings: Partial<AnnotationSettings> = {},
+) => {
+  const earlier = new Set(of.earlier ?? []);
+  const placed = of.placed ?? of.ranked.filter((each) => !earlier.has(each));
+  return rankingAnnotations({ ranked: of.ranked, earlier, placed }, { ...DEFAULT_ANNOTATIONS, ...settings });
+};
+
+describe("the ranking", () => {
+  it("is not there where nothing moved and nothing was given earlier", () => {
+    expect(ranking({ ranked: labels(3, 1, 2) })).toEqual([]);
+    expect(ranking({ ranked: [] })).toEqual([]);
   });
 
-  it("ranks the most relevant blocks, best first, where any block moved", () => {
-    const [annotation] = orderAnnotation(FIFTEEN, FIFTEEN.toReversed(), DEFAULT_ANNOTATIONS);
-    expect(annotation).toMatchObject({ kind: "order", labels: FIFTEEN.slice(0, 10) });
-    expect(orderAnnotation(labels(1, 2, 3), labels(1, 3, 2), DEFAULT_ANNOTATIONS)).toHaveLength(1);
+  it("has the most relevant blocks, best first, new and earlier together", () => {
+    const [moved] = ranking({ ranked: FIFTEEN, placed: FIFTEEN.toReversed() });
+    expect(moved).toEqual({ kind: "order", template: DEFAULT_WORDING.order, labels: FIFTEEN.slice(0, 4) });
+    const [earlier] = ranking({ ranked: labels(9, 2, 7, 4), earlier: labels(9, 7) });
+    expect(earlier).toEqual({ kind: "order", template: DEFAULT_WORDING.order, labels: labels(9, 2, 7) });
   });
 
-  it("is not there when it is switched off, or may name nothing", () => {
-    for (const settings of [{ order: false }, { topN: 0 }]) {
-      expect(orderAnnotation(labels(1, 2), labels(2, 1), { ...DEFAULT_ANNOTATIONS, ...settings })).toEqual([]);
-    }
+  it.each([
+    ["auto", [1, 3, 3, 4, 10, 10]],
+    ["all", [1, 2, 3, 15, 40, 100]],
+    [0.5, [1, 1, 2, 8, 20, 50]],
+    [7, [1, 2, 3, 7, 7, 7]],
+  ] as const)("names %s labels of 1, 2, 3, 15, 40 and 100", (topN, named) => {
+    const counts = [1, 2, 3, 15, 40, 100].map((count, at) => {
+      const ranked = labels(...Array.from({ length: count }, (_, n) => n + 1));
+      const [line] = ranking({ ranked, earlier: ranked }, { topN });
+      return [line?.kind === "order" ? line.labels.length : 0, at === 1 && topN === "auto" ? 2 : named[at]];
+    });
+    for (const [is, should] of counts) expect(is).toBe(should);
+  });
+
+  it("is not there when it is switched off", () => {
+    expect(ranking({ ranked: labels(1, 2), placed: labels(2, 1) }, { order: false })).toEqual([]);
+  });
+
+  it("never has more labels than the paper's two lines, and loses no rank among those that it has", () => {
+    const property = fc.property(
+      fc.uniqueArray(fc.nat(60), { maxLength: 40 }),
+      fc.nat(40),
+      fc.integer({ min: 1, max: 20 }),
+      (all, cut, topN) => {
+        const ranked = all as unknown as Label[];
+        const earlier = ranked.filter((_, at) => (at * 7) % 40 < cut);
+        const count = (annotations: readonly Annotation[]) =>
+          annotations.reduce((sum, each) => sum + (each.kind === "restored" ? 0 : each.labels.length), 0);
+        const [one] = ranking({ ranked, earlier }, { topN });
+        const two = ranking({ ranked, earlier }, { topN, location: true });
+        const fresh = ranked.length - earlier.length;
+        expect(count(one === undefined ? [] : [one])).toBeLessThanOrEqual(count(two) + Math.min(topN, fresh));
+        if (one?.kind === "order") expect(one.labels).toEqual(ranked.slice(0, topN));
+      },
+    );
+    fc.assert(property);
   });
 });
 
-describe("location annotation", () => {
-  it("names the most relevant of what was given earlier, best first", () => {
-    const annotations = locationAnnotation(FIFTEEN, { ...DEFAULT_ANNOTATIONS, topN: 3 });
-    expect(annotations).toEqual([
-      { kind: "location", template: DEFAULT_ANNOTATIONS.wording.location, labels: labels(1, 2, 3) },
+describe("the paper's two annotations", () => {
+  it("are a ranking of this turn's blocks and a reference to the earlier ones", () => {
+    const asked = { ranked: labels(9, 2, 7, 4), earlier: labels(9, 7), placed: labels(4, 2) };
+    expect(ranking(asked, { location: true, topN: 1 })).toEqual([
+      { kind: "order", template: DEFAULT_WORDING.order, labels: labels(2) },
+      { kind: "location", template: DEFAULT_WORDING.location, labels: labels(9) },
     ]);
-  });
-
-  it("is not there where nothing was given earlier, when it is switched off, or may name nothing", () => {
-    expect(locationAnnotation([], DEFAULT_ANNOTATIONS)).toEqual([]);
-    for (const settings of [{ location: false }, { topN: 0 }]) {
-      expect(locationAnnotation(labels(1), { ...DEFAULT_ANNOTATIONS, ...settings })).toEqual([]);
-    }
+    expect(ranking(asked, { location: true, order: false })).toMatchObject([{ kind: "location" }]);
+    expect(ranking({ ranked: labels(1, 2) }, { location: true })).toEqual([]);
   });
 });
 

@@ -76,7 +76,7 @@ function expectReferencesResolve(messages: readonly ChatMessage[]): void {
       "what is replaced stands before",
     ).toEqual([]);
     for (const line of annotations) {
-      const meant = line.startsWith("Most relevant first") ? here : before;
+      const meant = line.startsWith("Most relevant first") ? new Set([...before, ...here]) : before;
       expect(
         labelsNamed(line).filter((label) => !meant.has(label)),
         `"${line}" points at nothing`,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { alignTo } from "../../../src/core/ordering/alignment.js";
-import { DEFAULT_ANNOTATIONS, orderAnnotation } from "../../../src/core/prompt/annotations.js";
+import { DEFAULT_ANNOTATIONS, rankingAnnotations } from "../../../src/core/prompt/annotations.js";
 import { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts } from "../../../src/core/published/clustering.js";
@@ -145,7 +145,10 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
       const retrieved = labels(...context);
       const placed = alignTo(tree.search(retrieved).blocks, retrieved);
       expect(placed, name).toEqual(ordered);
-      const annotations = orderAnnotation(retrieved, placed, DEFAULT_ANNOTATIONS);
+      const annotations = rankingAnnotations(
+        { ranked: retrieved, earlier: new Set(), placed },
+        { ...DEFAULT_ANNOTATIONS, topN: "all" },
+      );
       expect(
         annotations.map((annotation) => ("labels" in annotation ? annotation.labels : null)),
         name,

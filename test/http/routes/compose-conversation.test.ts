@@ -59,8 +59,8 @@ describe("POST /compose in a conversation", () => {
     ]);
     expect(answers.map(({ annotations }) => annotations)).toEqual([
       [],
-      ["Also relevant, given earlier: [1]."],
-      ["Also relevant, given earlier: [2]."],
+      ["Most relevant first: [3][1]."],
+      ["Most relevant first: [2][4]."],
       [],
     ]);
     const last =
