@@ -9,8 +9,13 @@
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
-import { ENGINE_MODELS, promptCost } from "../src/core/index.js";
+import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { inLastMessage } from "../src/eval/base/hand-built.js";
+import { answerOf } from "../src/eval/base/instruction.js";
+import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
   LAWS,
@@ -81,6 +86,32 @@ for (const k of [20, 100]) {
       row([String(k), String(answerTokens), name], served, [spread(last, whole)]);
     }
   }
+}
+
+console.log("\nConversations whose client sends its last 20 messages, answers of 120 tokens\n");
+heading("k", "memories are", ...titles);
+for (const k of [20, 100]) {
+  const replay = {
+    k,
+    policy: "prefix-exact",
+    budget: { average: null, each: null },
+    window: 20,
+    limit: turns,
+  } as const;
+  const served = new Map<WindowArm, (readonly Served[])[]>();
+  for (const trace of traces) {
+    const arms = await replayWindows(
+      trace,
+      { ...replay, histories: ["exact", "auto"], historyRatio: DEFAULT_HISTORY_RATIO, answer: answerOf(120) },
+      {
+        tokens: { encode: encodeO200k, countTokens: countO200k },
+        newCache: () => simulatedCache("radix"),
+        openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS.hosted, now),
+      },
+    );
+    for (const { arm, requests } of arms) served.set(arm, [...(served.get(arm) ?? []), requests]);
+  }
+  for (const [arm, prompts] of served) row([String(k), arm], prompts, []);
 }
 
 console.log(
