@@ -81,6 +81,8 @@ function assembleOn(
       engineFamily: engineFamilyOf(settings),
       history: settings.history,
       maxPromptTokens: settings.maxPromptTokens ?? null,
+      blockTemplate: settings.blockTemplate,
+      timeZone: settings.timeZone,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),

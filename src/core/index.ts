@@ -7,14 +7,21 @@ export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
+export * from "./blocks/block-template.js";
 export {
   type ContextBlock,
   canonicalText,
+  type MemoryFields,
   type MemoryVersion,
+  type MetadataValue,
+  ownWords,
   type RegisterChanges,
+  type RenderedMemory,
+  type RenderedWords,
   type RetrievedMemory,
   type StoredBlock,
 } from "./blocks/context-block.js";
+export { timeZoneProblem } from "./blocks/field-times.js";
 export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
 export {

@@ -19,6 +19,8 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "history",
     "maxPromptTokens",
     "adaptiveDepth",
+    "blockTemplate",
+    "timeZone",
     "escape",
     "composeTimeoutMs",
   ],

@@ -12,11 +12,12 @@ import type { TokenCounter } from "../text/token-counter.js";
 import {
   canonicalText,
   type MemoryVersion,
-  MemoryVersions,
   type RegisterChanges,
-  type RetrievedMemory,
+  type RenderedMemory,
+  type RenderedWords,
   type StoredBlock,
 } from "./context-block.js";
+import { MemoryVersions } from "./memory-versions.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
 
 /**
@@ -131,11 +132,22 @@ export class BlockRegister {
 
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
-    return new Map([...this.#memories.labelsOf(id)].map((label) => [label, this.textOf(label)]));
+    return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
+  }
+
+  /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
+  renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
+    return this.#memories.renderedOf(id, label);
+  }
+
+  /** The memory's other blocks with the same words, which only another block template renders differently; newest first. */
+  sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
+    const others = this.#memories.labelsOf(id).filter((other) => other !== label);
+    return others.filter((other) => this.#memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
   }
 
   /** Resolves retrieved memories to blocks: new texts become blocks, changed texts supersede. `memories` is in relevance order. */
-  resolve(memories: readonly RetrievedMemory[]): Resolution {
+  resolve(memories: readonly RenderedMemory[]): Resolution {
     const blocks = new Map<Label, StoredBlock>();
     const requested: RequestedMemory[] = [];
     const seen = new Map<MemoryId, Label>();
@@ -143,7 +155,7 @@ export class BlockRegister {
     const sharing = new Set<MemoryId>();
     const conflicting = new Set<MemoryId>();
     const forgotten = new Set<MemoryId>();
-    for (const [rank, { id, text }] of memories.entries()) {
+    for (const [rank, { id, text, rendered }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.add(id);
         continue;
@@ -156,11 +168,11 @@ export class BlockRegister {
       }
       if (before === undefined) {
         seen.set(id, block.label);
-        this.#setCurrent(id, block.label);
+        this.#setCurrent(id, block.label, rendered);
         if (blocks.has(block.label)) sharing.add(id);
       } else {
         conflicting.add(id);
-        this.#memories.add(id, block.label, false);
+        this.#memories.add(id, block.label, false, rendered);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
@@ -177,11 +189,17 @@ export class BlockRegister {
     };
   }
 
-  /** The block at the end of a superseded block's chain of successors; null for a current block. */
+  /**
+   * The block at the end of a superseded block's chain of successors; null for a current block, and for one whose words are still the
+   * memory's: another block template alone makes nothing outdated.
+   */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
     for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
-    return at;
+    if (at === null) return null;
+    const end = at;
+    const hasSameWords = (id: MemoryId) => this.#memories.areSameWords(id, label, end, this.textOf);
+    return this.#memories.holdersOf(label).some(hasSameWords) ? null : at;
   }
 
   /**
@@ -275,10 +293,11 @@ export class BlockRegister {
   }
 
   /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
-  #setCurrent(id: MemoryId, label: Label): void {
+  #setCurrent(id: MemoryId, label: Label, rendered: RenderedWords | undefined): void {
     const before = this.#memories.currentOf(id);
+    if (before === label && this.#memories.isRenderedAs(id, label, rendered)) return;
+    this.#memories.add(id, label, true, rendered);
     if (before === label) return;
-    this.#memories.add(id, label, true);
     this.#settle(this.#blocks.get(label) as StoredBlock, null);
     const old = before === undefined ? undefined : this.#blocks.get(before);
     if (old !== undefined) this.#settle(old, label);

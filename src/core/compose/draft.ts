@@ -1,4 +1,5 @@
-import type { RetrievedMemory } from "../blocks/context-block.js";
+import type { RenderedMemory } from "../blocks/context-block.js";
+import { asGiven } from "../blocks/given-words.js";
 import type { Resolution } from "../blocks/resolution.js";
 import type { ResidencyModel } from "../context-index/residency.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
@@ -23,7 +24,7 @@ import { type Selection, type SelectionInput, selectBlocks } from "./selection.j
 /** One checked request with its memories. */
 export interface ComposeInput extends PastInput, SelectionInput {
   /** In relevance order, best first. */
-  readonly memories: readonly RetrievedMemory[];
+  readonly memories: readonly RenderedMemory[];
   /** Decides what the engine should have evicted by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */
@@ -124,11 +125,11 @@ export function draftWith(
   const recalled = recallPast(input, start === null);
   if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
-  const resolution = register.resolve(input.memories);
+  const retrieved = register.resolve(input.memories);
   const begun =
     start === null || !start.inFront || room !== null
       ? null
-      : beginEpoch(state, { ...input, carried: start.carried }, recalled, resolution);
+      : beginEpoch(state, { ...input, carried: start.carried }, recalled, retrieved);
   const past = begun === null ? recalled : { ...recalled, history: begun.history };
   const head = begun?.head ?? null;
   const { turns, history } = past;
@@ -138,10 +139,16 @@ export function draftWith(
 
   const replayed = (freshStart: boolean) => replayTurns(state, turns, past.head, history, freshStart, countTokens);
   const going = replayed(false);
-  const chosen = chosenRetention(state, input, past, going, { resolution, answer, question, placement }, head !== null);
+  const asGivenIn = ({ turns: replayedTurns }: Replay) => {
+    const standing = standingOf(replayedTurns.map(({ injection }) => injection));
+    return { standing, resolution: asGiven(register, retrieved, standing) };
+  };
+  const { resolution: continued } = asGivenIn(going);
+  const turn = { resolution: continued, answer, question, placement };
+  const chosen = chosenRetention(state, input, past, going, turn, head !== null);
   const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
-  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const { standing, resolution } = asGivenIn(replay);
   const { prompt } = replay;
   prompt.push(answer);
 

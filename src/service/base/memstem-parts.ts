@@ -31,6 +31,10 @@ export interface ComposeDefaults {
   readonly history?: DefaultHistoryName;
   /** Most tokens of a prompt, by the token counter. Default: no bound. */
   readonly maxPromptTokens?: number | null;
+  /** What a block gives of its memory. Default: the memory's text alone. */
+  readonly blockTemplate?: string | undefined;
+  /** The IANA time zone of times in blocks. Default: UTC. */
+  readonly timeZone?: string | undefined;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

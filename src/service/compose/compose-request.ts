@@ -57,6 +57,10 @@ export interface ComposeRequest {
   readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
+  /** What a block gives of its memory; null: the configured template. */
+  readonly blockTemplate?: string | null;
+  /** The IANA time zone of times in blocks; null: the configured one. */
+  readonly timeZone?: string | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -97,6 +101,8 @@ const composeOptions = z.strictObject({
   engine: field.engine.nullish(),
   toolMemories: field.toolMemories.nullish(),
   maxPromptTokens: field.maxPromptTokens.nullish(),
+  blockTemplate: field.blockTemplate.nullish(),
+  timeZone: field.timeZone.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -158,6 +164,8 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     engine: fields.engine ?? null,
     toolMemories: fields.toolMemories ?? null,
     maxPromptTokens: fields.maxPromptTokens ?? null,
+    blockTemplate: fields.blockTemplate ?? null,
+    timeZone: fields.timeZone ?? null,
     prompt: fields.prompt ?? false,
   };
 }

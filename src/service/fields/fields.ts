@@ -7,6 +7,7 @@
 import { z } from "zod";
 import {
   type AgentId,
+  blockTemplateProblem,
   type ChatMessage,
   type ConversationId,
   EPOCH_REASONS,
@@ -22,6 +23,7 @@ import {
   type RequestId,
   type RetrievedMemory,
   TOOL_MEMORIES,
+  timeZoneProblem,
   type UserId,
   unstorable,
   unstorableWithin,
@@ -162,6 +164,10 @@ export const fixedRetention = z.enum(FIXED_RETENTIONS);
 export const engine = z.enum(ENGINE_NAMES);
 /** Placement of memories after a tool's result. */
 export const toolMemories = z.enum(TOOL_MEMORIES);
+/** What a block gives of its memory. */
+export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
+/** IANA time zone of times in blocks. */
+export const timeZone = z.string().superRefine(storable(timeZoneProblem));
 
 /** Names of engines or agents with a prefix cache of their own; a name may become a header. */
 export const workers = z
