@@ -14,7 +14,6 @@ const FIRST_MILLISECONDS = 1e11;
 /** The years 1 to 9999, in milliseconds since 1970. */
 const FIRST_INSTANT = Date.parse("0001-01-01T00:00:00Z");
 const LAST_INSTANT = Date.parse("9999-12-31T23:59:59Z");
-const UTC = "UTC";
 
 /** Why a name is no time zone; null if it is one. Offsets such as `+02:00` are none: a zone has summer time. */
 export function timeZoneProblem(zone: string): string | null {
@@ -34,7 +33,7 @@ export function timeZoneProblem(zone: string): string | null {
  * that {@link timeZoneProblem} rejects.
  */
 export function timeWriter(zone: string): WriteTime {
-  const localOf = zone === UTC ? localInUtc : localIn(zone);
+  const localOf = localIn(zone);
   return (time, form) => {
     if (typeof time === "string") {
       const [, day, clock] = ISO.exec(time.trim()) ?? [];
@@ -63,12 +62,10 @@ function instantOf(time: GivenTime): number | null {
 
 /** Whether the calendar has this day: parsers let the 30th of February pass. */
 function isDay(day: string): boolean {
-  const instant = Date.parse(`${day}T00:00:00Z`);
-  return !Number.isNaN(instant) && new Date(instant).toISOString().startsWith(day);
-}
-
-function localInUtc(instant: number): string {
-  return new Date(instant).toISOString().slice(0, "YYYY-MM-DDThh:mm".length).replace("T", " ");
+  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
+  return year >= 1 && month >= 1 && month <= 12 && date >= 1 && date <= days;
 }
 
 function localIn(zone: string): (instant: number) => string {

@@ -19,7 +19,9 @@ export function asGiven(register: BlockRegister, resolution: Resolution, { given
   const memories = resolution.memories.map((memory) => {
     const { label, memoryId } = memory;
     if (given.has(label)) return memory;
-    const standing = register.sameWordsAs(memoryId, label).find((other) => given.has(other) && !replaced.has(other));
+    // Superseded for another memory that shares it: the prompt will say that it is replaced.
+    const isOutdated = (other: Label) => replaced.has(other) || register.successor(other) !== null;
+    const standing = register.sameWordsAs(memoryId, label).find((other) => given.has(other) && !isOutdated(other));
     return standing === undefined ? memory : { ...memory, label: standing };
   });
   if (memories.every((memory, at) => memory === resolution.memories[at])) return resolution;
