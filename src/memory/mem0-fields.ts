@@ -15,12 +15,7 @@ export function mem0Fields(item: Readonly<Record<string, unknown>>): MemoryField
   const metadata = metadataOf(item["metadata"]);
   if (createdAt === undefined && updatedAt === undefined && categories === undefined && metadata === undefined)
     return undefined;
-  return {
-    ...(createdAt === undefined ? {} : { createdAt }),
-    ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(categories === undefined ? {} : { categories }),
-    ...(metadata === undefined ? {} : { metadata }),
-  };
+  return { createdAt, updatedAt, categories, metadata };
 }
 
 function timeOf(given: unknown): string | number | undefined {
@@ -36,6 +31,9 @@ function categoriesOf(given: unknown): readonly string[] | undefined {
 /** The entries that a block can give: text, numbers, truth values, and lists of those. */
 function metadataOf(given: unknown): Readonly<Record<string, MetadataValue>> | undefined {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return undefined;
+  const values = Object.values(given);
+  if (values.length === 0) return undefined;
+  if (values.length <= MAX_ENTRIES && values.every(isMetadataValue)) return given as Record<string, MetadataValue>;
   const entries = Object.entries(given).slice(0, MAX_ENTRIES);
   const kept = entries.filter((entry): entry is [string, MetadataValue] => isMetadataValue(entry[1]));
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
