@@ -66,6 +66,11 @@ export interface MemstemOptions {
   readonly blockTemplate?: string;
   /** IANA time zone of times in blocks, where a request does not say. Default: `UTC`. */
   readonly timeZone?: string;
+  /**
+   * Which texts a prompt gives once, where a request does not say: equal ones, or also those that another memory or the question says, as
+   * whole sentences (docs/blocks.md). Default: `contained`.
+   */
+  readonly dedupe?: "exact" | "contained";
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];
 }
@@ -167,7 +172,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
-  ...["blockTemplate", "timeZone"],
+  ...["blockTemplate", "timeZone", "dedupe"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -196,6 +201,7 @@ function settingsOf(given: MemstemOptions): Settings {
     maxPromptTokens,
     blockTemplate,
     timeZone,
+    dedupe,
     escape: markers,
   } = given;
   const options = {
@@ -212,6 +218,7 @@ function settingsOf(given: MemstemOptions): Settings {
     MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
     MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
     MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },
+    MEMSTEM_DEDUPE: { name: "dedupe", value: dedupe },
     MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
   } as const;

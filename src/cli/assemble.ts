@@ -83,6 +83,7 @@ function assembleOn(
       maxPromptTokens: settings.maxPromptTokens ?? null,
       blockTemplate: settings.blockTemplate,
       timeZone: settings.timeZone,
+      dedupe: settings.dedupe,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),

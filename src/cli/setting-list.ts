@@ -1,7 +1,9 @@
 import { z } from "zod";
 import {
   blockTemplateProblem,
+  DEDUPE_NAMES,
   DEFAULT_BLOCK_TEMPLATE,
+  DEFAULT_DEDUPE,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_NAMES,
@@ -162,6 +164,11 @@ export const SETTINGS = {
     "MEMSTEM_TIME_ZONE",
     "IANA time zone of the times in MEMSTEM_BLOCK_TEMPLATE",
     z.string().superRefine(checkedBy(timeZoneProblem)).default(DEFAULT_TIME_ZONE),
+  ),
+  dedupe: setting(
+    "MEMSTEM_DEDUPE",
+    "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences) or exact (equal ones)",
+    z.enum(DEDUPE_NAMES).default(DEFAULT_DEDUPE),
   ),
   escape: setting(
     "MEMSTEM_ESCAPE",

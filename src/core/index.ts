@@ -8,6 +8,7 @@ export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/block-template.js";
+export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
 export {
   type ContextBlock,
   canonicalText,

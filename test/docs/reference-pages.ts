@@ -21,6 +21,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "adaptiveDepth",
     "blockTemplate",
     "timeZone",
+    "dedupe",
     "escape",
     "composeTimeoutMs",
   ],

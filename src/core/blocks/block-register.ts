@@ -8,6 +8,7 @@ import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isEscapedAlike } from ".
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
+import { sentencesOf } from "../text/sentences.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import {
   canonicalText,
@@ -32,10 +33,13 @@ export class BlockRegister {
   readonly #dirtyBlocks = new Set<Label>();
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
+  /** Of blocks that were compared; not stored. */
+  readonly #sentences = new Map<Label, readonly string[]>();
   /** Only blocks that contain a configured marker. */
   readonly #escapings = new Map<Label, Escaping>();
   #nextLabel: number;
   #textLength = 0;
+  #comparedLength = 0;
   #currentTokens = 0;
 
   constructor(
@@ -70,9 +74,9 @@ export class BlockRegister {
     return this.#blocks.size;
   }
 
-  /** Characters of all texts, for the bound on memory. */
+  /** Characters of all texts, and of the forms in which they were compared, for the bound on memory. */
   get textLength(): number {
-    return this.#textLength;
+    return this.#textLength + this.#comparedLength;
   }
 
   /** Tokens of these blocks' lines; 0 for a block that is gone. */
@@ -130,6 +134,18 @@ export class BlockRegister {
     return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
+  /** A block's sentences, see {@link sentencesOf}. */
+  sentencesOf(label: Label): readonly string[] {
+    let sentences = this.#sentences.get(label);
+    if (sentences === undefined) {
+      const text = this.textOf(label);
+      sentences = sentencesOf(text);
+      this.#sentences.set(label, sentences);
+      this.#comparedLength += text.length;
+    }
+    return sentences;
+  }
+
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
@@ -184,6 +200,8 @@ export class BlockRegister {
       memories: requested,
       repeated: [...repeated],
       sharing: [...sharing],
+      contained: [],
+      said: [],
       conflicting: [...conflicting],
       forgotten: [...forgotten],
     };
@@ -289,6 +307,7 @@ export class BlockRegister {
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;
+    if (this.#sentences.delete(label)) this.#comparedLength -= block.text.length;
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 

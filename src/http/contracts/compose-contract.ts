@@ -117,6 +117,10 @@ export const composeBody = z
     time_zone: field.timeZone.nullish().meta({
       description: "IANA time zone of the times that `block_template` gives. Default: `MEMSTEM_TIME_ZONE`.",
     }),
+    dedupe: field.dedupe.nullish().meta({
+      description:
+        "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
@@ -216,6 +220,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     maxPromptTokens: body.max_prompt_tokens,
     blockTemplate: body.block_template,
     timeZone: body.time_zone,
+    dedupe: body.dedupe,
     prompt: body.prompt,
   });
 }

@@ -5,6 +5,7 @@ import {
   type ChatMessage,
   type ConversationId,
   DEFAULT_ANNOTATIONS,
+  type DedupeName,
   type HistoryName,
   type PolicyName,
   type RequestId,
@@ -61,6 +62,8 @@ export interface ComposeRequest {
   readonly blockTemplate?: string | null;
   /** The IANA time zone of times in blocks; null: the configured one. */
   readonly timeZone?: string | null;
+  /** Which texts are given once; null: the configured choice. */
+  readonly dedupe?: DedupeName | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -103,6 +106,7 @@ const composeOptions = z.strictObject({
   maxPromptTokens: field.maxPromptTokens.nullish(),
   blockTemplate: field.blockTemplate.nullish(),
   timeZone: field.timeZone.nullish(),
+  dedupe: field.dedupe.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -166,6 +170,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     maxPromptTokens: fields.maxPromptTokens ?? null,
     blockTemplate: fields.blockTemplate ?? null,
     timeZone: fields.timeZone ?? null,
+    dedupe: fields.dedupe ?? null,
     prompt: fields.prompt ?? false,
   };
 }

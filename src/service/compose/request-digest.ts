@@ -25,6 +25,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     history: request.history === "exact" ? undefined : (request.history ?? undefined),
     blockTemplate: request.blockTemplate ?? undefined,
     timeZone: request.timeZone ?? undefined,
+    dedupe: request.dedupe ?? undefined,
   };
 }
 

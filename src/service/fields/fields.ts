@@ -10,6 +10,7 @@ import {
   blockTemplateProblem,
   type ChatMessage,
   type ConversationId,
+  DEDUPE_NAMES,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   foundTextProblem,
@@ -166,6 +167,8 @@ export const engine = z.enum(ENGINE_NAMES);
 export const toolMemories = z.enum(TOOL_MEMORIES);
 /** What a block gives of its memory. */
 export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
+/** Which texts are given once. */
+export const dedupe = z.enum(DEDUPE_NAMES);
 /** IANA time zone of times in blocks. */
 export const timeZone = z.string().superRefine(storable(timeZoneProblem));
 

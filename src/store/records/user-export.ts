@@ -22,7 +22,6 @@ const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given
 const DIGESTS: readonly SQLiteColumn[] = [
   schema.heads.digest,
   schema.indexNodes.anchor,
-  schema.memoryVersions.template,
   schema.requests.body,
   schema.turns.head,
   schema.turns.prompt,
