@@ -57,8 +57,8 @@ function countLeftOut(trace: RecordedTrace, k: number) {
     counts.retrieved += Math.min(k, retrieved.length);
     counts.equal += of("duplicate_text");
     counts.contained += of("contained_text");
-    counts.said += of("memory_in_question");
-    if (of("contained_text") + of("memory_in_question") > 0) counts.promptsWithAny++;
+    counts.said += of("memory_in_messages");
+    if (of("contained_text") + of("memory_in_messages") > 0) counts.promptsWithAny++;
   }
   return counts;
 }

@@ -101,6 +101,7 @@ export { prefixExact } from "./ordering/prefix-exact.js";
 export { retrieval } from "./ordering/retrieval.js";
 export { sorted } from "./ordering/sorted.js";
 export * from "./prompt/annotations.js";
+export { exchangeText, lastAsked } from "./prompt/exchange-text.js";
 export * from "./prompt/injection.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/rendering.js";

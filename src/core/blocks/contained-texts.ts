@@ -1,3 +1,4 @@
+import { isExchange } from "../prompt/exchange-text.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import { sentencesOf } from "../text/sentences.js";
 import type { BlockRegister } from "./block-register.js";
@@ -17,6 +18,8 @@ export interface PromptTexts {
   readonly due: ReadonlySet<Label>;
   /** The user's question; null: a tool's result. */
   readonly question: string | null;
+  /** Exchanges of its messages, as they are written back. */
+  readonly exchanges?: () => ReadonlySet<string>;
 }
 
 /** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */
@@ -24,7 +27,8 @@ const MOST_SENTENCES = 3;
 const BETWEEN = "\n";
 
 /**
- * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has. Of equal texts the one
+ * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges
+ * that stand in its messages. Of equal texts the one
  * that stands in the prompt stays, else the one with the lowest label; of others the one that says more. A block that the prompt has
  * already stays as it is. A memory whose block is left out is under the label that stands for it, or in `said`. The same whatever the
  * order of the memories.
@@ -32,7 +36,7 @@ const BETWEEN = "\n";
 export function withoutContained(
   register: BlockRegister,
   resolution: Resolution,
-  { standing, due, question }: PromptTexts,
+  { standing, due, question, exchanges }: PromptTexts,
 ): Resolution {
   const given = new Set(standing);
   const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !due.has(label));
@@ -43,11 +47,17 @@ export function withoutContained(
     resolution.blocks.map(({ label }) => label),
     register,
   );
+  let history: ReadonlySet<string> | undefined;
+  const isInHistory = (text: string) => {
+    history ??= exchanges?.() ?? new Set();
+    return history.has(text);
+  };
   const insteadOf = new Map<Label, Label | null>();
   for (const { label } of fresh) {
     const whole = register.sentencesOf(label).join(BETWEEN);
     if (whole === "") continue;
-    const instead = asked.has(whole) ? null : (inPrompt.find(whole) ?? requested.find(whole) ?? label);
+    const isSaid = asked.has(whole) || (isExchange(register.textOf(label)) && isInHistory(register.textOf(label)));
+    const instead = isSaid ? null : (inPrompt.find(whole) ?? requested.find(whole) ?? label);
     if (instead !== label) insteadOf.set(label, instead);
   }
   return insteadOf.size === 0 ? resolution : replaced(register, resolution, insteadOf);

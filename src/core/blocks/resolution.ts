@@ -21,7 +21,7 @@ export interface Resolution {
   readonly sharing: readonly MemoryId[];
   /** Memories whose sentences another memory's block has, under whose label they are. */
   readonly contained: readonly MemoryId[];
-  /** Memories that the question itself says; in no block. */
+  /** Memories that the prompt's messages say; in no block. */
   readonly said: readonly MemoryId[];
   /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
   readonly conflicting: readonly MemoryId[];

@@ -1,6 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
-import type { RenderedMemory } from "../blocks/context-block.js";
+import { canonicalText, type RenderedMemory } from "../blocks/context-block.js";
 import { asGiven } from "../blocks/given-words.js";
 import type { Resolution } from "../blocks/resolution.js";
 import type { ResidencyModel } from "../context-index/residency.js";
@@ -11,6 +11,7 @@ import { injectionTokens, planInjection, supersedesStanding } from "../conversat
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
+import { exchangesIn } from "../prompt/exchange-text.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
@@ -216,6 +217,7 @@ function withoutRepeats(
     ),
     due: supersedesStanding(register, standing),
     question: asked?.role === "user" ? messageText(asked) : null,
+    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
   });
 }
 

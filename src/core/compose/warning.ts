@@ -8,7 +8,7 @@ export interface Warning {
     | "duplicate_memory"
     | "duplicate_text"
     | "contained_text"
-    | "memory_in_question"
+    | "memory_in_messages"
     | "memory_conflict"
     | "memory_forgotten"
     | "history_diverged"
@@ -41,7 +41,7 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
       "says nothing that another memory of the prompt does not say; it is under that one's label",
       resolution.contained,
     ),
-    ...about("memory_in_question", "is what the question says; it is not given again", resolution.said),
+    ...about("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
     ...about(
       "memory_conflict",
       "listed with two different texts; both are in the prompt, the better ranked one is current",

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
 import { withoutContained } from "../../../src/core/blocks/contained-texts.js";
+import { exchangeText } from "../../../src/core/prompt/exchange-text.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 import { Chat, countTokens, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";
@@ -68,7 +69,7 @@ describe("a memory that the question says", () => {
     expect(given([tea, both], { question })).toEqual({
       texts: [both.text],
       labels: { both: 2 },
-      warnings: { memory_in_question: ["tea"] },
+      warnings: { memory_in_messages: ["tea"] },
     });
     expect(given([tea], { question: "ANA LIKES TEA" }).texts).toEqual([]);
     expect(given([tea], { question: "Is it true that Ana likes tea?" }).texts).toEqual([tea.text]);
@@ -94,6 +95,19 @@ describe("in a conversation", () => {
     expect(textsIn(third?.messages ?? [])).toEqual(textsIn(first?.messages ?? []));
     const [, more] = turns([tea], [both, tea]);
     expect(textsIn(more?.messages ?? [])).toEqual([tea.text, both.text]);
+  });
+
+  it("what was written back of it is not given again behind what was said, and elsewhere it is", () => {
+    const scope = new UserScope();
+    const chat = new Chat(scope);
+    chat.ask("Where does Ana live?");
+    chat.answer("In Porto.\r\nBy the sea.");
+    const kept = memory("kept", exchangeText("Where does Ana live?", "In Porto.\r\nBy the sea.") ?? "");
+    const { messages, memories, warnings } = chat.ask("Since when?", [kept, tea]);
+    expect(textsIn(messages)).toEqual([tea.text]);
+    expect(memories.map(({ memoryId }) => memoryId)).toEqual(["tea"]);
+    expect(warnings).toContainEqual(expect.objectContaining({ code: "memory_in_messages", memoryIds: ["kept"] }));
+    expect(textsIn(scope.compose([user("Since when?")], [kept]).messages)).toHaveLength(1);
   });
 
   it("a text that replaces another is given, whatever else says it", () => {

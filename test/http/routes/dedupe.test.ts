@@ -38,7 +38,7 @@ describe("dedupe", () => {
     const answer = await app.compose({ user_id: "ada", query: "Ana likes tea. Which one?", memories: [tea] });
     expect(answer.messages).toEqual([{ role: "user", content: "Ana likes tea. Which one?" }]);
     expect(answer.blocks).toEqual([]);
-    expect(answer.warnings).toEqual([{ code: "memory_in_question", message: expect.any(String), memory_ids: ["tea"] }]);
+    expect(answer.warnings).toEqual([{ code: "memory_in_messages", message: expect.any(String), memory_ids: ["tea"] }]);
   });
 
   it("keeps to it in conversations, in batches and in prompts that are too long", async () => {
