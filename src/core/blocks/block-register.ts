@@ -8,8 +8,9 @@ import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isEscapedAlike } from ".
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import { sentencesOf } from "../text/sentences.js";
+import type { ComparedText } from "../text/sentences.js";
 import type { TokenCounter } from "../text/token-counter.js";
+import { ComparedTexts } from "./compared-texts.js";
 import {
   canonicalText,
   type MemoryVersion,
@@ -34,12 +35,11 @@ export class BlockRegister {
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
   /** Of blocks that were compared; not stored. */
-  readonly #sentences = new Map<Label, readonly string[]>();
+  readonly #compared = new ComparedTexts();
   /** Only blocks that contain a configured marker. */
   readonly #escapings = new Map<Label, Escaping>();
   #nextLabel: number;
   #textLength = 0;
-  #comparedLength = 0;
   #currentTokens = 0;
 
   constructor(
@@ -76,7 +76,7 @@ export class BlockRegister {
 
   /** Characters of all texts, and of the forms in which they were compared, for the bound on memory. */
   get textLength(): number {
-    return this.#textLength + this.#comparedLength;
+    return this.#textLength + this.#compared.length;
   }
 
   /** Tokens of these blocks' lines; 0 for a block that is gone. */
@@ -134,17 +134,8 @@ export class BlockRegister {
     return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
-  /** A block's sentences, see {@link sentencesOf}. */
-  sentencesOf(label: Label): readonly string[] {
-    let sentences = this.#sentences.get(label);
-    if (sentences === undefined) {
-      const text = this.textOf(label);
-      sentences = sentencesOf(text);
-      this.#sentences.set(label, sentences);
-      this.#comparedLength += text.length;
-    }
-    return sentences;
-  }
+  /** A block's text in the form in which it is compared with others. */
+  comparedOf = (label: Label): ComparedText => this.#compared.of(label, this.textOf(label));
 
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
@@ -307,7 +298,7 @@ export class BlockRegister {
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;
-    if (this.#sentences.delete(label)) this.#comparedLength -= block.text.length;
+    this.#compared.drop(label);
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 

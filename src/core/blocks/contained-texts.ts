@@ -1,6 +1,6 @@
 import { isExchange } from "../prompt/exchange-text.js";
 import type { Label, MemoryId } from "../text/ids.js";
-import { sentencesOf } from "../text/sentences.js";
+import { comparedText } from "../text/sentences.js";
 import type { BlockRegister } from "./block-register.js";
 import type { StoredBlock } from "./context-block.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
@@ -22,10 +22,6 @@ export interface PromptTexts {
   readonly exchanges?: () => ReadonlySet<string>;
 }
 
-/** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */
-const MOST_SENTENCES = 3;
-const BETWEEN = "\n";
-
 /**
  * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges
  * that stand in its messages. Of equal texts the one
@@ -41,12 +37,14 @@ export function withoutContained(
   const given = new Set(standing);
   const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !due.has(label));
   if (fresh.length === 0) return resolution;
-  const asked = new Set(question === null ? [] : runsOf(sentencesOf(question)));
-  const inPrompt = new TextSearch(standing, register);
-  const requested = new TextSearch(
+  const wanted = new Set(fresh.map(({ label }) => register.comparedOf(label).whole));
+  const inPrompt = whoSays(wanted, standing, register);
+  const requested = whoSays(
+    wanted,
     resolution.blocks.map(({ label }) => label),
     register,
   );
+  const asked = new Set(question === null ? [] : comparedText(question).runs);
   let history: ReadonlySet<string> | undefined;
   const isInHistory = (text: string) => {
     history ??= exchanges?.() ?? new Set();
@@ -54,10 +52,10 @@ export function withoutContained(
   };
   const insteadOf = new Map<Label, Label | null>();
   for (const { label } of fresh) {
-    const whole = register.sentencesOf(label).join(BETWEEN);
+    const { whole } = register.comparedOf(label);
     if (whole === "") continue;
     const isSaid = asked.has(whole) || (isExchange(register.textOf(label)) && isInHistory(register.textOf(label)));
-    const instead = isSaid ? null : (inPrompt.find(whole) ?? requested.find(whole) ?? label);
+    const instead = isSaid ? null : (inPrompt.get(whole) ?? requested.get(whole) ?? label);
     if (instead !== label) insteadOf.set(label, instead);
   }
   return insteadOf.size === 0 ? resolution : replaced(register, resolution, insteadOf);
@@ -85,36 +83,21 @@ function replaced(
   return { ...resolution, memories, blocks, contained, said };
 }
 
-/** Finds the block that says most of those that have some sentences in a row. */
-class TextSearch {
-  readonly #best = new Map<string, { readonly label: Label; readonly sentences: number }>();
-
-  constructor(labels: readonly Label[], register: BlockRegister) {
-    for (const label of labels) {
-      const sentences = register.sentencesOf(label);
-      for (const run of runsOf(sentences)) {
-        const best = this.#best.get(run);
-        const isBetter =
-          best === undefined ||
-          sentences.length > best.sentences ||
-          (sentences.length === best.sentences && label < best.label);
-        if (isBetter) this.#best.set(run, { label, sentences: sentences.length });
-      }
+/** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
+function whoSays(
+  wanted: ReadonlySet<string>,
+  labels: readonly Label[],
+  register: BlockRegister,
+): ReadonlyMap<string, Label> {
+  const found = new Map<string, Label>();
+  for (const label of labels) {
+    const { runs, sentences } = register.comparedOf(label);
+    for (const run of runs) {
+      if (!wanted.has(run)) continue;
+      const best = found.get(run);
+      const most = best === undefined ? -1 : register.comparedOf(best).sentences;
+      if (best === undefined || sentences > most || (sentences === most && label < best)) found.set(run, label);
     }
   }
-
-  find(whole: string): Label | undefined {
-    return this.#best.get(whole)?.label;
-  }
-}
-
-/** The whole text, and all runs of so many sentences that may be another text. */
-function* runsOf(sentences: readonly string[]): Generator<string> {
-  yield sentences.join(BETWEEN);
-  for (let from = 0; from < sentences.length; from++) {
-    const most = Math.min(MOST_SENTENCES, sentences.length - from);
-    for (let count = 1; count <= most; count++) {
-      if (count < sentences.length) yield sentences.slice(from, from + count).join(BETWEEN);
-    }
-  }
+  return found;
 }

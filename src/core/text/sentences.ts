@@ -53,3 +53,28 @@ function comparable(sentence: string): string {
   const bare = ASKED.test(said) ? said.replace(ASKED, "?") : said.replace(STATED, "");
   return /[\p{L}\p{N}\p{S}]/u.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
 }
+
+/** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */
+const MOST_SENTENCES = 3;
+const BETWEEN = "\n";
+
+/** A text in the form in which it is compared with others. */
+export interface ComparedText {
+  /** All its sentences; empty: the text says nothing in words. */
+  readonly whole: string;
+  /** The whole, and each run of up to three sentences, which may be another text. */
+  readonly runs: readonly string[];
+  readonly sentences: number;
+}
+
+/** Takes time, and space, in proportion to the text. */
+export function comparedText(text: string): ComparedText {
+  const sentences = sentencesOf(text);
+  const whole = sentences.join(BETWEEN);
+  const runs = [whole];
+  for (let from = 0; from < sentences.length; from++) {
+    const most = Math.min(MOST_SENTENCES, sentences.length - from, sentences.length - 1);
+    for (let count = 1; count <= most; count++) runs.push(sentences.slice(from, from + count).join(BETWEEN));
+  }
+  return { whole, runs, sentences: sentences.length };
+}
