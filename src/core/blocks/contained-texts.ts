@@ -23,11 +23,10 @@ export interface PromptTexts {
 }
 
 /**
- * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges
- * that stand in its messages. Of equal texts the one
- * that stands in the prompt stays, else the one with the lowest label; of others the one that says more. A block that the prompt has
- * already stays as it is. A memory whose block is left out is under the label that stands for it, or in `said`. The same whatever the
- * order of the memories.
+ * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges that stand in
+ * its messages. Of equal texts the one that stands in the prompt stays, else the one with the lowest label; of others the one that says
+ * more. A block that the prompt has already stays as it is. A memory whose block is left out is under the label that stands for it, or in
+ * `said`. The same whatever the order of the memories.
  */
 export function withoutContained(
   register: BlockRegister,
@@ -51,6 +50,11 @@ export function withoutContained(
     return history.has(text);
   };
   const insteadOf = new Map<Label, Label | null>();
+  // What stands for a text may be left out itself: an exchange that the messages say.
+  const final = (label: Label): Label | null => {
+    const instead = insteadOf.get(label);
+    return instead === undefined ? label : instead === null ? null : final(instead);
+  };
   for (const { label } of fresh) {
     const { whole } = register.comparedOf(label);
     if (whole === "") continue;
@@ -58,7 +62,8 @@ export function withoutContained(
     const instead = isSaid ? null : (inPrompt.get(whole) ?? requested.get(whole) ?? label);
     if (instead !== label) insteadOf.set(label, instead);
   }
-  return insteadOf.size === 0 ? resolution : replaced(register, resolution, insteadOf);
+  if (insteadOf.size === 0) return resolution;
+  return replaced(register, resolution, new Map([...insteadOf.keys()].map((label) => [label, final(label)])));
 }
 
 function replaced(

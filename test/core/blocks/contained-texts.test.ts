@@ -108,6 +108,11 @@ describe("in a conversation", () => {
     expect(memories.map(({ memoryId }) => memoryId)).toEqual(["tea"]);
     expect(warnings).toContainEqual(expect.objectContaining({ code: "memory_in_messages", memoryIds: ["kept"] }));
     expect(textsIn(scope.compose([user("Since when?")], [kept]).messages)).toHaveLength(1);
+    chat.answer("1999.");
+    const part = memory("part", "assistant: In Porto.");
+    const again = chat.ask("Why?", [part, kept]);
+    expect(textsIn(again.messages)).toEqual([tea.text]);
+    expect(again.memories).toEqual([]);
   });
 
   it("a text that replaces another is given, whatever else says it", () => {
