@@ -59,6 +59,18 @@ export interface MemstemOptions {
   readonly history?: "exact" | "extended" | "auto";
   /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
+  /**
+   * What a prompt gives of a memory where a request does not say, as in `[{date}: ]{memory}` (docs/blocks.md). Default: `{memory}`, its
+   * text alone.
+   */
+  readonly blockTemplate?: string;
+  /** IANA time zone of times in blocks, where a request does not say. Default: `UTC`. */
+  readonly timeZone?: string;
+  /**
+   * Which texts a prompt gives once, where a request does not say: equal ones, or also those that another memory or the question says, as
+   * whole sentences (docs/blocks.md). Default: `contained`.
+   */
+  readonly dedupe?: "exact" | "contained";
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];
 }
@@ -160,6 +172,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
+  ...["blockTemplate", "timeZone", "dedupe"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -186,6 +199,9 @@ function settingsOf(given: MemstemOptions): Settings {
     cacheTokens,
     history,
     maxPromptTokens,
+    blockTemplate,
+    timeZone,
+    dedupe,
     escape: markers,
   } = given;
   const options = {
@@ -200,6 +216,9 @@ function settingsOf(given: MemstemOptions): Settings {
     MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
     MEMSTEM_HISTORY: { name: "history", value: history },
     MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
+    MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
+    MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },
+    MEMSTEM_DEDUPE: { name: "dedupe", value: dedupe },
     MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
   } as const;

@@ -39,6 +39,8 @@ export interface EvalLocomoOptions {
   readonly judge?: string;
   readonly judgeModel?: string;
   readonly ingest: Ingest;
+  /** Whether memories are given their sessions' times. */
+  readonly times: boolean;
   readonly extractUrl?: string;
   readonly extractModel?: string;
   readonly categories: readonly number[];

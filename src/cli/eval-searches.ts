@@ -1,5 +1,5 @@
 import type { Scope, UserId } from "../core/index.js";
-import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
+import { type KeptMemories, timedMemories } from "../eval/locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/locomo/ingesting.js";
 import { type RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
@@ -21,7 +21,7 @@ export interface SearchedRun {
 
 /**
  * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
- * memories, by its id; `onKept` gets them before the searches begin. Rejects with the signal's reason.
+ * memories as prompts give them, by its id; `onKept` gets them before the searches begin. Rejects with the signal's reason.
  */
 export async function searchConversations(
   { options, conversations, searches }: SearchedRun,
@@ -61,10 +61,11 @@ export async function searchConversations(
   } finally {
     await source.close();
   }
+  const given = options.times ? new Map([...kept].map(([id, memories]) => [id, timedMemories(memories)])) : kept;
   for (const conversation of conversations) {
-    writeTraces(out, conversation, { memories: kept.get(conversation.id) ?? [], searches, ks });
+    writeTraces(out, conversation, { memories: given.get(conversation.id) ?? [], searches, ks });
   }
-  return kept;
+  return given;
 }
 
 /** Each conversation's memories are a user's of its own. */

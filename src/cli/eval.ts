@@ -104,6 +104,7 @@ export function addEvalCommands(program: Command): void {
         .choices(INGESTS)
         .default("observations"),
     )
+    .option("--no-times", "leave out the session's time, which each memory is given as in Mem0's own evaluation")
     .option("--extract-url <address>", "the OpenAI-compatible API that Mem0 extracts with")
     .option("--extract-model <name>", "that API's model name")
     .option(

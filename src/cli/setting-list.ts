@@ -1,15 +1,21 @@
 import { z } from "zod";
 import {
+  blockTemplateProblem,
+  DEDUPE_NAMES,
+  DEFAULT_BLOCK_TEMPLATE,
+  DEFAULT_DEDUPE,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
+  DEFAULT_TIME_ZONE,
   ENGINE_MODEL_NAMES,
   ENGINE_MODELS,
   MAX_MEMORY_CHARACTERS,
   POLICY_NAMES,
   RETENTION_NAMES,
+  timeZoneProblem,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
@@ -34,6 +40,11 @@ const wholeNumber = (min: number, max: number) =>
     .regex(/^\d+$/, "must be a whole number")
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+const checkedBy = (problemOf: (text: string) => string | null) => (text: string, context: z.RefinementCtx) => {
+  const problem = problemOf(text);
+  if (problem !== null) context.addIssue({ code: "custom", message: problem });
+};
 
 const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
 /** As browsers write it: `https://app.example.org`. */
@@ -143,6 +154,21 @@ export const SETTINGS = {
     "MEMSTEM_MAX_PROMPT_TOKENS",
     "most tokens of a prompt, without the answer's; default: what the engine behind /v1 says that it takes, if it does",
     wholeNumber(1, 100_000_000).optional(),
+  ),
+  blockTemplate: setting(
+    "MEMSTEM_BLOCK_TEMPLATE",
+    "what a prompt gives of a memory, as in [{date}: ]{memory}; see docs/blocks.md",
+    z.string().superRefine(checkedBy(blockTemplateProblem)).default(DEFAULT_BLOCK_TEMPLATE),
+  ),
+  timeZone: setting(
+    "MEMSTEM_TIME_ZONE",
+    "IANA time zone of the times in MEMSTEM_BLOCK_TEMPLATE",
+    z.string().superRefine(checkedBy(timeZoneProblem)).default(DEFAULT_TIME_ZONE),
+  ),
+  dedupe: setting(
+    "MEMSTEM_DEDUPE",
+    "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences) or exact (equal ones)",
+    z.enum(DEDUPE_NAMES).default(DEFAULT_DEDUPE),
   ),
   escape: setting(
     "MEMSTEM_ESCAPE",

@@ -7,14 +7,22 @@ export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
+export * from "./blocks/block-template.js";
+export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
 export {
   type ContextBlock,
   canonicalText,
+  type MemoryFields,
   type MemoryVersion,
+  type MetadataValue,
+  ownWords,
   type RegisterChanges,
+  type RenderedMemory,
+  type RenderedWords,
   type RetrievedMemory,
   type StoredBlock,
 } from "./blocks/context-block.js";
+export { timeZoneProblem } from "./blocks/field-times.js";
 export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
 export {
@@ -93,6 +101,7 @@ export { prefixExact } from "./ordering/prefix-exact.js";
 export { retrieval } from "./ordering/retrieval.js";
 export { sorted } from "./ordering/sorted.js";
 export * from "./prompt/annotations.js";
+export { exchangeText, lastAsked } from "./prompt/exchange-text.js";
 export * from "./prompt/injection.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/rendering.js";

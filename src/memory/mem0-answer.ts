@@ -3,6 +3,7 @@ import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { foundTextProblem, unstorable } from "../core/text/storable-text.js";
+import { mem0Fields } from "./mem0-fields.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {
@@ -101,8 +102,9 @@ function listOf(value: unknown): { readonly items: unknown; readonly path: strin
 
 function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
   const score = parsed.rerankScore ?? parsed.rerank_score;
+  const fields = mem0Fields(parsed);
   return {
-    memory: { id: parsed.id as MemoryId, text: parsed.memory },
+    memory: { id: parsed.id as MemoryId, text: parsed.memory, ...(fields === undefined ? {} : { fields }) },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }

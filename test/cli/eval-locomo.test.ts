@@ -238,6 +238,36 @@ describe("memstem eval locomo, simulated", () => {
     expect(trace.memories[0]?.memory).toMatch(/^\w+ \(.+\): /);
   });
 
+  it("gives memories their session's time in every arm, says so, and leaves it out where asked to", async () => {
+    const args = ["--k", "10", "--policies", "readme,prefix-exact", "--limit", "3"];
+    const runs = [
+      {
+        directory: out("timed"),
+        more: [],
+        starts: /^\d+:\d\d [ap]m on \d+ \w+, \d{4}: \w/,
+        says: "given before each memory",
+      },
+      { directory: out("bare"), more: ["--no-times"], starts: /^[A-Z]/, says: "left out" },
+    ];
+    const tokens: number[] = [];
+    for (const { directory, more, starts, says } of runs) {
+      expect(await memstem.run(command(directory, ...args, ...more))).toMatchObject({ code: 0 });
+      const trace = readTrace(JSON.parse(readFileSync(join(directory, "traces", "sample-1-k10.json"), "utf8")));
+      for (const { memory } of trace.memories) expect(memory).toMatch(starts);
+      expect(readFileSync(join(directory, "report.md"), "utf8")).toContain(says);
+      const { run, records } = writtenRun(directory);
+      for (const arm of run.arms)
+        tokens.push(answersOf(records, arm).reduce((sum, { memoryTokens }) => sum + memoryTokens, 0));
+    }
+    const [readme = 0, composed, bareReadme = 0, bareComposed] = tokens;
+    expect(composed).toBe(readme);
+    expect(bareComposed).toBe(bareReadme);
+    expect(readme).toBeGreaterThan(bareReadme);
+    const { code, stderr } = await memstem.run(command(out("timed"), ...args, "--no-times", "--resume"));
+    expect(code).toBe(1);
+    expect(stderr).toContain("settings.times was true and is now absent");
+  });
+
   it("refuses to go on with other settings or other data, and names what differs", async () => {
     const data = join(memstem.root, "data.json");
     writeFileSync(data, readFileSync(SAMPLE));

@@ -69,6 +69,53 @@ describe("readMem0Answer, shapes", () => {
   });
 });
 
+describe("readMem0Answer, fields", () => {
+  const fieldsOf = (value: unknown) => {
+    const read = readMem0Answer(value);
+    return read.ok ? read.memories.map(({ fields }) => fields) : read.issues;
+  };
+  const hiking = {
+    createdAt: "2025-01-02T03:04:06.000000+00:00",
+    updatedAt: "2025-01-03T03:04:06.000000+00:00",
+    metadata: { topic: "sport" },
+  };
+  const cricket = {
+    createdAt: "2024-07-26T10:29:36.630547-07:00",
+    categories: ["hobbies"],
+    metadata: { category: "hobbies" },
+  };
+
+  it.each([
+    ["oss-search.json", { createdAt: "2026-11-21T10:39:31.698Z", metadata: { source: "onboarding" } }],
+    ["platform-search.json", cricket],
+    ["platform-search-sdk.json", cricket],
+    ["platform-page.json", cricket],
+    ["rest-search.json", hiking],
+    ["rest-search-relations.json", hiking],
+    ["bare-array.json", hiking],
+    ["reranked.json", hiking],
+  ])("are read of %s", (file, fields) => {
+    expect(fieldsOf(fixture(file))).toContainEqual(fields);
+  });
+
+  it("are missing where they are of another type, and never make an item bad", () => {
+    const item = { id: "a", memory: "x" };
+    const odd = { created_at: {}, updated_at: [], categories: [1], metadata: { nested: { deep: 1 }, none: null } };
+    expect(
+      fieldsOf([
+        { ...item, ...odd },
+        { ...item, created_at: new Date(0), categories: "one" },
+      ]),
+    ).toEqual([undefined, { createdAt: 0, categories: ["one"] }]);
+    const anyFields = fc.record({ created_at: fc.anything(), categories: fc.anything(), metadata: fc.anything() });
+    fc.assert(
+      fc.property(anyFields, (any) => {
+        expect(readMem0Answer([{ ...item, ...any }])).toMatchObject({ ok: true, memories: [{ id: "a", text: "x" }] });
+      }),
+    );
+  });
+});
+
 describe("readMem0Answer, items", () => {
   it("makes a number id a string", () => {
     expect(readMem0Answer([{ id: 42, memory: "x" }])).toMatchObject({ memories: [{ id: "42", text: "x" }] });

@@ -8,15 +8,18 @@ import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isEscapedAlike } from ".
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
+import type { ComparedText } from "../text/sentences.js";
 import type { TokenCounter } from "../text/token-counter.js";
+import { ComparedTexts } from "./compared-texts.js";
 import {
   canonicalText,
   type MemoryVersion,
-  MemoryVersions,
   type RegisterChanges,
-  type RetrievedMemory,
+  type RenderedMemory,
+  type RenderedWords,
   type StoredBlock,
 } from "./context-block.js";
+import { MemoryVersions } from "./memory-versions.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
 
 /**
@@ -31,6 +34,8 @@ export class BlockRegister {
   readonly #dirtyBlocks = new Set<Label>();
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
+  /** Of blocks that were compared; not stored. */
+  readonly #compared = new ComparedTexts();
   /** Only blocks that contain a configured marker. */
   readonly #escapings = new Map<Label, Escaping>();
   #nextLabel: number;
@@ -69,9 +74,9 @@ export class BlockRegister {
     return this.#blocks.size;
   }
 
-  /** Characters of all texts, for the bound on memory. */
+  /** Characters of all texts, and of the forms in which they were compared, for the bound on memory. */
   get textLength(): number {
-    return this.#textLength;
+    return this.#textLength + this.#compared.length;
   }
 
   /** Tokens of these blocks' lines; 0 for a block that is gone. */
@@ -129,13 +134,27 @@ export class BlockRegister {
     return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
+  /** A block's text in the form in which it is compared with others. */
+  comparedOf = (label: Label): ComparedText => this.#compared.of(label, this.textOf(label));
+
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
-    return new Map([...this.#memories.labelsOf(id)].map((label) => [label, this.textOf(label)]));
+    return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
+  }
+
+  /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
+  renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
+    return this.#memories.renderedOf(id, label);
+  }
+
+  /** The memory's other blocks with the same words, which only another block template renders differently; newest first. */
+  sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
+    const others = this.#memories.labelsOf(id).filter((other) => other !== label);
+    return others.filter((other) => this.#memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
   }
 
   /** Resolves retrieved memories to blocks: new texts become blocks, changed texts supersede. `memories` is in relevance order. */
-  resolve(memories: readonly RetrievedMemory[]): Resolution {
+  resolve(memories: readonly RenderedMemory[]): Resolution {
     const blocks = new Map<Label, StoredBlock>();
     const requested: RequestedMemory[] = [];
     const seen = new Map<MemoryId, Label>();
@@ -143,7 +162,7 @@ export class BlockRegister {
     const sharing = new Set<MemoryId>();
     const conflicting = new Set<MemoryId>();
     const forgotten = new Set<MemoryId>();
-    for (const [rank, { id, text }] of memories.entries()) {
+    for (const [rank, { id, text, rendered }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.add(id);
         continue;
@@ -156,11 +175,11 @@ export class BlockRegister {
       }
       if (before === undefined) {
         seen.set(id, block.label);
-        this.#setCurrent(id, block.label);
+        this.#setCurrent(id, block.label, rendered);
         if (blocks.has(block.label)) sharing.add(id);
       } else {
         conflicting.add(id);
-        this.#memories.add(id, block.label, false);
+        this.#memories.add(id, block.label, false, rendered);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
@@ -172,16 +191,24 @@ export class BlockRegister {
       memories: requested,
       repeated: [...repeated],
       sharing: [...sharing],
+      contained: [],
+      said: [],
       conflicting: [...conflicting],
       forgotten: [...forgotten],
     };
   }
 
-  /** The block at the end of a superseded block's chain of successors; null for a current block. */
+  /**
+   * The block at the end of a superseded block's chain of successors; null for a current block, and for one whose words are still the
+   * memory's: another block template alone makes nothing outdated.
+   */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
     for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
-    return at;
+    if (at === null) return null;
+    const end = at;
+    const hasSameWords = (id: MemoryId) => this.#memories.areSameWords(id, label, end, this.textOf);
+    return this.#memories.holdersOf(label).some(hasSameWords) ? null : at;
   }
 
   /**
@@ -271,14 +298,16 @@ export class BlockRegister {
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;
+    this.#compared.drop(label);
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 
   /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
-  #setCurrent(id: MemoryId, label: Label): void {
+  #setCurrent(id: MemoryId, label: Label, rendered: RenderedWords | undefined): void {
     const before = this.#memories.currentOf(id);
+    if (before === label && this.#memories.isRenderedAs(id, label, rendered)) return;
+    this.#memories.add(id, label, true, rendered);
     if (before === label) return;
-    this.#memories.add(id, label, true);
     this.#settle(this.#blocks.get(label) as StoredBlock, null);
     const old = before === undefined ? undefined : this.#blocks.get(before);
     if (old !== undefined) this.#settle(old, label);

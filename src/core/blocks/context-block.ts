@@ -1,4 +1,5 @@
 import type { Digest, Label, MemoryId } from "../text/ids.js";
+import type { GivenTime } from "./field-times.js";
 
 /**
  * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Memories with
@@ -36,6 +37,22 @@ export interface MemoryVersion {
   readonly label: Label;
   /** Whether this is the memory's current text. */
   readonly current: boolean;
+  /** Absent: the block's text is the memory's own. */
+  readonly rendered?: RenderedWords | undefined;
+}
+
+/** Where a memory's own words stand in its block's text, and what put them there. */
+export interface RenderedWords {
+  /** The block template's id. */
+  readonly template: Digest;
+  /** In UTF-16 units. */
+  readonly start: number;
+  readonly length: number;
+}
+
+/** A memory's own words in its block's text. */
+export function ownWords(text: string, rendered: RenderedWords | undefined): string {
+  return rendered === undefined ? text : text.slice(rendered.start, rendered.start + rendered.length);
 }
 
 /** What changed since the last drain, to be stored in one transaction. */
@@ -46,119 +63,31 @@ export interface RegisterChanges {
   readonly forgotten: readonly MemoryId[];
 }
 
+/** A value of a memory's metadata that a block can give. */
+export type MetadataValue = string | number | boolean | readonly (string | number | boolean)[];
+
+/** What a memory source says of a memory besides its text. */
+export interface MemoryFields {
+  readonly createdAt?: GivenTime | undefined;
+  readonly updatedAt?: GivenTime | undefined;
+  readonly categories?: readonly string[] | undefined;
+  readonly metadata?: Readonly<Record<string, MetadataValue>> | undefined;
+}
+
 /** One memory as a search returned it; lists of these are in relevance order, best first. */
 export interface RetrievedMemory {
   readonly id: MemoryId;
   /** The source's text, not yet canonical. */
   readonly text: string;
+  /** Absent: none are known. Given in a prompt only where a block template names them. */
+  readonly fields?: MemoryFields | undefined;
 }
 
-/** The versions of a scope's memories: which blocks' texts each memory has or had, and which is its current one. */
-export class MemoryVersions {
-  /** All versions of each memory; `current` is the label of its current text. */
-  readonly #versions = new Map<MemoryId, { current: Label; readonly all: Set<Label> }>();
-  /** Memories that have or had each block's text. */
-  readonly #holders = new Map<Label, Set<MemoryId>>();
-  readonly #dirty = new Set<MemoryId>();
-
-  constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current } of stored) this.#hold(memoryId, label, current);
-  }
-
-  /** The label of a memory's current text; undefined for an unknown memory. */
-  currentOf(id: MemoryId): Label | undefined {
-    return this.#versions.get(id)?.current;
-  }
-
-  /** Whether a block is the current text of some memory. */
-  isCurrent(label: Label): boolean {
-    return [...(this.#holders.get(label) ?? [])].some((id) => this.currentOf(id) === label);
-  }
-
-  /** The labels of all versions of a memory; empty for an unknown memory. */
-  labelsOf(id: MemoryId): ReadonlySet<Label> {
-    return this.#versions.get(id)?.all ?? NO_LABELS;
-  }
-
-  /** Memories that have or had a block's text, in an order that survives a reload. */
-  holdersOf(label: Label): MemoryId[] {
-    return [...(this.#holders.get(label) ?? [])].sort();
-  }
-
-  /** The current text of a memory that had this block's text; null if there is no such memory. Of several the first by id. */
-  successorOf(label: Label): Label | null {
-    for (const id of this.holdersOf(label)) {
-      const current = this.currentOf(id);
-      if (current !== undefined && current !== label) return current;
-    }
-    return null;
-  }
-
-  /** The named labels and the current label of every memory that has or had one of them, transitively. */
-  withCurrent(named: ReadonlySet<Label>): ReadonlySet<Label> {
-    const labels = new Set(named);
-    const memories = [...this.#versions.values()];
-    for (let size = -1; size !== labels.size; ) {
-      size = labels.size;
-      for (const { current, all } of memories) if ([...all].some((label) => labels.has(label))) labels.add(current);
-    }
-    return labels;
-  }
-
-  /** Adds a version of a memory; the first one of a memory is its current one in any case. */
-  add(id: MemoryId, label: Label, current: boolean): void {
-    this.#hold(id, label, current);
-    this.#dirty.add(id);
-  }
-
-  /** Removes a memory. Returns the labels that no other memory has or had. */
-  forget(id: MemoryId): ReadonlySet<Label> {
-    const gone = new Set<Label>();
-    for (const label of this.labelsOf(id)) {
-      const holders = this.#holders.get(label);
-      holders?.delete(id);
-      if (holders?.size === 0) gone.add(label);
-    }
-    this.#remove(id);
-    return gone;
-  }
-
-  /** Removes a block from every memory, and memories that are left without a version. */
-  drop(label: Label): void {
-    for (const id of this.#holders.get(label) ?? []) {
-      const versions = this.#versions.get(id);
-      versions?.all.delete(label);
-      if (versions?.all.size === 0) this.#remove(id);
-    }
-    this.#holders.delete(label);
-  }
-
-  /** Returns all versions of the memories that changed since the last call, and resets them. */
-  drain(): MemoryVersion[] {
-    const changed = [...this.#dirty].flatMap((memoryId) => {
-      const current = this.currentOf(memoryId);
-      return [...this.labelsOf(memoryId)].map((label) => ({ memoryId, label, current: label === current }));
-    });
-    this.#dirty.clear();
-    return changed;
-  }
-
-  #hold(id: MemoryId, label: Label, current: boolean): void {
-    const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, all: new Set([label]) });
-    else {
-      versions.all.add(label);
-      if (current) versions.current = label;
-    }
-    const holders = this.#holders.get(label);
-    if (holders === undefined) this.#holders.set(label, new Set([id]));
-    else holders.add(id);
-  }
-
-  #remove(id: MemoryId): void {
-    this.#versions.delete(id);
-    this.#dirty.delete(id);
-  }
+/** One memory as its block gives it. */
+export interface RenderedMemory {
+  readonly id: MemoryId;
+  /** The block's text, not yet canonical where the memory's own words are all of it. */
+  readonly text: string;
+  /** Absent: the text is the memory's own. */
+  readonly rendered?: RenderedWords | undefined;
 }
-
-const NO_LABELS: ReadonlySet<Label> = new Set();

@@ -1,11 +1,11 @@
 import type { BlockRegister } from "./block-register.js";
-import type { RetrievedMemory } from "./context-block.js";
+import type { RenderedMemory } from "./context-block.js";
 
 /**
  * Known memories that share words with the query, best first: the fallback while the memory source fails. Words are weighted by inverse
  * document frequency over the known blocks; a memory that shares none is not returned.
  */
-export function recallKnown(register: BlockRegister, query: string, topK: number): RetrievedMemory[] {
+export function recallKnown(register: BlockRegister, query: string, topK: number): RenderedMemory[] {
   const wanted = wordsOf(query);
   const known = [...register.current()].map((block) => ({ block, words: wordsOf(block.text) }));
   const frequency = new Map<string, number>();
@@ -23,7 +23,9 @@ export function recallKnown(register: BlockRegister, query: string, topK: number
     .slice(0, topK)
     .flatMap(({ block }) => {
       const id = register.memoryOf(block.label);
-      return id === undefined ? [] : [{ id, text: block.text }];
+      if (id === undefined) return [];
+      const rendered = register.renderedOf(id, block.label);
+      return [{ id, text: block.text, ...(rendered === undefined ? {} : { rendered }) }];
     });
 }
 

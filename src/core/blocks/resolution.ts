@@ -19,6 +19,10 @@ export interface Resolution {
   readonly repeated: readonly MemoryId[];
   /** Memories with the same text as another memory of the request. */
   readonly sharing: readonly MemoryId[];
+  /** Memories whose sentences another memory's block has, under whose label they are. */
+  readonly contained: readonly MemoryId[];
+  /** Memories that the prompt's messages say; in no block. */
+  readonly said: readonly MemoryId[];
   /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
   readonly conflicting: readonly MemoryId[];
   /** Memories left out because they were forgotten on the caller's request. */

@@ -1,19 +1,23 @@
-import type { RetrievedMemory } from "../blocks/context-block.js";
+import type { BlockRegister } from "../blocks/block-register.js";
+import { DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
+import { canonicalText, type RenderedMemory } from "../blocks/context-block.js";
+import { asGiven } from "../blocks/given-words.js";
 import type { Resolution } from "../blocks/resolution.js";
 import type { ResidencyModel } from "../context-index/residency.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
-import { type RecalledHistory, standingOf } from "../conversation/conversation.js";
+import { NOTHING_STANDING, type RecalledHistory, type Standing, standingOf } from "../conversation/conversation.js";
 import type { HistoryTerms } from "../conversation/epoch.js";
-import { injectionTokens, planInjection } from "../conversation/injecting.js";
+import { injectionTokens, planInjection, supersedesStanding } from "../conversation/injecting.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
+import { exchangesIn } from "../prompt/exchange-text.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
 import { ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/section-placement.js";
 import type { Digest } from "../text/ids.js";
-import type { ChatMessage } from "../text/message.js";
+import { type ChatMessage, messageText } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import { beginEpoch, type EpochHead } from "./epoch-head.js";
 import { type Past, type PastInput, recallPast } from "./past.js";
@@ -23,7 +27,7 @@ import { type Selection, type SelectionInput, selectBlocks } from "./selection.j
 /** One checked request with its memories. */
 export interface ComposeInput extends PastInput, SelectionInput {
   /** In relevance order, best first. */
-  readonly memories: readonly RetrievedMemory[];
+  readonly memories: readonly RenderedMemory[];
   /** Decides what the engine should have evicted by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */
@@ -39,6 +43,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly maxPromptTokens?: number | null | undefined;
   /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
   readonly acceptedTokens?: number | null | undefined;
+  /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
+  readonly dedupe?: DedupeName | undefined;
   /** Which messages of the conversation the prompt has. Default: `messages`. */
   readonly historyTerms?: HistoryTerms | undefined;
 }
@@ -124,11 +130,16 @@ export function draftWith(
   const recalled = recallPast(input, start === null);
   if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
-  const resolution = register.resolve(input.memories);
+  const retrieved = register.resolve(input.memories);
   const begun =
     start === null || !start.inFront || room !== null
       ? null
-      : beginEpoch(state, { ...input, carried: start.carried }, recalled, resolution);
+      : beginEpoch(
+          state,
+          { ...input, carried: start.carried },
+          recalled,
+          withoutRepeats(register, retrieved, NOTHING_STANDING, input),
+        );
   const past = begun === null ? recalled : { ...recalled, history: begun.history };
   const head = begun?.head ?? null;
   const { turns, history } = past;
@@ -138,10 +149,16 @@ export function draftWith(
 
   const replayed = (freshStart: boolean) => replayTurns(state, turns, past.head, history, freshStart, countTokens);
   const going = replayed(false);
-  const chosen = chosenRetention(state, input, past, going, { resolution, answer, question, placement }, head !== null);
+  const asGivenIn = ({ turns: replayedTurns }: Replay) => {
+    const standing = standingOf(replayedTurns.map(({ injection }) => injection));
+    return { standing, resolution: withoutRepeats(register, asGiven(register, retrieved, standing), standing, input) };
+  };
+  const { resolution: continued } = asGivenIn(going);
+  const turn = { resolution: continued, answer, question, placement };
+  const chosen = chosenRetention(state, input, past, going, turn, head !== null);
   const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
-  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const { standing, resolution } = asGivenIn(replay);
   const { prompt } = replay;
   prompt.push(answer);
 
@@ -183,6 +200,25 @@ export function draftWith(
     isCramped: room !== null,
     head,
   };
+}
+
+/** The request's memories without those that the prompt says already, or says with another of them. */
+function withoutRepeats(
+  register: BlockRegister,
+  resolution: Resolution,
+  standing: Standing,
+  { dedupe = DEFAULT_DEDUPE, messages }: ComposeInput,
+): Resolution {
+  if (dedupe === "exact") return resolution;
+  const asked = messages.at(-1);
+  return withoutContained(register, resolution, {
+    standing: [...standing.given].filter(
+      (label) => !standing.replaced.has(label) && register.successor(label) === null,
+    ),
+    due: supersedesStanding(register, standing),
+    question: asked?.role === "user" ? messageText(asked) : null,
+    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
+  });
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */

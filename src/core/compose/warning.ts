@@ -7,6 +7,8 @@ export interface Warning {
   readonly code:
     | "duplicate_memory"
     | "duplicate_text"
+    | "contained_text"
+    | "memory_in_messages"
     | "memory_conflict"
     | "memory_forgotten"
     | "history_diverged"
@@ -34,6 +36,12 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
       "has the same text as another memory of the request; the prompt contains the text once",
       resolution.sharing,
     ),
+    ...about(
+      "contained_text",
+      "says nothing that another memory of the prompt does not say; it is under that one's label",
+      resolution.contained,
+    ),
+    ...about("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
     ...about(
       "memory_conflict",
       "listed with two different texts; both are in the prompt, the better ranked one is current",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DEFAULT_TIME_ZONE, type MemoryId, readBlockTemplate, renderMemory } from "../../core/index.js";
 import type { LocomoConversation } from "./locomo-data.js";
 
 /** What is put into Mem0: extracted facts, what was said, or what Mem0's language model makes of what was said. */
@@ -7,22 +8,44 @@ export type Ingest = (typeof INGESTS)[number];
 
 /** A conversation's memories as Mem0 holds them, in the order in which they were added; their places are their numbers. */
 export const keptMemories = z.array(
-  z.strictObject({ id: z.string(), text: z.string(), evidence: z.array(z.string()) }),
+  z.strictObject({
+    id: z.string(),
+    text: z.string(),
+    evidence: z.array(z.string()),
+    /** When it was said, in LoCoMo's words; absent where the text says it, and in runs from before it was kept. */
+    time: z.string().optional(),
+  }),
 );
 export type KeptMemories = z.output<typeof keptMemories>;
+
+/** LoCoMo's words are kept, since its answers are in the same: "1:56 pm on 8 May, 2023: Ana likes tea." */
+const TIMED = readBlockTemplate("[{metadata.time}: ]{memory}", DEFAULT_TIME_ZONE);
+
+/** The memories as prompts give them where they have their times, as those of Mem0's own evaluation do. */
+export function timedMemories(memories: KeptMemories): KeptMemories {
+  return memories.map((memory) => {
+    const { id, text, time } = memory;
+    if (time === undefined) return memory;
+    const given = renderMemory(TIMED, { id: id as MemoryId, text, fields: { metadata: { time } } }, Infinity);
+    return { ...memory, text: given.memory.text };
+  });
+}
 
 /** A text to keep as a memory, with the dialogue turns that say it. */
 export interface GivenMemory {
   readonly text: string;
   readonly evidence: readonly string[];
+  /** The session's; empty: unknown, or in the text. */
+  readonly time: string;
 }
 
 /** The texts to keep unmodified, in the conversation's order. */
 export function givenMemories(conversation: LocomoConversation, ingest: "observations" | "turns"): GivenMemory[] {
-  if (ingest === "observations") return conversation.observations.map(({ text, evidence }) => ({ text, evidence }));
+  if (ingest === "observations")
+    return conversation.observations.map(({ text, evidence, sessionTime }) => ({ text, evidence, time: sessionTime }));
   return conversation.turns
     .filter(({ text }) => text.trim() !== "")
-    .map((turn) => ({ text: spoken(turn), evidence: [turn.id] }));
+    .map((turn) => ({ text: spoken(turn), evidence: [turn.id], time: "" }));
 }
 
 /** Turns that are given to Mem0's language model at once. */
@@ -32,6 +55,8 @@ const TURNS_AT_ONCE = 2;
 export interface DialoguePiece {
   readonly messages: readonly { readonly role: "user"; readonly content: string }[];
   readonly evidence: readonly string[];
+  /** The session's; empty: unknown. */
+  readonly time: string;
 }
 
 /** The conversation in pieces of two turns of the same session, as Mem0's own evaluation gives it. */
@@ -44,6 +69,7 @@ export function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
       pieces.push({
         messages: piece.map((turn) => ({ role: "user", content: spoken(turn) })),
         evidence: piece.map(({ id }) => id),
+        time: piece[0]?.sessionTime ?? "",
       });
     }
   }

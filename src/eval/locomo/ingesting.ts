@@ -7,6 +7,7 @@ import { EvaluationError } from "../base/evaluation-error.js";
 import {
   type DialoguePiece,
   dialoguePieces,
+  type GivenMemory,
   givenMemories,
   type Ingest,
   type KeptMemories,
@@ -47,20 +48,21 @@ export async function ingest(
 ): Promise<KeptMemories> {
   await source.deleteUser(scope, signal);
   const kept: KeptMemories = [];
-  const keep = (memories: readonly RetrievedMemory[], evidence: readonly string[]) => {
-    for (const { id, text } of memories) kept.push({ id, text, evidence: [...evidence] });
+  const keep = (memories: readonly RetrievedMemory[], { evidence, time }: Omit<GivenMemory, "text">) => {
+    const said = { evidence: [...evidence], ...(time === "" ? {} : { time }) };
+    for (const { id, text } of memories) kept.push({ id, text, ...said });
     onStep();
   };
   if (how === "extract") {
     if (extract === null) throw new EvaluationError("--ingest extract needs a language model");
     for (const piece of dialoguePieces(conversation)) {
       signal.throwIfAborted();
-      keep(await extract(scope, piece, signal), piece.evidence);
+      keep(await extract(scope, piece, signal), piece);
     }
   } else {
-    for (const { text, evidence } of givenMemories(conversation, how)) {
+    for (const { text, ...said } of givenMemories(conversation, how)) {
       signal.throwIfAborted();
-      keep(await source.add(scope, [{ text }], signal), evidence);
+      keep(await source.add(scope, [{ text }], signal), said);
     }
   }
   signal.throwIfAborted();

@@ -6,6 +6,7 @@ import {
   DEFAULT_ANNOTATIONS,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_RETENTION,
+  type DedupeName,
   EMPTY_SCOPE,
   ENGINE_MODELS,
   type EngineModel,
@@ -42,6 +43,8 @@ export interface ReplayOptions {
   readonly answer?: string | undefined;
   /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
+  /** Which texts are given once. Default: the default one. */
+  readonly dedupe?: DedupeName | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
 }
@@ -115,6 +118,7 @@ export function* composeTrace(
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
       countTokens,
+      dedupe: options.dedupe,
       isOurs: () => false,
     });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };

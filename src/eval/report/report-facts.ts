@@ -40,6 +40,11 @@ export interface RunFact {
   readonly value: string;
 }
 
+function memoryTimes({ ingest, settings = {} }: RunRecord): string {
+  if (ingest === "turns") return "in each memory's text";
+  return settings["times"] === true ? "given before each memory, as in Mem0's own evaluation" : "left out";
+}
+
 /** What a run was made with: enough to repeat it. */
 export function runFacts(run: RunRecord): RunFact[] {
   const { engine, judge, machine, data } = run;
@@ -51,6 +56,7 @@ export function runFacts(run: RunRecord): RunFact[] {
       name: "Conversations",
       value: `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`,
     },
+    { name: "Memory times", value: memoryTimes(run) },
     { name: "Categories", value: run.categories.join(", ") },
     { name: "Question limit", value: run.limit === null ? "none" : String(run.limit) },
     { name: "Warm-up", value: `${run.warmUpQuestions} questions per arm` },

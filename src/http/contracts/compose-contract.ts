@@ -116,6 +116,17 @@ export const composeBody = z
       description:
         "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's). Default: `in_result` for the engine family `mistral` and where earlier turns of the conversation have it, else `own_message`.",
     }),
+    block_template: field.blockTemplate.nullish().meta({
+      description:
+        "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMSTEM_BLOCK_TEMPLATE`.",
+    }),
+    time_zone: field.timeZone.nullish().meta({
+      description: "IANA time zone of the times that `block_template` gives. Default: `MEMSTEM_TIME_ZONE`.",
+    }),
+    dedupe: field.dedupe.nullish().meta({
+      description:
+        "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
@@ -213,6 +224,9 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     engine: body.engine,
     toolMemories: body.tool_memories,
     maxPromptTokens: body.max_prompt_tokens,
+    blockTemplate: body.block_template,
+    timeZone: body.time_zone,
+    dedupe: body.dedupe,
     prompt: body.prompt,
   });
 }

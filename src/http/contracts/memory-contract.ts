@@ -11,7 +11,11 @@ import { userPath } from "./user-contract.js";
 
 const memoryItem = z
   .looseObject({ id: z.union([z.string(), z.int()]), memory: z.string().meta({ description: "The text." }) })
-  .meta({ id: "Memory", description: "A memory in Mem0's format. Other fields are ignored." });
+  .meta({
+    id: "Memory",
+    description:
+      "A memory in Mem0's format. A block template can name its times, categories and metadata; other fields are ignored.",
+  });
 
 /** Memories in any of Mem0's result shapes. The document's words for what {@link field.memories} reads. */
 export const givenMemories = field.memories.meta({

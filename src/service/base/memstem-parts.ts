@@ -6,6 +6,7 @@
 
 import type {
   BatchRequest,
+  DedupeName,
   DefaultHistoryName,
   EngineModel,
   PlannedRequest,
@@ -33,6 +34,12 @@ export interface ComposeDefaults {
   readonly maxPromptTokens?: number | null;
   /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
   readonly contextTokens?: number | null;
+  /** What a block gives of its memory. Default: the memory's text alone. */
+  readonly blockTemplate?: string | undefined;
+  /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
+  readonly dedupe?: DedupeName | undefined;
+  /** The IANA time zone of times in blocks. Default: UTC. */
+  readonly timeZone?: string | undefined;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

@@ -1,4 +1,4 @@
-import { type ChatMessage, memoryTextProblem, messageText, withoutSections } from "../../core/index.js";
+import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
@@ -122,15 +122,8 @@ const SECTION_TAGS = /<\/?memories>/;
  * @param given the client's own messages, not the composed ones
  */
 export function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
-  const questions = given
-    .filter(({ role }) => role === "user")
-    .map((message) => withoutSections(messageText(message)).trim())
-    // Clients may send a section back that was a message of its own.
-    .filter((question) => question !== "");
-  const question = questions.at(-1);
-  const reply = withoutSections(answer).trim();
-  if (question === undefined || reply === "") return null;
-  const text = `User: ${question}\nAssistant: ${reply}`;
+  const text = exchangeText(lastAsked(given), answer);
+  if (text === null) return null;
   if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
   return { text, metadata: { written_back: true } };
 }

@@ -5,6 +5,7 @@ import {
   type ChatMessage,
   type ConversationId,
   DEFAULT_ANNOTATIONS,
+  type DedupeName,
   type HistoryName,
   type PolicyName,
   type RequestId,
@@ -59,6 +60,12 @@ export interface ComposeRequest {
   readonly acceptedTokens?: number | null;
   /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
   readonly destination?: Destination | null;
+  /** What a block gives of its memory; null: the configured template. */
+  readonly blockTemplate?: string | null;
+  /** The IANA time zone of times in blocks; null: the configured one. */
+  readonly timeZone?: string | null;
+  /** Which texts are given once; null: the configured choice. */
+  readonly dedupe?: DedupeName | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -109,6 +116,9 @@ const composeOptions = z.strictObject({
   engine: field.engine.nullish(),
   toolMemories: field.toolMemories.nullish(),
   maxPromptTokens: field.maxPromptTokens.nullish(),
+  blockTemplate: field.blockTemplate.nullish(),
+  timeZone: field.timeZone.nullish(),
+  dedupe: field.dedupe.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -170,6 +180,9 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     engine: fields.engine ?? null,
     toolMemories: fields.toolMemories ?? null,
     maxPromptTokens: fields.maxPromptTokens ?? null,
+    blockTemplate: fields.blockTemplate ?? null,
+    timeZone: fields.timeZone ?? null,
+    dedupe: fields.dedupe ?? null,
     prompt: fields.prompt ?? false,
   };
 }

@@ -1,10 +1,14 @@
 import {
   type BlockRegister,
-  cutText,
+  DEFAULT_BLOCK_TEMPLATE,
+  DEFAULT_TIME_ZONE,
   type MemoryId,
   messageText,
+  type RenderedMemory,
   type RetrievedMemory,
+  readBlockTemplate,
   recallKnown,
+  renderMemory,
   type Scope,
   type Warning,
 } from "../../core/index.js";
@@ -15,7 +19,8 @@ import type { ComposeRequest } from "./compose-request.js";
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */
 export type MemoryLookup =
   | {
-      readonly found: readonly RetrievedMemory[];
+      /** As their blocks give them. */
+      readonly found: readonly RenderedMemory[];
       /** Those whose text was truncated. */
       readonly cut?: readonly MemoryId[];
       /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
@@ -31,6 +36,9 @@ export interface LookupParts {
   readonly source: MemorySource | null;
   /** Maximum characters (UTF-16 units) of one memory's text. */
   readonly maxMemoryCharacters: number;
+  /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
+  readonly blockTemplate?: string | undefined;
+  readonly timeZone?: string | undefined;
 }
 
 /**
@@ -38,17 +46,18 @@ export interface LookupParts {
  * "Promises"); the source has its own time-out.
  */
 export async function lookUpMemories(
-  { source, maxMemoryCharacters }: LookupParts,
+  parts: LookupParts,
   scope: Scope,
   request: ComposeRequest,
   signal: AbortSignal,
 ): Promise<MemoryLookup> {
-  if (request.memories !== null) return withinLength(request.memories, maxMemoryCharacters);
+  const { source } = parts;
+  if (request.memories !== null) return asBlocks(parts, request, request.memories);
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
     const found = await source.search({ scope, query, topK: request.topK }, signal);
-    if (found.length > 0) return withinLength(found, maxMemoryCharacters);
+    if (found.length > 0) return asBlocks(parts, request, found);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
   } catch (error) {
@@ -62,7 +71,7 @@ export function settleLookup(
   lookup: MemoryLookup,
   register: BlockRegister,
   topK: number,
-): { readonly memories: readonly RetrievedMemory[]; readonly warnings: readonly Warning[] } {
+): { readonly memories: readonly RenderedMemory[]; readonly warnings: readonly Warning[] } {
   if ("found" in lookup) {
     const warnings = [...cutWarnings(lookup.cut ?? []), ...scopedIdWarnings(lookup.emptyUnder, register)];
     return { memories: lookup.found, warnings };
@@ -72,10 +81,13 @@ export function settleLookup(
   return { memories, warnings: [{ code: "memory_source_failed", message }] };
 }
 
-function withinLength(found: readonly RetrievedMemory[], max: number): MemoryLookup {
-  const cut = found.filter(({ text }) => text.length > max).map(({ id }) => id);
-  if (cut.length === 0) return { found };
-  return { found: found.map(({ id, text }) => ({ id, text: cutText(text, max) })), cut };
+/** The memories as their blocks give them, each within the maximum length. */
+function asBlocks(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]): MemoryLookup {
+  const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
+  const template = readBlockTemplate(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
+  const rendered = found.map((memory) => renderMemory(template, memory, parts.maxMemoryCharacters));
+  const cut = rendered.filter(({ isCut }) => isCut).map(({ memory }) => memory.id);
+  return { found: rendered.map(({ memory }) => memory), ...(cut.length === 0 ? {} : { cut }) };
 }
 
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {

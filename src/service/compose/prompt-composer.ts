@@ -72,8 +72,9 @@ export class PromptComposer {
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
-    const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = on.parts;
-    this.#lookup = { source, maxMemoryCharacters };
+    const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
+    const { blockTemplate, timeZone } = defaults;
+    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone };
     this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }

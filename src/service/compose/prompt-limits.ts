@@ -54,7 +54,7 @@ export class PromptLimits {
 }
 
 /** The lower of two limits; null where there is none. */
-export function leastOf(a: number | null, b: number | null): number | null {
+function leastOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 

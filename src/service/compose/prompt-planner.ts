@@ -213,6 +213,7 @@ export class PromptPlanner {
       engine: this.engineModel(),
       depth: depth ?? undefined,
       maxPromptTokens: this.#maxTokensOf(request),
+      dedupe: request.dedupe ?? this.parts.defaults.dedupe,
     };
   }
 

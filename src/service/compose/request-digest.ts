@@ -14,7 +14,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     requestId: null,
     query: request.query,
     messages: request.messages,
-    memories: request.memories,
+    memories: memoriesAskedFor(request),
     topK: request.topK,
     memoryBudgetTokens: request.memoryBudgetTokens,
     memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
@@ -23,7 +23,16 @@ function askedFor(request: ComposeRequest): DigestedFields {
     annotations: request.annotations,
     prompt: null,
     history: request.history === "exact" ? undefined : (request.history ?? undefined),
+    blockTemplate: request.blockTemplate ?? undefined,
+    timeZone: request.timeZone ?? undefined,
+    dedupe: request.dedupe ?? undefined,
   };
+}
+
+/** Fields other than the text count only where the request says that its blocks give them: earlier versions read none. */
+function memoriesAskedFor({ memories, blockTemplate }: ComposeRequest): readonly object[] | null {
+  if (memories === null || (blockTemplate ?? null) !== null) return memories;
+  return memories.map(({ id, text }) => ({ id, text }));
 }
 
 /** Every field of a request is in one of these two types: a new field does not compile until it is assigned. */

@@ -7,8 +7,10 @@
 import { z } from "zod";
 import {
   type AgentId,
+  blockTemplateProblem,
   type ChatMessage,
   type ConversationId,
+  DEDUPE_NAMES,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   foundTextProblem,
@@ -22,6 +24,7 @@ import {
   type RequestId,
   type RetrievedMemory,
   TOOL_MEMORIES,
+  timeZoneProblem,
   type UserId,
   unstorable,
   unstorableWithin,
@@ -162,6 +165,12 @@ export const fixedRetention = z.enum(FIXED_RETENTIONS);
 export const engine = z.enum(ENGINE_NAMES);
 /** Placement of memories after a tool's result. */
 export const toolMemories = z.enum(TOOL_MEMORIES);
+/** What a block gives of its memory. */
+export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
+/** Which texts are given once. */
+export const dedupe = z.enum(DEDUPE_NAMES);
+/** IANA time zone of times in blocks. */
+export const timeZone = z.string().superRefine(storable(timeZoneProblem));
 
 /** Names of engines or agents with a prefix cache of their own; a name may become a header. */
 export const workers = z

@@ -2,8 +2,10 @@ import type { Digest, Label, MemoryId, NodeId, QuoteSearch, ScopeChanges, Turn, 
 
 /** Where a memory is quoted, searched before it is forgotten. */
 export interface FoundQuotes {
-  /** Texts of all versions of the memory, with any agent. */
+  /** The memory's own words in all of its versions, with any agent. */
   readonly texts: readonly string[];
+  /** Texts of its blocks that have more than those: what a block template put around them is to be erased too. */
+  readonly rendered: readonly string[];
   readonly scopes: ReadonlyMap<number, ScopeQuotes>;
 }
 

@@ -5,6 +5,7 @@ import {
   type IndexNode,
   labelsIn,
   type NodeId,
+  type RenderedWords,
   type RequestId,
   renderSection,
   type Scope,
@@ -23,6 +24,7 @@ import { idsOf, StoredMessages } from "../records/stored-messages.js";
 export function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
   if (bankedTokens < 0) yield "its memory bank is below zero";
   const labels = new Set(register.blocks.map(({ label }) => label));
+  const lengths = new Map(register.blocks.map(({ label, text }) => [label, text.length]));
   const digests = new Set<string>();
   for (const { label, textDigest, supersededBy } of register.blocks) {
     if (label >= counters.nextLabel) yield `block [${label}] has a label past the scope's counter`;
@@ -33,8 +35,10 @@ export function* checkRows({ counters, bankedTokens, register, nodes }: StoredSc
   }
   const current = new Map<string, number>();
   const held = new Set<number>();
-  for (const { memoryId, label, current: isCurrent } of register.versions) {
+  for (const { memoryId, label, current: isCurrent, rendered } of register.versions) {
     if (!labels.has(label)) yield `a memory version refers to block [${label}], which is missing`;
+    else if (rendered !== undefined && !isWithin(rendered, lengths.get(label) ?? 0))
+      yield `block [${label}] is shorter than its memory's own words`;
     held.add(label);
     current.set(memoryId, (current.get(memoryId) ?? 0) + (isCurrent ? 1 : 0));
     if (register.forgotten.includes(memoryId)) yield `block [${label}] belongs to a forgotten memory`;
@@ -46,6 +50,10 @@ export function* checkRows({ counters, bankedTokens, register, nodes }: StoredSc
     for (const label of run)
       if (!labels.has(label)) yield `index node ${id} refers to block [${label}], which is missing`;
   }
+}
+
+function isWithin({ start, length }: RenderedWords, textLength: number): boolean {
+  return start >= 0 && length > 0 && start + length <= textLength;
 }
 
 /** Checks turns: each continues an earlier one, and its section can be rendered again and has its digest stored. */

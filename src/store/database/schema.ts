@@ -62,6 +62,11 @@ export const memoryVersions = sqliteTable(
     memoryId: text("memory_id").notNull(),
     label: integer("label").notNull(),
     current: integer("current", { mode: "boolean" }).notNull(),
+    /** Digest of the block template; null: the block's text is the memory's own. */
+    template: text("template"),
+    /** Where the memory's own words begin in the block's text, in UTF-16 units, and how many they are; null: they are all of it. */
+    ownStart: integer("own_start"),
+    ownLength: integer("own_length"),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.label, table.memoryId] })],
 );

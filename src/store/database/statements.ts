@@ -138,13 +138,16 @@ function registerStatements(sqlite: Database.Database) {
 
     versions: prepare<OfScope, VersionRow>(
       sqlite,
-      `select memory_id as memoryId, label, current from memory_versions
+      `select memory_id as memoryId, label, current, template, own_start as ownStart, own_length as ownLength
+       from memory_versions
        where scope_id = @scopeId order by label, memory_id`,
     ),
     keepVersion: prepare<SqliteRow<typeof memoryVersions>>(
       sqlite,
-      `insert into memory_versions (scope_id, memory_id, label, current) values (@scopeId, @memoryId, @label, @current)
-       on conflict (scope_id, label, memory_id) do update set current = excluded.current`,
+      `insert into memory_versions (scope_id, memory_id, label, current, template, own_start, own_length)
+       values (@scopeId, @memoryId, @label, @current, @template, @ownStart, @ownLength)
+       on conflict (scope_id, label, memory_id) do update set current = excluded.current,
+         template = excluded.template, own_start = excluded.own_start, own_length = excluded.own_length`,
     ),
     /** For all labels (a JSON array) in one statement. */
     removeVersionsOf: prepare<OfScope & { readonly labels: string }>(

@@ -1,9 +1,10 @@
 import type Database from "better-sqlite3";
 import { and, eq } from "drizzle-orm";
-import { type ChatMessage, messageText, QuoteSearch } from "../../core/index.js";
+import { type ChatMessage, messageText, ownWords, QuoteSearch } from "../../core/index.js";
 import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { blocks, memoryVersions, scopes } from "../database/schema.js";
+import { readRendered } from "../records/stored-scope.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */
@@ -27,20 +28,32 @@ export async function findQuotes(
   pause: () => Promise<void>,
 ): Promise<FoundQuotes> {
   const held = orm
-    .select({ scopeId: scopes.scopeId, text: blocks.text, holder: memoryVersions.memoryId })
+    .select({
+      scopeId: scopes.scopeId,
+      text: blocks.text,
+      holder: memoryVersions.memoryId,
+      template: memoryVersions.template,
+      ownStart: memoryVersions.ownStart,
+      ownLength: memoryVersions.ownLength,
+    })
     .from(scopes)
     .leftJoin(memoryVersions, eq(memoryVersions.scopeId, scopes.scopeId))
     .leftJoin(blocks, and(eq(blocks.scopeId, scopes.scopeId), eq(blocks.label, memoryVersions.label)))
     .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
     .all();
   const all = new Set(texts);
+  const rendered = new Set<string>();
   const ofOthers = new Map<number, Set<string>>();
-  for (const { scopeId, text, holder } of held) {
+  for (const { scopeId, text, holder, ...own } of held) {
     const others = ofOthers.get(scopeId) ?? new Set();
     ofOthers.set(scopeId, others);
     if (text === null) continue;
-    if (holder === memoryId) all.add(text);
-    else others.add(text);
+    // Who quotes a memory quotes its own words, not what a block template put around them.
+    const words = ownWords(text, readRendered(own));
+    if (holder === memoryId) {
+      all.add(words);
+      if (words !== text) rendered.add(text);
+    } else others.add(words);
   }
   const found = new Map<number, ScopeQuotes>();
   for (const [scopeId, others] of ofOthers) {
@@ -58,7 +71,7 @@ export async function findQuotes(
       await pause();
     }
   }
-  return { texts: [...all], scopes: found };
+  return { texts: [...all], rendered: [...rendered], scopes: found };
 }
 
 /**

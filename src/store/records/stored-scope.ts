@@ -3,12 +3,15 @@ import {
   type Access,
   type AgentId,
   type ClusterNode,
+  type Digest,
   digestOf,
   EMPTY_SCOPE,
   type IndexNode,
   type Label,
   type MemoryId,
+  type MemoryVersion,
   type NodeId,
+  type RenderedWords,
   type Scope,
   type ScopeChanges,
   type StoredBlock,
@@ -20,7 +23,7 @@ import {
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
 import type { scopes } from "../database/schema.js";
-import type { BlockRow, NodeRow, OrderingRow, Statements } from "../database/statements.js";
+import type { BlockRow, NodeRow, OrderingRow, Statements, VersionRow } from "../database/statements.js";
 import { readLabels } from "./rows.js";
 
 /** What names a scope in its table. */
@@ -60,8 +63,17 @@ export function writeChanges(
     statements.keepForgotten.run({ ...key, memoryId });
   }
   for (const block of changes.register.blocks) statements.keepBlock.run({ scopeId, ...block });
-  for (const { memoryId, label, current } of changes.register.versions) {
-    statements.keepVersion.run({ scopeId, memoryId, label, current: current ? 1 : 0 });
+  for (const { memoryId, label, current, rendered } of changes.register.versions) {
+    const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
+    statements.keepVersion.run({
+      scopeId,
+      memoryId,
+      label,
+      current: current ? 1 : 0,
+      template,
+      ownStart,
+      ownLength,
+    });
   }
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
   for (const node of changes.index.upserted) {
@@ -94,11 +106,7 @@ export function readStoredScope(statements: Statements, digests: DigestSeal, sco
     return { scope: { ...EMPTY_SCOPE, register: { ...EMPTY_SCOPE.register, forgotten } }, version: null };
   }
   const { scopeId, version, nextLabel, nextNode, nextTurn, requests, bankedTokens } = stored;
-  const versions = statements.versions.all({ scopeId }).map((row) => ({
-    memoryId: row.memoryId as MemoryId,
-    label: row.label as Label,
-    current: row.current === 1,
-  }));
+  const versions = statements.versions.all({ scopeId }).map(readVersion);
   return {
     scope: {
       counters: { nextLabel, nextNode, nextTurn, requests },
@@ -125,6 +133,23 @@ function readBlock(row: BlockRow): StoredBlock {
     tokens: row.tokens,
     supersededBy: row.supersededBy as Label | null,
   };
+}
+
+function readVersion(row: VersionRow): MemoryVersion {
+  const rendered = readRendered(row);
+  return {
+    memoryId: row.memoryId as MemoryId,
+    label: row.label as Label,
+    current: row.current === 1,
+    ...(rendered === undefined ? {} : { rendered }),
+  };
+}
+
+/** Where a version's own words stand in its block's text; undefined: they are all of it. */
+export function readRendered(row: Pick<VersionRow, "template" | "ownStart" | "ownLength">): RenderedWords | undefined {
+  const { template, ownStart, ownLength } = row;
+  if (template === null || ownStart === null || ownLength === null) return undefined;
+  return { template: template as Digest, start: ownStart, length: ownLength };
 }
 
 function readNode(row: NodeRow, digests: DigestSeal): IndexNode {

@@ -122,7 +122,7 @@ export class SqliteStore extends SqliteReads implements Store {
       this.deletions.count(scope, record.memoryId, record.isInSource);
       this.#erasure.count();
     });
-    for (const text of record.quotes.texts) pieces.add(text);
+    for (const text of [...record.quotes.texts, ...record.quotes.rendered]) pieces.add(text);
     this.#erasure.begin(pieces);
     return stored;
   }

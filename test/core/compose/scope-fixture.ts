@@ -67,6 +67,7 @@ export interface ComposeOptions {
   readonly toolMemories?: ToolMemories;
   readonly maxPromptTokens?: number;
   readonly acceptedTokens?: number;
+  readonly dedupe?: "exact" | "contained";
 }
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
@@ -134,6 +135,7 @@ export class UserScope {
       toolMemories: options.toolMemories,
       maxPromptTokens: options.maxPromptTokens,
       acceptedTokens: options.acceptedTokens,
+      dedupe: options.dedupe,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     };

@@ -18,8 +18,10 @@ describe("GET /requests/{request_id}/explain", () => {
     expect(explanation).toEqual(json);
     return explanation;
   };
+  // The question says what a memory says, which would not be given again.
+  const asked = { user_id: "ada", query: SECRET, policy: "retrieval", dedupe: "exact" };
   const compose = (request_id: string, memories: readonly object[], more: object = {}) =>
-    app.compose({ user_id: "ada", request_id, query: SECRET, policy: "retrieval", memories, ...more });
+    app.compose({ ...asked, request_id, memories, ...more });
 
   it("says where a prompt first differs from the nearest earlier one, and why, in words and in fields", async () => {
     await compose("r 1", [tea, key]);

@@ -13,7 +13,8 @@ describe("a request's digest", () => {
         conversationId: "c",
         requestId: "r",
         messages: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }],
-        memories: [{ id: "m", memory: "Green." }],
+        // Of a memory's fields, earlier versions read the text alone.
+        memories: [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z", categories: ["drinks"] }],
         system: "Be kind.",
         topK: 7,
         memoryBudgetTokens: 100,
@@ -37,7 +38,20 @@ describe("a request's digest", () => {
     for (const same of [{ engine: "sglang" }, { prompt: true }, { requestId: "r" }, { toolMemories: "own_message" }]) {
       expect(digestOf(same), JSON.stringify(same)).toBe(digestOf({}));
     }
-    const others = [{ query: "Milk?" }, { topK: 3 }, { policy: "sorted" }, { retention: "keep" }, { agentId: "b" }];
+    const memories = [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z" }];
+    const later = [{ id: "m", memory: "Green.", created_at: "2023-06-08T13:56:00Z" }];
+    expect(digestOf({ memories })).toBe(digestOf({ memories: later }));
+    const dated = { blockTemplate: "{date} {memory}" };
+    expect(digestOf({ memories, ...dated })).not.toBe(digestOf({ memories: later, ...dated }));
+    const others = [
+      dated,
+      { timeZone: "Europe/Berlin" },
+      { query: "Milk?" },
+      { topK: 3 },
+      { policy: "sorted" },
+      { retention: "keep" },
+      { agentId: "b" },
+    ];
     expect(new Set([{}, ...others].map(digestOf)).size).toBe(others.length + 1);
   });
 });

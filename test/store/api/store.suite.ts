@@ -165,7 +165,7 @@ export function describeStore(name: string, open: () => Store): void {
           changes: state.drain(),
           memoryId: memory,
           gone,
-          quotes: { texts: [], scopes: new Map() },
+          quotes: { texts: [], rendered: [], scopes: new Map() },
           sectionsOf: () => [],
           at: 1,
         };
@@ -434,7 +434,7 @@ export function describeStore(name: string, open: () => Store): void {
       const record = {
         memoryId: "m1" as MemoryId,
         gone,
-        quotes: { texts: [], scopes: new Map() },
+        quotes: { texts: [], rendered: [], scopes: new Map() },
         sectionsOf: () => [],
         isInSource: false,
         at: 1,

@@ -1,0 +1,80 @@
+/** Quotation marks and brackets that have a closing form; a sentence inside of them is somebody's words, not the text's. */
+const OPENING = "([{“„«‹「『（［";
+const CLOSING = ")]}”»›」』）］";
+/** Ends a sentence where white space follows; those of East Asian scripts need none. */
+const ENDS = ".!?…";
+const FULL_ENDS = "。！？";
+const FULL_STOPPED = new Set(
+  "mr mrs ms dr prof st jr sr vs etc no nr approx dept inc ltd co corp fig al cf ca bzw usw evtl ggf vgl".split(" "),
+);
+const BULLET = /^[-–—*•·]\s+/;
+const STATED = /[\s.!…,;:。！]+$/;
+const ASKED = /[?？][\s.!…。！?？]*$/;
+
+/**
+ * A text's sentences in a form in which letter case, Unicode's normal forms, white space, a bullet in front and punctuation at the end make
+ * no difference; a question keeps its mark. Where a boundary is in doubt there is none: behind abbreviations and numbers, inside of
+ * quotation marks and brackets, before a small letter. All words of the text are in the sentences, in their order. Linear time.
+ */
+export function sentencesOf(text: string): readonly string[] {
+  const plain = text.normalize("NFC").replace(/\s+/gu, " ").trim();
+  const sentences: string[] = [];
+  let from = 0;
+  let depth = 0;
+  let isQuoted = false;
+  for (let at = 0; at < plain.length; at++) {
+    const character = plain.charAt(at);
+    if (character === '"') isQuoted = !isQuoted;
+    else if (OPENING.includes(character)) depth++;
+    else if (CLOSING.includes(character)) depth--;
+    else if (depth === 0 && !isQuoted && endsSentence(plain, at, from)) {
+      sentences.push(plain.slice(from, at + 1));
+      from = at + 1;
+    }
+  }
+  sentences.push(plain.slice(from));
+  return sentences.map(comparable).filter((sentence) => sentence !== "");
+}
+
+/** Whether a sentence that begins at `from` ends with the character at `at`. */
+function endsSentence(text: string, at: number, from: number): boolean {
+  const character = text.charAt(at);
+  const next = text.charAt(at + 1);
+  if (FULL_ENDS.includes(character)) return !FULL_ENDS.includes(next) && !CLOSING.includes(next);
+  if (!ENDS.includes(character) || next !== " ") return false;
+  if (/\p{Ll}/u.test(text.charAt(at + 2))) return false;
+  if (character !== ".") return true;
+  const word = text.slice(Math.max(from, text.lastIndexOf(" ", at) + 1), at);
+  return word.length > 1 && !word.includes(".") && !/^\p{N}+$/u.test(word) && !FULL_STOPPED.has(word.toLowerCase());
+}
+
+function comparable(sentence: string): string {
+  const said = sentence.trim().replace(BULLET, "");
+  const bare = ASKED.test(said) ? said.replace(ASKED, "?") : said.replace(STATED, "");
+  return /[\p{L}\p{N}\p{S}]/u.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
+}
+
+/** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */
+const MOST_SENTENCES = 3;
+const BETWEEN = "\n";
+
+/** A text in the form in which it is compared with others. */
+export interface ComparedText {
+  /** All its sentences; empty: the text says nothing in words. */
+  readonly whole: string;
+  /** The whole, and each run of up to three sentences, which may be another text. */
+  readonly runs: readonly string[];
+  readonly sentences: number;
+}
+
+/** Takes time, and space, in proportion to the text. */
+export function comparedText(text: string): ComparedText {
+  const sentences = sentencesOf(text);
+  const whole = sentences.join(BETWEEN);
+  const runs = [whole];
+  for (let from = 0; from < sentences.length; from++) {
+    const most = Math.min(MOST_SENTENCES, sentences.length - from, sentences.length - 1);
+    for (let count = 1; count <= most; count++) runs.push(sentences.slice(from, from + count).join(BETWEEN));
+  }
+  return { whole, runs, sentences: sentences.length };
+}

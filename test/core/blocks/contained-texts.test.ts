@@ -1,0 +1,218 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BlockRegister } from "../../../src/core/blocks/block-register.js";
+import { withoutContained } from "../../../src/core/blocks/contained-texts.js";
+import { exchangeText } from "../../../src/core/prompt/exchange-text.js";
+import type { Label, MemoryId } from "../../../src/core/text/ids.js";
+import { Chat, countTokens, memory, UserScope, user } from "../compose/scope-fixture.js";
+import { textsIn } from "../prompt/prompt-promises.js";
+
+const tea = memory("tea", "Ana likes tea.");
+const teaAgain = memory("again", "- ana likes  tea");
+const both = memory("both", "Ana likes tea. She lives in Porto.");
+const isTea = memory("ask", "Ana likes tea?");
+const NOTHING = { standing: [], due: new Set<Label>(), question: null };
+
+/** The texts of one single prompt, and which label each memory is under. */
+function given(retrieved: (typeof tea)[], { question = "Who?", dedupe = "contained" as "contained" | "exact" } = {}) {
+  const { messages, memories, warnings } = new UserScope().compose([user(question)], retrieved, { dedupe });
+  return {
+    texts: textsIn(messages),
+    labels: Object.fromEntries(memories.map(({ memoryId, label }) => [memoryId, label])),
+    warnings: Object.fromEntries(warnings.map(({ code, memoryIds }) => [code, memoryIds])),
+  };
+}
+
+describe("a text that another memory of the request says too", () => {
+  it("is given once where the two are equal but for case, white space and punctuation around", () => {
+    expect(given([tea, teaAgain])).toEqual({
+      texts: ["Ana likes tea."],
+      labels: { tea: 1, again: 1 },
+      warnings: { contained_text: ["again"] },
+    });
+  });
+
+  it("is given by the memory that says more, wherever it ranks", () => {
+    for (const retrieved of [
+      [tea, both],
+      [both, tea],
+      [teaAgain, tea, both],
+    ]) {
+      const { texts, labels } = given(retrieved);
+      expect(texts).toEqual([both.text]);
+      expect(new Set(Object.values(labels)).size).toBe(1);
+      expect(Object.keys(labels)).toHaveLength(retrieved.length);
+    }
+  });
+
+  it("is given where it asks what the other says", () => {
+    expect(given([tea, isTea]).texts).toHaveLength(2);
+  });
+
+  it("is given where only equal texts are given once", () => {
+    expect(given([tea, teaAgain, both], { dedupe: "exact" })).toMatchObject({
+      texts: [tea.text, teaAgain.text, both.text],
+      warnings: {},
+    });
+  });
+
+  it("is given where what the other says of it has another date", () => {
+    const may = memory("may", "2023-05-08: Ana likes tea.");
+    const june = memory("june", "2023-06-08: Ana likes tea. She lives in Porto.");
+    expect(given([may, june]).texts).toHaveLength(2);
+  });
+});
+
+describe("a memory that the question says", () => {
+  it("is not given again, and is named", () => {
+    const question = "Ana likes tea! What else?";
+    expect(given([tea, both], { question })).toEqual({
+      texts: [both.text],
+      labels: { both: 2 },
+      warnings: { memory_in_messages: ["tea"] },
+    });
+    expect(given([tea], { question: "ANA LIKES TEA" }).texts).toEqual([]);
+    expect(given([tea], { question: "Is it true that Ana likes tea?" }).texts).toEqual([tea.text]);
+  });
+});
+
+describe("in a conversation", () => {
+  const turns = (...requests: (typeof tea)[][]) => {
+    const chat = new Chat(new UserScope());
+    return requests.map((retrieved, n) => {
+      const composition = chat.ask(`Question ${n}`, retrieved);
+      chat.answer("Yes.");
+      return composition;
+    });
+  };
+
+  it("what stands in the prompt is not given again in other words, nor taken back for a text that says more", () => {
+    const [first, second, third] = turns([both], [tea], [teaAgain, both]);
+    expect(second?.messages.at(-1)?.content).toBe(
+      "<memories>\nAlso relevant, given earlier: [1].\n</memories>\n\nQuestion 1",
+    );
+    expect(second?.memories).toEqual([{ label: 1, memoryId: "tea", placement: "earlier_turn", rank: 0, replaces: [] }]);
+    expect(textsIn(third?.messages ?? [])).toEqual(textsIn(first?.messages ?? []));
+    const [, more] = turns([tea], [both, tea]);
+    expect(textsIn(more?.messages ?? [])).toEqual([tea.text, both.text]);
+  });
+
+  it("what was written back of it is not given again behind what was said, and elsewhere it is", () => {
+    const scope = new UserScope();
+    const chat = new Chat(scope);
+    chat.ask("Where does Ana live?");
+    chat.answer("In Porto.\r\nBy the sea.");
+    const kept = memory("kept", exchangeText("Where does Ana live?", "In Porto.\r\nBy the sea.") ?? "");
+    const { messages, memories, warnings } = chat.ask("Since when?", [kept, tea]);
+    expect(textsIn(messages)).toEqual([tea.text]);
+    expect(memories.map(({ memoryId }) => memoryId)).toEqual(["tea"]);
+    expect(warnings).toContainEqual(expect.objectContaining({ code: "memory_in_messages", memoryIds: ["kept"] }));
+    expect(textsIn(scope.compose([user("Since when?")], [kept]).messages)).toHaveLength(1);
+    chat.answer("1999.");
+    const part = memory("part", "assistant: In Porto.");
+    const again = chat.ask("Why?", [part, kept]);
+    expect(textsIn(again.messages)).toEqual([tea.text]);
+    expect(again.memories).toEqual([]);
+  });
+
+  it("a text that replaces another is given, whatever else says it", () => {
+    const rome = memory("home", "Ana lives in Rome.");
+    const oslo = memory("home", "Ana lives in Oslo.");
+    const more = memory("more", "Ana lives in Oslo. It is cold there.");
+    const [, second] = turns([rome], [oslo, more]);
+    expect(second?.messages.at(-1)?.content).toContain("[2] (replaces [1]) Ana lives in Oslo.\n");
+  });
+
+  it("a text that was replaced stands for nothing", () => {
+    const rome = memory("home", "Ana lives in Rome.");
+    const oslo = memory("home", "Ana lives in Oslo.");
+    const [, , third] = turns([rome], [oslo], [oslo, memory("other", "ana lives in rome")]);
+    expect(textsIn(third?.messages ?? [])).toContain("ana lives in rome");
+  });
+});
+
+const WORDS = ["ana", "likes", "tea", "not", "Bob", "Porto", "5", "e.g.", "Dr.", "É", "E\u0301", "お茶"];
+const ENDS = [".", "!", "?", "…", "", ".\n", ". ", "?! ", "。", '"', ")", ": "];
+const sentence = fc
+  .tuple(
+    fc.constantFrom("", "", "- ", '"', "("),
+    fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 3 }),
+    fc.constantFrom(...ENDS),
+  )
+  .map(([before, words, end]) => `${before}${words.join(" ")}${end}`);
+const sentences = fc.array(sentence, { minLength: 1, maxLength: 4 });
+const text = sentences.map((said) => said.join(" "));
+/** Two texts, of which the second often has sentences of the first, written another way. */
+const related = fc
+  .tuple(
+    sentences,
+    sentences,
+    fc.nat({ max: 3 }),
+    fc.nat({ max: 3 }),
+    fc.constantFrom("", ".", "!", "?", " "),
+    fc.boolean(),
+  )
+  .map(([first, others, from, count, end, isLoud]): [string, string] => {
+    const shared = first.slice(from, from + count + 1).join("  ");
+    const again = `${isLoud ? shared.toUpperCase() : shared}${end}`;
+    return [first.join(" "), shared === "" ? others.join(" ") : again];
+  });
+
+/** A reader that knows nothing of sentences: the words of a text, and whether they are a question's. */
+function wordsOf(said: string): string {
+  const words =
+    said
+      .normalize("NFC")
+      .toLowerCase()
+      .normalize("NFC")
+      .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+  return ` ${words.join(" ")} `;
+}
+
+describe("whatever two texts say", () => {
+  const PAIRS = 100;
+
+  it("no word of either is lost, over 100,000 pairs", () => {
+    let leftOut = 0;
+    const pair = fc.tuple(fc.oneof(fc.tuple(text, text), related), fc.boolean());
+    fc.assert(
+      fc.property(fc.array(pair, { minLength: PAIRS, maxLength: PAIRS }), (pairs) => {
+        for (const [[a, b], isAsked] of pairs) {
+          const register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
+          const retrieved = (isAsked ? [a] : [a, b]).map((said, n) => ({ id: `m-${n}` as MemoryId, text: said }));
+          const resolution = register.resolve(retrieved);
+          const kept = withoutContained(register, resolution, { ...NOTHING, question: isAsked ? b : null });
+          const there = [...kept.blocks.map((block) => block.text), ...(isAsked ? [b] : [])].map(wordsOf);
+          for (const { text: said, id } of retrieved) {
+            expect(
+              there.some((words) => words.includes(wordsOf(said))),
+              JSON.stringify([a, b]),
+            ).toBe(true);
+            const label = kept.memories.find(({ memoryId }) => memoryId === id)?.label;
+            if (label === undefined) expect(kept.said).toContain(id);
+            else expect(wordsOf(register.textOf(label))).toContain(wordsOf(said));
+          }
+          if (kept !== resolution) leftOut++;
+        }
+      }),
+      { numRuns: 100_000 / PAIRS },
+    );
+    expect(leftOut).toBeGreaterThan(5_000);
+  }, 300_000);
+
+  it("the same is left out in whatever order they come", () => {
+    const request = fc.uniqueArray(text, { minLength: 2, maxLength: 6 });
+    fc.assert(
+      fc.property(request, fc.infiniteStream(fc.nat()), (texts, random) => {
+        const all = texts.map((said, n) => ({ id: `m-${n}` as MemoryId, text: said }));
+        const register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
+        const labelsOf = (retrieved: typeof all) => {
+          const { memories } = withoutContained(register, register.resolve(retrieved), NOTHING);
+          return Object.fromEntries(memories.map(({ memoryId, label }) => [memoryId, label]).sort());
+        };
+        const shuffled = all.map((one) => ({ one, at: random.next().value })).sort((x, y) => x.at - y.at);
+        expect(labelsOf(shuffled.map(({ one }) => one))).toEqual(labelsOf(all));
+      }),
+    );
+  });
+});

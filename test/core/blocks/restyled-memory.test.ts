@@ -1,0 +1,127 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readBlockTemplate, renderMemory } from "../../../src/core/blocks/block-template.js";
+import { DEDUPE_NAMES } from "../../../src/core/blocks/contained-texts.js";
+import { ownWords, type RenderedMemory } from "../../../src/core/blocks/context-block.js";
+import type { MemoryId } from "../../../src/core/text/ids.js";
+import { Chat, UserScope, user } from "../compose/scope-fixture.js";
+import { textsIn } from "../prompt/prompt-promises.js";
+
+const TEMPLATES = ["{memory}", "{date}: {memory}", "{memory}[ ({date})]", "[({metadata.session}) ]{memory}"] as const;
+const [BARE, DATED, DATED_BEHIND] = TEMPLATES;
+const MAY = "2023-05-08T13:56:00Z";
+const JUNE = "2023-06-01T10:00:00Z";
+
+function memory(id: string, text: string, template: string, createdAt = MAY): RenderedMemory {
+  const fields = { createdAt, metadata: { session: "s-1" } };
+  return renderMemory(readBlockTemplate(template, "UTC"), { id: id as MemoryId, text, fields }, 10_000).memory;
+}
+
+const tea = (template: string, createdAt?: string) => memory("drink", "Likes tea.", template, createdAt);
+const rome = (template: string) => memory("home", "Lives in Rome.", template);
+const oslo = (template: string) => memory("home", "Lives in Oslo.", template);
+
+/** One conversation that asks once for each list of memories, and reads its rows again before every request. */
+function asked(...requests: (readonly RenderedMemory[])[]) {
+  const scope = new UserScope();
+  const chat = new Chat(scope);
+  return requests.map((requested, n) => {
+    const composition = chat.ask(`Question ${n}`, requested);
+    chat.answer(`Answer ${n}`);
+    scope.restart();
+    return composition;
+  });
+}
+
+describe("a memory that another block template renders", () => {
+  it("is given as before in a conversation that has its words: nothing is sent again, and nothing is said to be replaced", () => {
+    const [first, second, third] = asked([tea(BARE), rome(BARE)], [tea(DATED), rome(DATED)], [tea(DATED_BEHIND)]);
+    expect(first?.messages.at(-1)?.content).toContain("[1] Likes tea.\n[2] Lives in Rome.");
+    expect(second?.messages.at(-1)?.content).toBe(
+      "<memories>\nAlso relevant, given earlier: [1][2].\n</memories>\n\nQuestion 1",
+    );
+    expect(second?.memories).toEqual([
+      { label: 1, memoryId: "drink", placement: "earlier_turn", rank: 0, replaces: [] },
+      { label: 2, memoryId: "home", placement: "earlier_turn", rank: 1, replaces: [] },
+    ]);
+    expect(third?.memories[0]?.label).toBe(1);
+  });
+
+  it("is another block in other prompts, and says so of nothing", () => {
+    const scope = new UserScope();
+    scope.compose([user("?")], [tea(BARE)]);
+    const { messages } = scope.compose([user("?")], [tea(DATED)]);
+    expect(messages.at(-1)?.content).toBe("<memories>\n[2] 2023-05-08: Likes tea.\n</memories>\n\n?");
+    expect(scope.compose([user("?")], [tea(BARE)]).messages.at(-1)?.content).toContain("[1] Likes tea.\n");
+  });
+
+  it("replaces the text that stands there where its words changed too", () => {
+    const [, second] = asked([rome(BARE)], [oslo(DATED)]);
+    expect(second?.messages.at(-1)?.content).toContain("[2] (replaces [1]) 2023-05-08: Lives in Oslo.\n");
+  });
+
+  it("replaces it where the template is the same and the date is another", () => {
+    const [, second] = asked([tea(DATED)], [tea(DATED, JUNE)]);
+    expect(second?.messages.at(-1)?.content).toContain("[2] (replaces [1]) 2023-06-01: Likes tea.\n");
+  });
+
+  it("is sent again where the prompt says that its words were replaced", () => {
+    const [, , third] = asked([rome(BARE)], [oslo(BARE)], [rome(DATED)]);
+    expect(third?.messages.at(-1)?.content).toContain("[3] (replaces [2]) 2023-05-08: Lives in Rome.\n");
+  });
+
+  it("knows after a template without effect that a date changed", () => {
+    const undated = (createdAt: string) => memory("drink", "Likes tea.", DATED, createdAt);
+    const [, , third] = asked([tea(BARE)], [undated("unknown")], [undated(JUNE)]);
+    expect(third?.messages.at(-1)?.content).toContain("[2] (replaces [1]) 2023-06-01: Likes tea.\n");
+  });
+
+  it("is never lost, never said to be replaced by its own words, and each label keeps its text, whatever changes", () => {
+    const one = fc.record({
+      id: fc.constantFrom("a", "b", "c"),
+      text: fc.constantFrom("Likes tea.", "Lives in Rome.", "Has a dog."),
+      template: fc.constantFrom(...TEMPLATES),
+      createdAt: fc.constantFrom(MAY, JUNE, "unknown"),
+    });
+    const request = fc.uniqueArray(one, { minLength: 1, maxLength: 3, selector: ({ id }) => id });
+    fc.assert(
+      fc.property(
+        fc.array(request, { minLength: 1, maxLength: 6 }),
+        fc.constantFrom(...DEDUPE_NAMES),
+        (requests, dedupe) => {
+          const texts = new Map<number, string>();
+          const scope = new UserScope();
+          const chat = new Chat(scope);
+          for (const [n, wanted] of requests.entries()) {
+            const retrieved = wanted.map(({ id, text, template, createdAt }) => memory(id, text, template, createdAt));
+            const { messages, memories } = chat.ask(`Question ${n}`, retrieved, { dedupe });
+            chat.answer("Yes.");
+            const standing = textsIn(messages);
+            for (const { id, text } of wanted) {
+              const placed = memories.find(({ memoryId }) => memoryId === id);
+              if (placed === undefined) throw new Error(`${id} is nowhere`);
+              const { register } = scope.state;
+              const given = register.textOf(placed.label);
+              expect(standing).toContain(given);
+              // Another memory's block may say it too, as in "Likes tea. (2023-05-08)".
+              if (dedupe === "contained") expect(given).toContain(text.slice(0, -1));
+              else expect(ownWords(given, register.renderedOf(id as MemoryId, placed.label))).toBe(text);
+              for (const old of placed.replaces) {
+                const isRestyled = register.sameWordsAs(id as MemoryId, placed.label).includes(old);
+                if (isRestyled) expect(wanted.filter((other) => other.text === text).length).toBeGreaterThan(1);
+              }
+            }
+            const replaced = new Set(memories.flatMap(({ replaces }) => replaces));
+            for (const { label } of memories) {
+              expect(replaced.has(label), `[${label}] is given and said to be replaced`).toBe(false);
+              const text = scope.state.register.textOf(label);
+              expect(texts.get(label) ?? text).toBe(text);
+              texts.set(label, text);
+            }
+            scope.restart();
+          }
+        },
+      ),
+    );
+  });
+});
