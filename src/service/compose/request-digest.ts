@@ -20,7 +20,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
     policy: request.policy,
     retention: request.retention,
-    annotations: request.annotations,
+    annotations: annotationsAskedFor(request.annotations),
     prompt: null,
     history: request.history === "exact" ? undefined : (request.history ?? undefined),
     blockTemplate: request.blockTemplate ?? undefined,
@@ -33,6 +33,12 @@ function askedFor(request: ComposeRequest): DigestedFields {
 function memoriesAskedFor({ memories, blockTemplate }: ComposeRequest): readonly object[] | null {
   if (memories === null || (blockTemplate ?? null) !== null) return memories;
   return memories.map(({ id, text }) => ({ id, text }));
+}
+
+/** In the form of earlier versions, which had two annotations of ten labels by default. */
+function annotationsAskedFor(asked: ComposeRequest["annotations"]) {
+  const { order, location, topN, wording } = asked;
+  return { order, location: location || order, topN: topN === "auto" ? 10 : topN, wording };
 }
 
 /** Every field of a request is in one of these two types: a new field does not compile until it is assigned. */
@@ -58,10 +64,14 @@ export function isDigestOf(request: ComposeRequest, stored: Digest): boolean {
   );
 }
 
-/** The forms of earlier versions, before there was a retention and a choice of policy. */
+/** The forms of earlier versions: of annotations without a ranking, and before there was a retention and a choice of policy. */
 function earlierForms(request: ComposeRequest): object[] {
-  if (request.retention !== null) return [];
-  const beforeRetention = { ...askedFor(request), retention: undefined };
+  const asked = askedFor(request);
+  const { annotations } = request;
+  const withReferences = { ...asked, annotations: { ...annotationsAskedFor(annotations), location: true } };
+  const forms = annotations.order ? [] : [withReferences];
+  if (request.retention !== null) return forms;
+  const beforeRetention = { ...asked, retention: undefined };
   const beforePolicies = { ...beforeRetention, policy: "prefix-exact" };
-  return request.policy === null ? [beforeRetention, beforePolicies] : [beforeRetention];
+  return request.policy === null ? [...forms, beforeRetention, beforePolicies] : [...forms, beforeRetention];
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Digest } from "../../../src/core/index.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import { requestDigest } from "../../../src/service/compose/request-digest.js";
+import { isDigestOf, requestDigest } from "../../../src/service/compose/request-digest.js";
 
 describe("a request's digest", () => {
   it("is what it was in databases that there are: short, and with every field", () => {
@@ -29,7 +30,7 @@ describe("a request's digest", () => {
       marksElsewhere: 2,
       maxPromptTokens: 900,
     };
-    expect(requestDigest(whole)).toBe("efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo");
+    expect(isDigestOf(whole, "efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo" as Digest)).toBe(true);
   });
 
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {
