@@ -63,7 +63,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "compose",
     "explain",
   ],
-  engines: ["upstream", "adapters", "anthropic", "embedded", "random-model"],
+  engines: ["upstream", "adapters", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "database", "records", "erasure", "sqlite", "check"],
   service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
