@@ -65,7 +65,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   ],
   engines: ["upstream", "adapters", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "database", "records", "erasure", "sqlite", "check"],
-  service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "library"],
+  service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "responses", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };

@@ -17,17 +17,20 @@ import {
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
+import { RESPONSES } from "../../service/responses/responses-format.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
+import { RESPONSES_PATH, readResponses } from "../contracts/responses-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
+import { describeResponses } from "./responses-document.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -54,7 +57,10 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   describeRoutes(app);
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
-  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts)));
+  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
+  describeResponses(app);
+  const readItems: ReadChat = (given, headers) => ({ ...readResponses(given, headers), format: RESPONSES });
+  app.post(RESPONSES_PATH, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, readItems)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
@@ -63,14 +69,18 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   });
 }
 
+/** Reads a body and its headers. */
+type ReadChat = (given: unknown, headers: Pick<Headers, "get">) => wire.AskedChat;
+
 async function complete(
   c: Context<HttpEnvironment>,
   chat: Chat,
   { isShed, onFault }: Pick<ChatRouteParts, "isShed" | "onFault">,
+  readChat: ReadChat,
 ): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const read = wire.readChat(given, c.req.raw.headers);
+  const read = readChat(given, c.req.raw.headers);
   const request = {
     ...read,
     headers: headersToEngine(c),

@@ -10,6 +10,7 @@ import type { ComposeHooks } from "../compose/prompt-composer.js";
 import type { ServedBy } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
+import type { ChatFormat } from "./chat-format.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
 
@@ -67,6 +68,8 @@ export interface ChatRequest {
   readonly compose: ComposeRequest | null;
   /** The client's body, without memstem's fields. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** Default: chat completions. */
+  readonly format?: ChatFormat;
   /** `?` included, or empty. */
   readonly query: string;
   readonly headers: readonly HeaderPair[];
