@@ -55,10 +55,15 @@ export function itemsOf(messages: readonly ChatMessage[]): readonly ResponsesIte
 
 /** The `input` of messages, a text where the request's own was one and nothing stands beside it. */
 export function inputOf(messages: readonly ChatMessage[], own: unknown): string | readonly ResponsesItem[] {
-  const said = messages.filter((message) => formOf(message).isInstructions !== true);
+  const said = messages.filter((message) => !isInstructions(message));
   const [only] = said;
   const isText = typeof own === "string" && said.length === 1 && only?.role === "user";
   return isText && typeof only.content === "string" ? only.content : itemsOf(said);
+}
+
+/** Whether a message is a request's `instructions`. */
+export function isInstructions(message: ChatMessage): boolean {
+  return formOf(message).isInstructions === true;
 }
 
 function instructionsMessage(instructions: string): ChatMessage {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { messagesOfResponses } from "../../service/responses/responses-format.js";
+import { messagesOfResponses } from "../../service/responses/responses.js";
 import { type AskedChat, chatSettings, readPrompt } from "./chat-contract.js";
 
 /*

@@ -17,7 +17,7 @@ import {
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
-import { RESPONSES } from "../../service/responses/responses-format.js";
+import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
@@ -59,8 +59,10 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
   describeResponses(app);
-  const readItems: ReadChat = (given, headers) => ({ ...readResponses(given, headers), format: RESPONSES });
-  app.post(RESPONSES_PATH, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, readItems)));
+  const responses = chat && new Responses(chat);
+  app.post(RESPONSES_PATH, async (c) =>
+    responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
+  );
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
@@ -74,7 +76,7 @@ type ReadChat = (given: unknown, headers: Pick<Headers, "get">) => wire.AskedCha
 
 async function complete(
   c: Context<HttpEnvironment>,
-  chat: Chat,
+  chat: Pick<Chat, "complete">,
   { isShed, onFault }: Pick<ChatRouteParts, "isShed" | "onFault">,
   readChat: ReadChat,
 ): Promise<Response> {
