@@ -37,6 +37,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   return {
     name: upstream.name,
     send: async (call, signal) => {
+      if (call.path === "responses") return NO_ROUTE;
       const { sent, asksUsage } = toAnthropicCall(call);
       const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
       const created = Math.floor(now() / 1_000);
@@ -50,6 +51,13 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
     },
   };
 }
+
+/** Anthropic's API has no `/responses`. */
+const NO_ROUTE: UpstreamAnswer = {
+  status: 404,
+  headers: [],
+  body: (async function* () {})(),
+};
 
 /** Checked as far as the conversion needs it. */
 const chatBody = z.looseObject({

@@ -61,6 +61,17 @@ export function inputOf(messages: readonly ChatMessage[], own: unknown): string 
   return isText && typeof only.content === "string" ? only.content : itemsOf(said);
 }
 
+/** Whether a message holds an item without a chat form. */
+export function isOpaque(message: ChatMessage): boolean {
+  return OPAQUE in message;
+}
+
+/** The type of such an item. */
+export function opaqueTypeOf(message: ChatMessage): string {
+  const item = message[OPAQUE];
+  return String(isRecord(item) ? item["type"] : item);
+}
+
 /** Whether a message is a request's `instructions`. */
 export function isInstructions(message: ChatMessage): boolean {
   return formOf(message).isInstructions === true;

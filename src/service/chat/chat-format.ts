@@ -1,4 +1,5 @@
 import type { ChatMessage } from "../../core/index.js";
+import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { ObservedAnswer } from "./observed-answer.js";
 
@@ -18,6 +19,8 @@ export interface ChatFormat {
    * @param messages the composed prompt; null: the client's own messages
    */
   bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody;
+  /** Reads the usage of its answers. Absent: the engine's adapter does. */
+  readonly readUsage?: EngineAdapter["readUsage"];
   /** Reads one answer. */
   answerReader(): AnswerReader;
   /** Called once an answer was read as far as it came. */

@@ -73,7 +73,8 @@ export class ExchangeReader {
   #learn(exchange: Exchange): EngineUsage | null {
     const { observed } = exchange;
     try {
-      const usage = observed.reported === null ? null : this.parts.readUsage(observed.reported);
+      const { readUsage = this.parts.readUsage } = exchange.request.format ?? {};
+      const usage = observed.reported === null ? null : readUsage(observed.reported);
       this.#keep(exchange, usage);
       exchange.request.format?.answered?.(observed, exchange.composed?.messages ?? null);
       return usage;

@@ -6,7 +6,8 @@
 
 import { randomUUID } from "node:crypto";
 import type { ChatMessage, ConversationId } from "../../core/index.js";
-import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
+import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
+import { inputOf, isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import type { AnswerReader } from "../chat/answer-reader.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ChatFormat, ProxiedBody } from "../chat/chat-format.js";
@@ -37,7 +38,8 @@ export class Responses {
   ) {}
 
   /** As {@link Chat.complete}. */
-  complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  complete(memstem: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+    const asked = this.#withItems(memstem, given);
     const { compose } = asked;
     const turn = this.#turnOf(memstem, asked);
     const format = new ResponsesFormat(turn, this.remembered, asked.body["store"] === false);
@@ -50,6 +52,19 @@ export class Responses {
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
     const composed = { ...compose, messages, conversationId, ...stored };
     return this.chat.complete(memstem, { ...asked, compose: composed, format }, signal);
+  }
+
+  /** The request with items in place of references to those that the engine does not keep. */
+  #withItems(tenant: object, asked: ChatRequest): ChatRequest {
+    const { userId, agentId, body } = asked;
+    const { input } = body;
+    if (!Array.isArray(input) || !input.some(isReference)) return asked;
+    const items = (input as readonly unknown[]).flatMap((item) => {
+      if (!isReference(item)) return [item];
+      const found = this.remembered.of({ tenant, userId, agentId, id: itemKey(item.id) });
+      return found === null || found.isHeld || found.history === null ? [item] : itemsOf(found.history);
+    });
+    return { ...asked, body: { ...body, input: items } };
   }
 
   #turnOf(memstem: ChatComposer, { userId, agentId, body, compose }: ChatRequest): Turn {
@@ -98,6 +113,7 @@ interface Turn {
 class ResponsesFormat implements ChatFormat {
   readonly path = "responses";
   readonly isChat = false;
+  readonly readUsage = readOpenAiUsage;
 
   constructor(
     private readonly turn: Turn,
@@ -147,10 +163,25 @@ class ResponsesFormat implements ChatFormat {
       watch,
     };
     this.remembered.set(key(response.id), remembered);
+    if (!remembered.isHeld) this.#rememberItems(remembered, response.output);
     // The conversation's name stands for its newest response.
     const newest = { ...remembered, messages: [], previous: key(response.id) };
     if (held !== null) this.remembered.set(key(conversationKey(held)), newest);
   }
+
+  /** Clients may name an item by its id where the engine would keep it. */
+  #rememberItems(response: RememberedResponse, output: readonly Readonly<Record<string, unknown>>[]): void {
+    for (const item of output) {
+      if (typeof item["id"] !== "string") continue;
+      const messages = messagesOf([item]) ?? [];
+      this.remembered.set(this.turn.key(itemKey(item["id"])), { ...response, previous: null, messages });
+    }
+  }
+}
+
+function isReference(item: unknown): item is { readonly id: string } {
+  if (typeof item !== "object" || item === null || !("type" in item) || !("id" in item)) return false;
+  return item.type === "item_reference" && typeof item.id === "string";
 }
 
 /** The body with the new end of a prompt whose beginning the engine keeps. */
@@ -182,6 +213,10 @@ function mayBeContinued({ store }: ProxiedBody, added: readonly ChatMessage[]): 
 
 function newName(): string {
   return `response-${randomUUID()}`;
+}
+
+function itemKey(id: string): string {
+  return `item ${id}`;
 }
 
 function conversationKey(id: string): string {
