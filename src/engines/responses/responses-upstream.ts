@@ -49,7 +49,7 @@ async function sendAsChat(
   { id, created }: Omit<ResponseHead, "asked">,
   signal: AbortSignal,
 ): Promise<UpstreamAnswer> {
-  const asked = objectIn(JSON.parse(call.body ?? "null"));
+  const asked = objectIn(JSON.parse(String(call.body)));
   let body: JsonObject;
   try {
     body = toChatCompletion(asked);

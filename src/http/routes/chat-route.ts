@@ -67,7 +67,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
     const answer = await chat.models(queryToEngine(c), headersToEngine(c), client.signal);
-    return responseOf(c, answer, headersOf(answer), client, onFault);
+    return engineAnswer(c, answer, client, onFault);
   });
 }
 
@@ -105,19 +105,29 @@ async function complete(
 }
 
 /** The client's headers as the engine may see them. */
-function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
+export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list needs no `Headers` to be built.
   const raw = c.env?.incoming?.rawHeaders;
   return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
 
 /** The client's query as the engine may see it. */
-function queryToEngine(c: Context<HttpEnvironment>): string {
+export function queryToEngine(c: Context<HttpEnvironment>): string {
   return queryWithoutCredentials(cutTarget(c.req.url).query, admittedBy(c));
 }
 
 function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
   return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
+}
+
+/** An engine's answer with nothing of memstem's beside it. */
+export function engineAnswer(
+  c: Context<HttpEnvironment>,
+  answer: EngineAnswer,
+  client: LinkedSignal,
+  onFault: (error: unknown) => void,
+): Response {
+  return responseOf(c, answer, headersOf(answer), client, onFault);
 }
 
 /** Statuses with which a `Response` may have no body. */
