@@ -208,3 +208,25 @@ describe("a response that is written back", () => {
     ]);
   });
 });
+
+describe("the key by which OpenAI routes a prompt to its cache", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: engine,
+    environment: { MEMSTEM_ENGINE_FAMILY: "openai" },
+  });
+
+  it("is memstem's own, one per user, where the client set none; composed or not", async () => {
+    engine.behave(answersResponses());
+    const asked = { model: "stub-1", input: "Which tea?" };
+    await clientOf(app).responses.create({ ...asked, prompt_cache_key: "mine" });
+    await clientOf(app).responses.create(asked);
+    await clientOf(app).responses.create({ ...asked, input: [{ role: "assistant", content: "Gre" }] });
+    await clientOf(app, { "x-memstem-user": "bob" }).responses.create(asked);
+    const keys = engine.requests.map(({ raw }) => (JSON.parse(raw) as ReceivedResponses)["prompt_cache_key"]);
+    expect(keys[0]).toBe("mine");
+    expect(keys.slice(1)).toEqual([keys[1], keys[1], expect.any(String)]);
+    expect(new Set(keys).size).toBe(3);
+  });
+});
