@@ -121,6 +121,7 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
     composeTimeoutMs: composeTimeoutOf(settings),
+    identityHeaders: { user: settings.userHeader ?? null, conversation: settings.conversationHeader ?? null },
   };
 }
 

@@ -28,6 +28,7 @@ import { RESPONSES_PATH, readResponses } from "../contracts/responses-contract.j
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
+import { withIdentity } from "../requests/identity-headers.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 import { describeResponses } from "./responses-document.js";
@@ -77,12 +78,14 @@ type ReadChat = (given: unknown, headers: Pick<Headers, "get">) => wire.AskedCha
 async function complete(
   c: Context<HttpEnvironment>,
   chat: Pick<Chat, "complete">,
-  { isShed, onFault }: Pick<ChatRouteParts, "isShed" | "onFault">,
+  { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
   readChat: ReadChat,
 ): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const read = readChat(given, c.req.raw.headers);
+  const { identityHeaders: names } = engine ?? {};
+  const { headers } = c.req.raw;
+  const read = readChat(given, names === undefined ? headers : withIdentity(headers, names));
   const request = {
     ...read,
     headers: headersToEngine(c),

@@ -14,6 +14,12 @@ import type { ChatFormat } from "./chat-format.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
 
+/** Headers of other tools' that name the user and the conversation where memstem's own do not, in lower case; null: none. */
+export interface IdentityHeaders {
+  readonly user: string | null;
+  readonly conversation: string | null;
+}
+
 /** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
@@ -26,6 +32,8 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
+  /** Default: none. */
+  readonly identityHeaders?: IdentityHeaders;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }

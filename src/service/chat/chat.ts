@@ -25,7 +25,7 @@ import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
-export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+export type { ChatEngine, ChatParts, ChatRequest, IdentityHeaders, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
