@@ -4,7 +4,17 @@ import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer } from "./anthropic-server.js";
 import { clientOf, errorOf, observedBy } from "./chat-client.js";
-import { type Behaviour, openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "./openai-engine.js";
+import {
+  type Behaviour,
+  eventOf,
+  openAiEngine,
+  openEvents,
+  sendEvents,
+  sendJson,
+  streamedAnswer,
+  wholeAnswer,
+} from "./openai-engine.js";
+import { eventsText, outputMessage, responseEvents, responseObject } from "./responses-engine.js";
 
 const FACTS = ["Ada drinks green tea", "Ada lives in Paris"];
 const USAGE = {
@@ -163,6 +173,24 @@ describe("the Responses API over an engine that has chat completions", () => {
     }
     expect(engine.requests.map(({ url }) => url)).toEqual(["/v1/responses", "/v1/responses"]);
   });
+
+  it.each([true, false])(
+    "ends the engine's call where its client leaves a stream (converted: %s)",
+    async (converted) => {
+      const item = outputMessage("msg_1", "Green tea.");
+      const [chunk] = streamedAnswer("Green tea.", null);
+      const begun = responseEvents(responseObject("resp_1", [item], {}), item).slice(0, 4);
+      engine.behave(({ url }, response) => {
+        if (url === "/v1/responses" && converted) return sendJson(response, 404, {});
+        openEvents(response);
+        response.write(converted ? eventOf(chunk ?? {}) : eventsText(begun));
+      });
+      const stream = await clientOf(app).responses.create({ model: "m", input: "?", stream: true });
+      for await (const event of stream) if (event.type === "response.created") break;
+      await engine.requests.at(-1)?.abandoned;
+      expect(app.faults).toEqual([]);
+    },
+  );
 
   it("says so where the engine's stream ends before its answer", async () => {
     engine.behave(({ url }, response) => {
