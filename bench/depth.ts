@@ -49,7 +49,7 @@ function counted(engine: Pick<Upstream, "send">, sureAt: number, close: () => Pr
   const calls: CountedEngine["calls"] = [];
   let tries = 0;
   const send: Upstream["send"] = async (call, signal) => {
-    const isTry = call.body?.includes('"logprobs":true') === true;
+    const isTry = String(call.body).includes('"logprobs":true');
     const answer = await engine.send(call, signal);
     const held: Uint8Array[] = [];
     for await (const bytes of answer.body) held.push(bytes);
@@ -81,7 +81,7 @@ async function openEngine(sureAt: number, modelPath: string): Promise<CountedEng
   const tokensOf = chatTokenizer(encodeO200k);
   let now = 0;
   const send: Upstream["send"] = async ({ body }) => {
-    const tokens = tokensOf((JSON.parse(body ?? "{}") as { messages: ChatMessage[] }).messages);
+    const tokens = tokensOf((JSON.parse(String(body ?? "{}")) as { messages: ChatMessage[] }).messages);
     const { cachedTokens } = cache.serve({ tokens }, ++now);
     const usage = { prompt_tokens: tokens.length, prompt_tokens_details: { cached_tokens: cachedTokens } };
     const answer = { choices: [{ index: 0, message: { role: "assistant", content: "Yes." } }], usage };

@@ -63,9 +63,9 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "compose",
     "explain",
   ],
-  engines: ["upstream", "adapters", "anthropic", "embedded", "random-model"],
+  engines: ["upstream", "adapters", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "database", "records", "erasure", "sqlite", "check"],
-  service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "library"],
+  service: ["base", "fields", "scopes", "learning", "compose", "records", "batch", "chat", "responses", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };

@@ -6,6 +6,7 @@ import { ENGINES } from "../engines/adapters/engines.js";
 import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
+import { responsesUpstream } from "../engines/responses/responses-upstream.js";
 import { openUpstream, type Upstream } from "../engines/upstream/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -115,7 +116,7 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
   const { readUsage } = ENGINES[engineFamilyOf(settings)];
   return {
-    upstream,
+    upstream: responsesUpstream(upstream, { now: Date.now }),
     readUsage,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
@@ -123,6 +124,7 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
     composeTimeoutMs: composeTimeoutOf(settings),
+    identityHeaders: { user: settings.userHeader ?? null, conversation: settings.conversationHeader ?? null },
   };
 }
 

@@ -33,6 +33,12 @@ function setting<S extends z.ZodType>(variable: string, help: string, schema: S,
   return { variable, help, schema, standard };
 }
 
+/** A header's name (RFC 9110 §5.1), none of memstem's own. */
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
+  .toLowerCase()
+  .refine((name) => !name.startsWith("x-memstem-"), "must not be one of memstem's own");
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
 const wholeNumber = (min: number, max: number) =>
   z
@@ -301,9 +307,19 @@ export const SETTINGS = {
     "idle time-out between bytes of the upstream's answer, in ms; default: MEMSTEM_UPSTREAM_TIMEOUT_MS",
     wholeNumber(1, 3_600_000).optional(),
   ),
+  userHeader: setting(
+    "MEMSTEM_USER_HEADER",
+    "header that names the user of a request to /v1 where X-Memstem-User does not; default: none",
+    headerName.optional(),
+  ),
+  conversationHeader: setting(
+    "MEMSTEM_CONVERSATION_HEADER",
+    "header that names its conversation where X-Memstem-Conversation does not, such as x-litellm-session-id; default: none",
+    headerName.optional(),
+  ),
   writeBack: setting(
     "MEMSTEM_WRITE_BACK",
-    "on or off: by default, store the questions and answers of /v1/chat/completions as memories",
+    "on or off: by default, store the questions and answers of chats and responses as memories",
     z.enum(["on", "off"]).default("off"),
   ),
   warmUp: setting(

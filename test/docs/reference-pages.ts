@@ -30,7 +30,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   ],
   "The proxy": [
     ...(["upstreamUrl", "upstreamApi", "upstreamApiKey", "upstreamTimeoutMs", "upstreamIdleMs"] as const),
-    ...(["writeBack", "warmUp"] as const),
+    ...(["userHeader", "conversationHeader", "writeBack", "warmUp"] as const),
   ],
   "The engine inside": ["engine", "model", "engineSlots", "contextTokens"],
   Limits: [

@@ -5,7 +5,7 @@
  */
 
 import type { Digest } from "./ids.js";
-import { type ChatMessage, type ContentPart, messageDigest } from "./message.js";
+import { type ChatMessage, type ContentPart, ITEM_FORM, messageDigest } from "./message.js";
 
 /**
  * Fields of answers that clients drop or format differently when they send an answer back. Reasoning does not count: clients and chat
@@ -16,6 +16,7 @@ import { type ChatMessage, type ContentPart, messageDigest } from "./message.js"
 const NOT_MEANT = new Set([
   ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields"],
   ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
+  ITEM_FORM,
 ]);
 /** Fields of a content part that only control caching. */
 const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint"]);

@@ -19,6 +19,12 @@ export interface ChatMessage {
   readonly [field: string]: unknown;
 }
 
+/**
+ * Field of a message that was an item of another API: what of the item a chat message has no place for (its type, its id). Neither counted
+ * nor meant.
+ */
+export const ITEM_FORM = "responses_item";
+
 /** A message is digested for its history, for its window and for its prompt. */
 const DIGESTS = new WeakMap<ChatMessage, Digest>();
 
@@ -53,7 +59,7 @@ export function messageText(message: ChatMessage): string {
 
 /** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
-  const { role: _role, content: _content, ...rest } = message;
+  const { role: _role, content: _content, [ITEM_FORM]: _form, ...rest } = message;
   const text = messageText(message);
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
 }

@@ -37,6 +37,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   return {
     name: upstream.name,
     send: async (call, signal) => {
+      if (!CONVERTED.has(call.path)) return noRoute(call.path);
       const { sent, asksUsage } = toAnthropicCall(call);
       const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
       const created = Math.floor(now() / 1_000);
@@ -49,6 +50,18 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
       return { ...answer, headers, body: wholeBody(answer, upstream.name, (json) => convert(json, created)) };
     },
   };
+}
+
+/** OpenAI's paths that are converted. */
+const CONVERTED: ReadonlySet<string> = new Set(["chat/completions", "models"]);
+
+function noRoute(path: string): UpstreamAnswer {
+  const message = `Anthropic's API has no /v1/${path} that memstem converts: use /v1/chat/completions.`;
+  const error = { message, type: "invalid_request_error", param: null, code: null };
+  const body = (async function* () {
+    yield Buffer.from(JSON.stringify({ error }));
+  })();
+  return { status: 404, headers: [["content-type", "application/json"]], body };
 }
 
 /** Checked as far as the conversion needs it. */
@@ -70,7 +83,7 @@ function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; rea
     if (!query.has("limit")) query.set("limit", MOST_MODELS);
     return { sent: { ...call, query: `?${query}` }, asksUsage: false };
   }
-  const given: unknown = call.body === null ? null : JSON.parse(call.body);
+  const given: unknown = call.body === null ? null : JSON.parse(String(call.body));
   const read = chatBody.safeParse(given);
   // A body that is no chat completion is sent on, for the API to reject.
   const body = read.success ? toAnthropicMessages(given as ChatBody) : given;

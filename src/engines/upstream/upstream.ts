@@ -54,15 +54,17 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
 
 /** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   /** Relative to the API's base URL: `chat/completions`. */
   readonly path: string;
   /** The client's query string, `?` included, or empty. */
   readonly query: string;
   /** The client's; hop-by-hop headers and memstem's are dropped. */
   readonly headers: Iterable<HeaderPair>;
-  /** JSON, or null for none. */
-  readonly body: string | null;
+  /** JSON, or bytes of the type that the headers say; null for none. */
+  readonly body: string | Uint8Array | null;
+  /** Whether it has effects and so is never sent twice. Default: no. */
+  readonly isOnce?: boolean;
   /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
 }
@@ -98,6 +100,8 @@ export interface UpstreamOptions {
 }
 
 const RESET_CONTENT = 205;
+/** Most targets that are kept: clients name paths of their own. */
+const MOST_TARGETS = 16;
 
 /** Opens no connection: the first call does, and it is kept alive. */
 export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: UpstreamOptions): Upstream {
@@ -109,12 +113,12 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };
-  /** Targets of calls without a query, by path; there are two. */
+  /** Targets of calls without a query, by path. */
   const known = new Map<string, RequestOptions>();
   const knownTargetOf = (call: UpstreamCall) => {
     if (call.query !== "") return targetOf(call);
     const target = known.get(call.path) ?? targetOf(call);
-    known.set(call.path, target);
+    if (known.size < MOST_TARGETS) known.set(call.path, target);
     return target;
   };
   const send: Upstream["send"] = async (call, signal) => {
@@ -148,7 +152,8 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     } catch (error) {
       release();
       const cause = causeOf(error);
-      const stale = failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET";
+      const stale =
+        failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET" && call.isOnce !== true;
       // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried.
       if (stale) return send(call, signal);
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
@@ -187,7 +192,7 @@ class NoAnswerError extends Error {
 }
 
 /** Settles however the connection ends: an answer, another protocol, an error, or a close. */
-function responseTo(request: ClientRequest, body: string | null): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest, body: UpstreamCall["body"]): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
       // Node takes a 101 that names no protocol for a final answer.

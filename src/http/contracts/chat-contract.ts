@@ -22,7 +22,7 @@ const HEADERS = {
 } as const;
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
-const chatSettings = composeBody
+export const chatSettings = composeBody
   .omit({ messages: true, prompt: true, system: true })
   .extend({
     user_id: field.userId.nullish().meta({
@@ -74,8 +74,20 @@ const namedIn = {
 };
 const userOnly = z.object({ user: field.userId });
 
+/** A chat as its body and its headers ask for it. */
+export type AskedChat = Omit<ChatRequest, "headers" | "query">;
+
 /** Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid. */
-export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
+export function readChat(given: unknown, headers: Pick<Headers, "get">): AskedChat {
+  return readPrompt(given, headers, ({ messages }) => messages);
+}
+
+/** Reads what every format of the proxy has; `messagesIn` finds a body's messages, in the form of chats. Throws as {@link readChat} does. */
+export function readPrompt(
+  given: unknown,
+  headers: Pick<Headers, "get">,
+  messagesIn: (body: ChatRequest["body"]) => unknown,
+): AskedChat {
   const { memstem, ...body } = readOptions(chatFields, given);
   const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
   const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
@@ -86,7 +98,7 @@ export function readChat(given: unknown, headers: Pick<Headers, "get">): Omit<Ch
   );
   const history = agreed(headerIn(headers, namedIn.history), "memstem.history", settings.history);
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
-  const messages = field.messages.safeParse(body.messages);
+  const messages = field.messages.safeParse(messagesIn(body));
   return {
     userId,
     agentId: settings.agent_id ?? null,

@@ -172,6 +172,38 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       },
     },
   },
+  createResponse: {
+    request: {
+      model: "gpt-oss-20b",
+      user: "ana",
+      instructions: "You plan trips.",
+      input: "Where do we eat tonight?",
+      memstem: { conversation_id: "trip" },
+    },
+    answer: {
+      id: "resp_1",
+      object: "response",
+      created_at: 1763769600,
+      status: "completed",
+      model: "gpt-oss-20b",
+      output: [
+        {
+          id: "msg_1",
+          type: "message",
+          status: "completed",
+          role: "assistant",
+          content: [{ type: "output_text", text: "At a vegetarian place in Alfama.", annotations: [] }],
+        },
+      ],
+      usage: {
+        input_tokens: 60,
+        input_tokens_details: { cached_tokens: 48 },
+        output_tokens: 9,
+        output_tokens_details: { reasoning_tokens: 0 },
+        total_tokens: 69,
+      },
+    },
+  },
   listModels: {
     answer: { object: "list", data: [{ id: "qwen3-8b", object: "model", created: 1763769600, owned_by: "vllm" }] },
   },

@@ -82,6 +82,13 @@ export const OPERATIONS = {
     description: "The answer is the engine's, unmodified; memstem adds headers.",
     problems: [...BODY_PROBLEMS, 501, 502, 504],
   },
+  responses: {
+    operationId: "createResponse",
+    tags: ["Chat"],
+    summary: "Create a response with the user's memories",
+    description: "OpenAI's Responses API. The answer is the engine's, unmodified; memstem adds headers.",
+    problems: [...BODY_PROBLEMS, 501, 502, 504],
+  },
   models: {
     operationId: "listModels",
     tags: ["Chat"],

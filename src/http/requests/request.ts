@@ -71,7 +71,7 @@ export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/openapi.js
 export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/metrics"]);
 
 /** Prefix of the OpenAI-compatible paths. */
-const OPENAI_PATHS = "/v1/";
+export const OPENAI_PATHS = "/v1/";
 
 /** Whether a path is OpenAI-compatible. */
 export function isOpenAiPath(path: string): boolean {

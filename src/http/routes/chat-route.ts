@@ -17,17 +17,21 @@ import {
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
+import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
+import { RESPONSES_PATH, readResponses } from "../contracts/responses-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
+import { withIdentity } from "../requests/identity-headers.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
+import { describeResponses } from "./responses-document.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -54,23 +58,34 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   describeRoutes(app);
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
-  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts)));
+  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
+  describeResponses(app);
+  const responses = chat && new Responses(chat);
+  app.post(RESPONSES_PATH, async (c) =>
+    responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
+  );
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
     const answer = await chat.models(queryToEngine(c), headersToEngine(c), client.signal);
-    return responseOf(c, answer, headersOf(answer), client, onFault);
+    return engineAnswer(c, answer, client, onFault);
   });
 }
 
+/** Reads a body and its headers. */
+type ReadChat = (given: unknown, headers: Pick<Headers, "get">) => wire.AskedChat;
+
 async function complete(
   c: Context<HttpEnvironment>,
-  chat: Chat,
-  { isShed, onFault }: Pick<ChatRouteParts, "isShed" | "onFault">,
+  chat: Pick<Chat, "complete">,
+  { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
+  readChat: ReadChat,
 ): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const read = wire.readChat(given, c.req.raw.headers);
+  const { identityHeaders: names } = engine ?? {};
+  const { headers } = c.req.raw;
+  const read = readChat(given, names === undefined ? headers : withIdentity(headers, names));
   const request = {
     ...read,
     headers: headersToEngine(c),
@@ -93,19 +108,29 @@ async function complete(
 }
 
 /** The client's headers as the engine may see them. */
-function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
+export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list needs no `Headers` to be built.
   const raw = c.env?.incoming?.rawHeaders;
   return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
 }
 
 /** The client's query as the engine may see it. */
-function queryToEngine(c: Context<HttpEnvironment>): string {
+export function queryToEngine(c: Context<HttpEnvironment>): string {
   return queryWithoutCredentials(cutTarget(c.req.url).query, admittedBy(c));
 }
 
 function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
   return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
+}
+
+/** An engine's answer with nothing of memstem's beside it. */
+export function engineAnswer(
+  c: Context<HttpEnvironment>,
+  answer: EngineAnswer,
+  client: LinkedSignal,
+  onFault: (error: unknown) => void,
+): Response {
+  return responseOf(c, answer, headersOf(answer), client, onFault);
 }
 
 /** Statuses with which a `Response` may have no body. */

@@ -5,11 +5,29 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
-/** Answers a request without a route: 405 with `Allow` where the path has other methods (RFC 9110 §15.5.6), else 404. */
-export function answerUnrouted(app: OpenAPIHono<HttpEnvironment>, c: Context<HttpEnvironment>): Response {
+/** Paths below `/v1`, as a client asks for them whose base URL lacks it, or has it twice. */
+const WITHOUT_V1 = /^\/((?:chat\/completions|responses|models|embeddings|completions)(?:\/.*)?)$/;
+const WITH_TWO = /^\/v1\/v1\/(.+)$/;
+
+/**
+ * Answers a request without a route: 405 with `Allow` where the path has other methods (RFC 9110 §15.5.6), else what `passed` makes of it,
+ * else 404, which says what to use instead.
+ */
+export function answerUnrouted(
+  app: OpenAPIHono<HttpEnvironment>,
+  c: Context<HttpEnvironment>,
+  passed: () => Promise<Response> | Response | null,
+): Promise<Response> | Response {
   const { method, path } = c.req;
   const allowed = methodsOf(app, path);
-  if (allowed.length === 0) return answerProblem(c, notFound(c));
+  if (allowed.length === 0) {
+    const meant = (WITH_TWO.exec(path) ?? WITHOUT_V1.exec(path))?.[1];
+    if (meant !== undefined) {
+      const detail = `there is no ${path}: use /v1/${meant}, with a base URL that ends with one /v1`;
+      return answerProblem(c, problem(404, detail));
+    }
+    return passed() ?? answerProblem(c, notFound(c));
+  }
   const allow = allowed.join(", ");
   return answerProblem(c, problem(405, `${path} takes ${allow}, not ${method}`), { headers: { allow } });
 }

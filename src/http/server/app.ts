@@ -42,6 +42,7 @@ import { BATCH_PATH, type HttpEnvironment, isOpenAiPath, type RequestLog } from 
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
 import { addExplainRoutes } from "../routes/explain-routes.js";
+import { passToEngine } from "../routes/passed-route.js";
 import { answerUnrouted } from "../routes/unrouted.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
@@ -167,8 +168,6 @@ export function createApp(parts: HttpParts): HttpSurface {
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
   });
-  app.notFound((c) => answerUnrouted(app, c));
-
   app.openapi(post("/compose", OPERATIONS.compose, wire.composeBodyWithNulls, wire.composeResult), async (c) => {
     const answer = await c.get("memstem").compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
     c.set("composed", {
@@ -190,6 +189,7 @@ export function createApp(parts: HttpParts): HttpSurface {
     isShed: (incoming) => admission.isShed(incoming),
     onNotComposed: metrics.notComposed.bind(metrics),
   });
+  app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
   if (webhookToken !== undefined) addWebhookRoute(app);
   app.openapi(post("/memories", OPERATIONS.addMemories, wire.addBody, wire.addResult, 201), async (c) => {
     const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");

@@ -10,8 +10,15 @@ import type { ComposeHooks } from "../compose/prompt-composer.js";
 import type { ServedBy } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
+import type { ChatFormat } from "./chat-format.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
+
+/** Headers of other tools' that name the user and the conversation where memstem's own do not, in lower case; null: none. */
+export interface IdentityHeaders {
+  readonly user: string | null;
+  readonly conversation: string | null;
+}
 
 /** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
@@ -25,6 +32,8 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
+  /** Default: none. */
+  readonly identityHeaders?: IdentityHeaders;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
@@ -67,6 +76,8 @@ export interface ChatRequest {
   readonly compose: ComposeRequest | null;
   /** The client's body, without memstem's fields. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** Default: chat completions. */
+  readonly format?: ChatFormat;
   /** `?` included, or empty. */
   readonly query: string;
   readonly headers: readonly HeaderPair[];

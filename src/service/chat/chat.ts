@@ -12,11 +12,11 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
+import { CHAT_COMPLETIONS, type ChatFormat } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
 import { EngineLimits } from "./engine-limits.js";
 import { ExchangeReader } from "./exchange.js";
-import { ObservedAnswer } from "./observed-answer.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
 import { SpeculativeCall } from "./speculative-call.js";
@@ -25,7 +25,7 @@ import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
-export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+export type { ChatEngine, ChatParts, ChatRequest, IdentityHeaders, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
@@ -80,7 +80,7 @@ export class Chat {
         return { ...answer, composed, notComposed, usage: null };
       }
       this.#limits.answered(request);
-      const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
+      const exchange = { memstem, request, watch, composed, started, observed: formatOf(request).answerReader() };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
         return {
@@ -214,9 +214,11 @@ export class Chat {
     if (compose === null) return { composed: null, notComposed: "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const warmUp = isRepeated ? null : this.#warmUp;
+    const { isChat } = formatOf(request);
+    const warmUp = isRepeated || !isChat ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const depth =
+      isRepeated || !isChat ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,
@@ -249,17 +251,17 @@ export class Chat {
   ): Promise<Sent> {
     let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
+    const format = formatOf(request);
     const body = {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
-      ...own,
-      ...(composed === null ? {} : { messages: composed.messages }),
+      ...format.bodyOf(own, composed?.messages ?? null),
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const send = (sent: object) =>
       inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
         const upstream = {
           method: "POST",
-          path: "chat/completions",
+          path: format.path,
           query,
           headers,
           body: JSON.stringify(sent),
@@ -269,6 +271,7 @@ export class Chat {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
+    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started };
     const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
     return { answer, isUsageAdded, started };
   }
@@ -290,6 +293,10 @@ interface Sent {
 
 /** A prompt, or why there is none, and the answer. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
+
+function formatOf({ format }: ChatRequest): ChatFormat {
+  return format ?? CHAT_COMPLETIONS;
+}
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
   return headers.find(([name]) => name === wanted)?.[1] ?? null;

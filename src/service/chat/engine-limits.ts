@@ -128,6 +128,6 @@ const OWN_NAME: HeaderPair = ["user-agent", "memstem"];
 
 /** Tokens that a chat allows its answer; null where it does not say. */
 function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
-  const asked = body["max_completion_tokens"] ?? body["max_tokens"];
+  const asked = body["max_completion_tokens"] ?? body["max_tokens"] ?? body["max_output_tokens"];
   return typeof asked === "number" && Number.isSafeInteger(asked) && asked > 0 ? asked : null;
 }

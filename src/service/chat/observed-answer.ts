@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { AnswerReader } from "./answer-reader.js";
 
 const part = z.record(z.string(), z.unknown()).nullish().catch(null);
 const chunk = z.object({
@@ -22,9 +23,11 @@ const MAX_ANSWER_CHARACTERS = 100_000;
 const TEXT_IS_WHOLE = new Set(["stop", "length"]);
 
 /** Reads an engine's answer while it is streamed. Holds at most {@link MAX_ANSWER_CHARACTERS} of its first choice's text. */
-export class ObservedAnswer {
+export class ObservedAnswer implements AnswerReader {
   #text: string | null = "";
   #finish: string | null = null;
+  /** Its stream ends with `[DONE]`. */
+  readonly isOver = false;
   /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */

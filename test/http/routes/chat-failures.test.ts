@@ -225,8 +225,8 @@ describe("a chat that fails", () => {
   });
 
   it("to find its route has a message too", async () => {
-    const error = await errorOf(clientOf(app).embeddings.create({ model: "stub-1", input: "tea" }));
-    expect(error).toMatchObject({ status: 404, message: "404 no such route: POST /v1/embeddings" });
+    const error = await errorOf(clientOf(app).patch("/embeddings", { body: { model: "stub-1", input: "tea" } }));
+    expect(error).toMatchObject({ status: 404, message: "404 no such route: PATCH /v1/embeddings" });
   });
 });
 

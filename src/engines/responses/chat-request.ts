@@ -1,0 +1,138 @@
+import type { ChatMessage, ContentPart } from "../../core/index.js";
+import { ITEM_FORM } from "../../core/index.js";
+import { isOpaque, messagesOf, opaqueTypeOf } from "./responses-items.js";
+
+/** A JSON object. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Fields of a Responses request that chat completions do not have, or have in another form. */
+const RESPONSES_ONLY = new Set([
+  ...["input", "instructions", "previous_response_id", "conversation", "store", "include", "reasoning", "text"],
+  ...["truncation", "background", "max_output_tokens", "max_tool_calls", "prompt", "tools", "tool_choice"],
+  ...["stream_options", "top_logprobs", "context_management"],
+]);
+
+/** A request that no chat completion says. */
+export class NoChatFormError extends Error {
+  override readonly name = "NoChatFormError";
+  constructor(
+    message: string,
+    /** The field, as OpenAI's errors name it. */
+    readonly param: string,
+    readonly code: string | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Converts a Responses request into a chat completion. Instructions come first, `developer` becomes `system`, calls join the assistant's
+ * message before them; reasoning is left out, as chats do. Fields that neither API names pass unmodified. Throws {@link NoChatFormError}
+ * for items and tools that chats do not have, and for an id of a response.
+ * Source: https://platform.openai.com/docs/guides/migrate-to-responses
+ */
+export function toChatCompletion(body: JsonObject): JsonObject {
+  const previous = body["previous_response_id"];
+  if (typeof previous === "string") {
+    const message = `Previous response with id '${previous}' not found.`;
+    throw new NoChatFormError(message, "previous_response_id", "previous_response_not_found");
+  }
+  const messages = messagesOf(body["input"], body["instructions"]);
+  if (messages === null) throw new NoChatFormError("`input` must be a text or a list of items.", "input");
+  const same = Object.entries(body).filter(([field, value]) => !RESPONSES_ONLY.has(field) && value !== null);
+  return {
+    ...Object.fromEntries(same),
+    messages: chatMessages(messages),
+    ...tools(body),
+    ...output(body),
+    ...(body["stream"] === true ? { stream_options: { include_usage: true } } : {}),
+  };
+}
+
+function chatMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const merged: ChatMessage[] = [];
+  for (const message of messages) {
+    if (isOpaque(message)) {
+      const type = opaqueTypeOf(message);
+      if (type === "reasoning") continue;
+      throw new NoChatFormError(`Items of type '${type}' need an engine that has /responses.`, "input");
+    }
+    const last = merged.at(-1);
+    const next = chatMessage(message);
+    const { tool_calls: calls } = next;
+    if (last?.role !== "assistant" || !Array.isArray(calls)) merged.push(next);
+    else merged[merged.length - 1] = { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] };
+  }
+  return merged;
+}
+
+function chatMessage({ [ITEM_FORM]: _form, ...message }: ChatMessage): ChatMessage {
+  const { role, content } = message;
+  const said = role === "developer" ? { ...message, role: "system" } : message;
+  if (!Array.isArray(content)) return said;
+  const parts = (content as readonly ContentPart[]).map(chatPart);
+  const texts = parts.map(({ text }) => text);
+  const isText = parts.every(({ type, text }) => type === "text" && typeof text === "string");
+  return { ...said, content: isText && role !== "user" ? texts.join("") : parts };
+}
+
+function chatPart(part: ContentPart): ContentPart {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part["text"], ...markOf(part) };
+    case "input_image": {
+      const { image_url: url, detail } = part;
+      return { type: "image_url", image_url: { url, ...(detail == null ? {} : { detail }) }, ...markOf(part) };
+    }
+    case "input_file": {
+      const { type: _type, ...file } = part;
+      return { type: "file", file };
+    }
+    default:
+      return part;
+  }
+}
+
+function markOf({ cache_control: mark }: ContentPart): JsonObject {
+  return mark == null ? {} : { cache_control: mark };
+}
+
+function tools({ tools: given, tool_choice: choice }: JsonObject): JsonObject {
+  const list = listIn(given).map((tool) => {
+    const { type, ...called } = objectIn(tool);
+    if (type !== "function")
+      throw new NoChatFormError(`Tools of type '${type}' need an engine that has /responses.`, "tools");
+    return { type, function: called };
+  });
+  const { type, name } = objectIn(choice);
+  const chosen = type === "function" ? { type, function: { name } } : choice;
+  const isKnown = typeof chosen === "string" || type === "function";
+  return {
+    ...(list.length === 0 ? {} : { tools: list }),
+    ...(list.length > 0 && isKnown ? { tool_choice: chosen } : {}),
+  };
+}
+
+/** The answer's length, its reasoning and its form. */
+function output(body: JsonObject): JsonObject {
+  const { effort } = objectIn(body["reasoning"]);
+  const { format, verbosity } = objectIn(body["text"]);
+  const { type, ...schema } = objectIn(format);
+  return {
+    ...(body["max_output_tokens"] == null ? {} : { max_tokens: body["max_output_tokens"] }),
+    ...(effort == null ? {} : { reasoning_effort: effort }),
+    ...(verbosity == null ? {} : { verbosity }),
+    ...(type === "json_schema" ? { response_format: { type, json_schema: schema } } : {}),
+    ...(type === "json_object" ? { response_format: { type } } : {}),
+  };
+}
+
+/** The value where it is a list, else an empty one. */
+export function listIn(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+/** The value where it is an object, else an empty one. */
+export function objectIn(value: unknown): JsonObject {
+  return typeof value === "object" && value !== null ? (value as JsonObject) : {};
+}

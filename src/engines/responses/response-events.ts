@@ -1,0 +1,182 @@
+import { type JsonObject, listIn, objectIn } from "./chat-request.js";
+import {
+  callItem,
+  messageItem,
+  openResponse,
+  type ResponseHead,
+  reasoningItem,
+  refusalPart,
+  responseOf,
+  textPart,
+} from "./response-object.js";
+
+/** The kinds of items that a chat streams, each with the events of its text. */
+const KINDS = {
+  text: { delta: "response.output_text.delta", done: "response.output_text.done", field: "text" },
+  refusal: { delta: "response.refusal.delta", done: "response.refusal.done", field: "refusal" },
+  reasoning: { delta: "response.reasoning_text.delta", done: "response.reasoning_text.done", field: "text" },
+  call: {
+    delta: "response.function_call_arguments.delta",
+    done: "response.function_call_arguments.done",
+    field: "arguments",
+  },
+} as const;
+type Kind = keyof typeof KINDS;
+
+/** The item that is being streamed. */
+interface OpenItem {
+  readonly kind: Kind;
+  /** Its text, or a call's arguments, so far. */
+  text: string;
+  /** Of a call: which of the answer's. */
+  readonly index: number;
+  readonly callId: string;
+  readonly name: string;
+}
+
+/**
+ * Converts the chunks of a streamed chat completion into the events of a response, by OpenAI's order: `response.created`, for each item
+ * what is added, its deltas and what is done, `response.completed`.
+ * Source: https://platform.openai.com/docs/api-reference/responses-streaming
+ */
+export class ResponseEvents {
+  readonly #output: JsonObject[] = [];
+  #open: OpenItem | null = null;
+  #model: unknown = null;
+  #usage: unknown = null;
+  #finish: unknown = null;
+  #count = 0;
+
+  constructor(private readonly head: ResponseHead) {}
+
+  /** Whether the answer is complete: the engine gave a reason for its end. */
+  get isFinished(): boolean {
+    return this.#finish !== null;
+  }
+
+  /** The events of one chunk. */
+  take(chunk: unknown): readonly JsonObject[] {
+    const { choices, usage, model, error } = objectIn(chunk);
+    if (error != null) return [this.#event("error", { ...errorFields(error), error })];
+    this.#model ??= model ?? null;
+    this.#usage = usage ?? this.#usage;
+    const events = this.#count === 0 ? this.#begin() : [];
+    for (const choice of listIn(choices)) {
+      const { index, delta, finish_reason: finish } = objectIn(choice);
+      if (index !== 0 && index !== undefined) continue;
+      const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = objectIn(delta);
+      events.push(...this.#say("reasoning", reasoning_content ?? reasoning));
+      events.push(...this.#say("text", content), ...this.#say("refusal", refusal));
+      for (const call of listIn(calls)) events.push(...this.#call(objectIn(call)));
+      this.#finish = finish ?? this.#finish;
+    }
+    return events;
+  }
+
+  /** The events behind the last chunk. */
+  end(): readonly JsonObject[] {
+    const begun = this.#count === 0 ? this.#begin() : [];
+    const closed = this.#close();
+    const response = responseOf(this.head, {
+      model: this.#model,
+      output: this.#output,
+      finish: this.#finish,
+      usage: this.#usage,
+    });
+    return [...begun, ...closed, this.#event(`response.${response["status"]}`, { response })];
+  }
+
+  #begin(): JsonObject[] {
+    const response = openResponse(this.head, this.#model);
+    return [this.#event("response.created", { response }), this.#event("response.in_progress", { response })];
+  }
+
+  #say(kind: Exclude<Kind, "call">, text: unknown): readonly JsonObject[] {
+    if (typeof text !== "string" || text === "") return [];
+    const opened = this.#open?.kind === kind ? [] : this.#start({ kind, text: "", index: -1, callId: "", name: "" });
+    return [...opened, ...this.#delta(text)];
+  }
+
+  #call({ index, id, function: called }: JsonObject): readonly JsonObject[] {
+    const { name, arguments: given } = objectIn(called);
+    const at = typeof index === "number" ? index : 0;
+    const isSame = this.#open?.kind === "call" && this.#open.index === at;
+    const opened = isSame
+      ? []
+      : this.#start({ kind: "call", text: "", index: at, callId: String(id ?? ""), name: String(name ?? "") });
+    return [...opened, ...(typeof given === "string" && given !== "" ? this.#delta(given) : [])];
+  }
+
+  #start(item: OpenItem): readonly JsonObject[] {
+    const closed = this.#close();
+    this.#open = item;
+    const whole = this.#itemOf(item);
+    const empty = item.kind === "call" ? {} : { content: [] };
+    const begun = { item: { ...whole, ...empty, status: "in_progress" }, ...this.#place() };
+    const added = [...closed, this.#event("response.output_item.added", begun)];
+    if (item.kind !== "call") added.push(this.#event("response.content_part.added", this.#part(item)));
+    return added;
+  }
+
+  #delta(delta: string): readonly JsonObject[] {
+    const open = this.#open;
+    if (open === null) return [];
+    open.text += delta;
+    return [this.#event(KINDS[open.kind].delta, { ...this.#at(open), delta, ...logprobsOf(open) })];
+  }
+
+  #close(): readonly JsonObject[] {
+    const open = this.#open;
+    if (open === null) return [];
+    const { done, field } = KINDS[open.kind];
+    const item = this.#itemOf(open);
+    const named = open.kind === "call" ? { name: open.name } : {};
+    const events = [this.#event(done, { ...this.#at(open), [field]: open.text, ...named, ...logprobsOf(open) })];
+    if (open.kind !== "call") events.push(this.#event("response.content_part.done", this.#part(open)));
+    events.push(this.#event("response.output_item.done", { item, ...this.#place() }));
+    this.#output.push(item);
+    this.#open = null;
+    return events;
+  }
+
+  #itemOf({ kind, text, callId, name }: OpenItem): JsonObject {
+    const at = this.#output.length;
+    switch (kind) {
+      case "text":
+        return messageItem(this.head, at, textPart(text));
+      case "refusal":
+        return messageItem(this.head, at, refusalPart(text));
+      case "reasoning":
+        return reasoningItem(this.head, at, text);
+      case "call":
+        return callItem(this.head, at, { id: callId, name, given: text });
+    }
+  }
+
+  #part(open: OpenItem): JsonObject {
+    return { ...this.#at(open), part: listIn(this.#itemOf(open)["content"])[0] };
+  }
+
+  #at(open: OpenItem): JsonObject {
+    const part = open.kind === "call" ? {} : { content_index: 0 };
+    return { item_id: this.#itemOf(open)["id"], ...this.#place(), ...part };
+  }
+
+  #place(): JsonObject {
+    return { output_index: this.#output.length };
+  }
+
+  #event(type: string, fields: JsonObject): JsonObject {
+    return { type, ...fields, sequence_number: this.#count++ };
+  }
+}
+
+/** Events of plain text have log probabilities, here none. */
+function logprobsOf({ kind }: OpenItem): JsonObject {
+  return kind === "text" ? { logprobs: [] } : {};
+}
+
+function errorFields(error: unknown): JsonObject {
+  const { code, message, param } = objectIn(error);
+  return { code: code ?? null, message: message ?? "the engine reported an error", param: param ?? null };
+}

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { messagesOfResponses } from "../../service/responses/responses.js";
+import { type AskedChat, chatSettings, readPrompt } from "./chat-contract.js";
+
+/*
+ * `POST /v1/responses`: OpenAI's body. Only `input`, `instructions`, the ids of earlier responses, `user` and `memstem` are read; the rest
+ * goes upstream unmodified.
+ */
+
+/** OpenAI's path of responses. */
+export const RESPONSES_PATH = "/v1/responses";
+
+/** The body, for the OpenAPI document. */
+export const responsesBody = z
+  .looseObject({
+    input: z
+      .union([z.string(), z.array(z.unknown())])
+      .meta({ description: "A text, or items. Memories go into the items of the user, in front of their text." }),
+    instructions: z.string().nullish(),
+    previous_response_id: z.string().nullish().meta({ description: "`input` has only what is new since." }),
+    user: z.string().nullish().meta({ description: "OpenAI's end-user id. Names the user if nothing else does." }),
+    memstem: chatSettings.nullish(),
+  })
+  .meta({ id: "ResponsesRequest", description: "OpenAI's request. Every field but `memstem` goes upstream." });
+export const responsesResult = z
+  .looseObject({})
+  .meta({ id: "ResponsesAnswer", description: "The engine's answer, unmodified." });
+
+/** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, `user` or memstem's headers are invalid. */
+export function readResponses(given: unknown, headers: Pick<Headers, "get">): AskedChat {
+  return readPrompt(given, headers, messagesOfResponses);
+}

@@ -1,0 +1,126 @@
+import type { AgentId, ChatMessage, ConversationId, Digest, UserId } from "../../core/index.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+
+/** Whose response it is, and its id; the same object stands for one tenant. */
+export interface ResponseKey {
+  readonly tenant: object;
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  /** Of a response, or of a conversation of the engine's. */
+  readonly id: string;
+}
+
+/** The messages that an engine was sent and answered, as a digest that grows with them. */
+export interface SentPrompt {
+  readonly count: number;
+  readonly digest: Digest;
+}
+
+/** One response, and what led to it. */
+export interface RememberedResponse {
+  /** Null: none was named. */
+  readonly conversationId: ConversationId | null;
+  /** The response before it; null: it began the conversation. */
+  readonly previous: ResponseKey | null;
+  /** What the request added, without memories and instructions, and the output. */
+  readonly messages: readonly ChatMessage[];
+  /** Whether the engine keeps the response, and takes its id for what was said. */
+  readonly isHeld: boolean;
+  /** What stands before the next request's input at such an engine. */
+  readonly sent: SentPrompt;
+  readonly watch: DeletionWatch;
+}
+
+/** A response with everything that was said up to it. */
+export interface KnownResponse extends RememberedResponse {
+  /** Null: a part of it was forgotten, or deleted. */
+  readonly history: readonly ChatMessage[] | null;
+}
+
+/** Bounds of what is remembered of all tenants together. */
+const MOST_RESPONSES = 100_000;
+const MAX_CHARACTERS = 64 * 1024 * 1024;
+
+/** A remembered response with its size, as JSON. */
+interface Entry {
+  readonly response: RememberedResponse;
+  readonly characters: number;
+}
+
+/**
+ * Which response continues which conversation, and what was said in it. In memory only, for the least recently used to be forgotten first:
+ * after a restart a `previous_response_id` is one that memstem does not know.
+ */
+export class RememberedResponses {
+  readonly #entries = new Map<string, Entry>();
+  readonly #tenants = new WeakMap<object, number>();
+  #tenantCount = 0;
+  #characters = 0;
+
+  constructor(
+    private readonly most = MOST_RESPONSES,
+    private readonly maxCharacters = MAX_CHARACTERS,
+  ) {}
+
+  /** Null: not remembered. What a user deleted is not used again, and goes. */
+  of(key: ResponseKey): KnownResponse | null {
+    const response = this.#use(key);
+    if (response === null) return null;
+    const turns = [response.messages];
+    // An engine may give two responses one id.
+    const seen = new Set([response]);
+    let oldest = response;
+    for (let previous = response.previous; previous !== null; previous = oldest.previous) {
+      const before = this.#use(previous);
+      if (before === null || seen.has(before)) return { ...response, history: null };
+      turns.push(before.messages);
+      seen.add(before);
+      oldest = before;
+    }
+    if (!oldest.watch.isDeleted) return { ...response, history: turns.reverse().flat() };
+    this.#forget(key);
+    return { ...response, history: null };
+  }
+
+  set(key: ResponseKey, response: RememberedResponse): void {
+    const characters = JSON.stringify(response.messages).length;
+    const name = this.#nameOf(key);
+    this.#drop(name);
+    if (characters > this.maxCharacters) return;
+    this.#entries.set(name, { response, characters });
+    this.#characters += characters;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.most && this.#characters <= this.maxCharacters) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #use(key: ResponseKey): RememberedResponse | null {
+    const name = this.#nameOf(key);
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return null;
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    return entry.response;
+  }
+
+  /** Forgets a response and all before it. */
+  #forget(last: ResponseKey): void {
+    for (let key: ResponseKey | null = last; key !== null; ) {
+      const name = this.#nameOf(key);
+      key = this.#entries.get(name)?.response.previous ?? null;
+      this.#drop(name);
+    }
+  }
+
+  #drop(name: string): void {
+    this.#characters -= this.#entries.get(name)?.characters ?? 0;
+    this.#entries.delete(name);
+  }
+
+  #nameOf({ tenant, userId, agentId, id }: ResponseKey): string {
+    const number = this.#tenants.get(tenant) ?? ++this.#tenantCount;
+    this.#tenants.set(tenant, number);
+    return JSON.stringify([number, userId, agentId, id]);
+  }
+}

@@ -1,0 +1,232 @@
+import type OpenAI from "openai";
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { clientOf, errorOf, observedBy } from "./chat-client.js";
+import { openAiEngine, openEvents, sendJson } from "./openai-engine.js";
+import {
+  answersResponses,
+  eventsText,
+  outputMessage,
+  type ReceivedResponses,
+  responseEvents,
+  responseObject,
+  usageOf,
+} from "./responses-engine.js";
+
+const TEA = "Ada drinks green tea";
+const PARIS = "Ada lives in Paris";
+const SECTION = `<memories>\n[1] ${TEA}\n[2] ${PARIS}\n</memories>`;
+
+describe("OpenAI's own client, by the Responses API", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA, PARIS]);
+  const app = servedApp({ source: () => source, upstream: engine });
+  const received = (at: number) => JSON.parse(engine.requests[at]?.raw ?? "") as ReceivedResponses;
+
+  it("gets the engine's answer to an input with the user's memories", async () => {
+    engine.behave(answersResponses(() => "Green tea."));
+    const { data, response } = await clientOf(app)
+      .responses.create({ model: "stub-1", input: "Which tea?" })
+      .withResponse();
+    expect(data.output_text).toBe("Green tea.");
+    expect(engine.requests[0]?.url).toBe("/v1/responses");
+    expect(received(0)).toEqual({ model: "stub-1", input: `${SECTION}\n\nWhich tea?` });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      "x-memstem-request-id": expect.stringMatching(/^[\w-]{36}$/),
+      "x-memstem-expected-cached-tokens": "0",
+      "x-memstem-cached-tokens": "0",
+      "x-request-id": "req_engine",
+    });
+    expect(app.log.at(-1)).toMatchObject({ route: "/v1/responses", status: 200, expectedCachedTokens: 0 });
+    expect(await observedBy(app)).toMatchObject({ cachedTokens: 0 });
+    expect(app.faults).toEqual([]);
+  });
+
+  it("sends every field and item on as it is, but for the section in the question", async () => {
+    engine.behave(answersResponses());
+    const question = { type: "message", role: "user", content: [{ type: "input_text", text: "Which?" }] };
+    const items = [
+      { role: "developer", content: "Be brief." },
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" },
+      { type: "function_call", id: "fc_1", call_id: "c", name: "brew", arguments: '{ "tea": 1 }', status: "completed" },
+      { type: "function_call_output", call_id: "c", output: "green" },
+      { type: "item_reference", id: "msg_7" },
+      { type: "of_a_later_version", more: { of: ["it"] } },
+    ];
+    const fields = {
+      model: "stub-1",
+      instructions: "You know teas.",
+      tools: [{ type: "function", name: "brew", parameters: { type: "object", properties: {} }, strict: true }],
+      reasoning: { effort: "low" },
+      include: ["reasoning.encrypted_content"],
+      text: { format: { type: "text" } },
+      prompt_cache_key: "mine",
+      metadata: null,
+      store: false,
+      user: "someone",
+    };
+    const memstem = { user_id: "ada" };
+    const asked = { ...fields, input: [...items, question], memstem };
+    expect(await app.send("POST", "/v1/responses", asked)).toMatchObject({ status: 200 });
+    const composed = { ...question, content: [{ type: "input_text", text: SECTION }, ...question.content] };
+    expect(received(0)).toEqual({ ...fields, input: [...items, composed] });
+  });
+
+  it("gets a stream byte for byte, unknown events too, wherever it is cut; its usage is learned", async () => {
+    const item = outputMessage("msg_1", "Green tea, of course.");
+    const text = eventsText(responseEvents(responseObject("resp_1", [item], usageOf(90, 16)), item));
+    const bytes = Buffer.from(text);
+    engine.behave(async (_request, response) => {
+      openEvents(response);
+      for (const byte of bytes) {
+        response.write(Buffer.of(byte));
+        if (byte === 0x0a) await new Promise(setImmediate);
+      }
+      response.end();
+    });
+    const asked = { model: "stub-1", input: "Which tea?", stream: true, user: "ada" };
+    expect((await app.send("POST", "/v1/responses", asked)).text).toBe(text);
+    expect(received(0)).toMatchObject({ stream: true });
+    expect(received(0)).not.toHaveProperty("stream_options");
+    expect(await observedBy(app)).toMatchObject({ promptTokens: 90, cachedTokens: 16, ttftMs: expect.any(Number) });
+    const types: string[] = [];
+    const stream = clientOf(app).responses.stream({ model: "stub-1", input: "Which tea?" });
+    for await (const event of stream) types.push(event.type);
+    expect((await stream.finalResponse()).output).toMatchObject([
+      { id: "msg_1", content: [{ text: "Green tea, of course." }] },
+    ]);
+    expect(types).toContain("response.output_text.delta");
+  });
+
+  it("keeps a conversation's prefix byte for byte, with tools, when it sends the output back", async () => {
+    engine.behave(answersResponses((turn) => `Answer ${turn}.`));
+    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "tea" });
+    const input: OpenAI.Responses.ResponseInputItem[] = [];
+    for (const content of ["Which tea?", "And which city?", "And now?"]) {
+      input.push({ role: "user", content });
+      const { output } = await client.responses.create({ model: "stub-1", instructions: "Be brief.", input });
+      for (const item of output) input.push(item as OpenAI.Responses.ResponseInputItem);
+      if (content === "And which city?") {
+        input.push({ type: "function_call", call_id: "c", name: "where", arguments: "{}" });
+        input.push({ type: "function_call_output", call_id: "c", output: "Paris" });
+        await client.responses.create({ model: "stub-1", instructions: "Be brief.", input });
+        input.push({ role: "assistant", content: "Paris." });
+      }
+    }
+    const inputs = engine.requests.map((_, at) => received(at).input as readonly object[]);
+    for (const [at, sent] of inputs.entries()) expect(inputs[at + 1]?.slice(0, sent.length) ?? sent).toEqual(sent);
+    expect(JSON.stringify(inputs.at(-1)).split(TEA)).toHaveLength(2);
+    expect(app.log.map(({ expectedCachedTokens }) => expectedCachedTokens)).toEqual([
+      0,
+      expect.any(Number),
+      expect.any(Number),
+      expect.any(Number),
+    ]);
+    expect(app.log.at(-1)?.expectedCachedTokens).toBeGreaterThan(40);
+  });
+
+  it("gets its own input to the engine where that cannot be composed", async () => {
+    engine.behave(answersResponses());
+    const endsWithAnswer = [
+      { role: "user", content: "Tea?" },
+      { role: "assistant", content: "Gre" },
+    ];
+    for (const input of [endsWithAnswer, [], { no: "list" }, 7, undefined, [null, 1, { type: 2 }]]) {
+      const asked = { model: "stub-1", ...(input === undefined ? {} : { input }) };
+      const answer = await fetch(`${app.base}/v1/responses`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-memstem-user": "ada", connection: "close" },
+        body: JSON.stringify(asked),
+      });
+      await answer.arrayBuffer();
+      expect(answer.headers.get("x-memstem-not-composed")).toBe("messages");
+      expect(JSON.parse(engine.requests.at(-1)?.raw ?? "")).toEqual(asked);
+    }
+    expect(app.faults).toEqual([]);
+  });
+
+  it("notices nothing of a prompt that was too long, streamed or not", async () => {
+    const error = { message: "Your input exceeds the context window of this model.", code: "context_length_exceeded" };
+    const answers = answersResponses();
+    engine.behave((request, response, usage) => {
+      if (!request.raw.includes("<memories>")) return answers(request, response, usage);
+      if (!request.raw.includes('"stream":true')) return sendJson(response, 400, { error });
+      openEvents(response);
+      return void response.end(eventsText([{ type: "error", sequence_number: 0, error }]));
+    });
+    const client = clientOf(app);
+    const { response } = await client.responses.create({ model: "stub-1", input: "Which tea?" }).withResponse();
+    expect(response.headers.get("x-memstem-request-id")).not.toBeNull();
+    expect(received(engine.requests.length - 1).input).toBe("Which tea?");
+    const other = clientOf(app, { "x-memstem-user": "bob" });
+    const stream = await other.responses.create({ model: "stub-1", input: "Which tea?", stream: true });
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    expect(types.at(-1)).toBe("response.completed");
+  });
+
+  it("raises what the engine says, and an error where it breaks off", async () => {
+    engine.behave((_request, response) => sendJson(response, 429, { error: { message: "Slow down.", code: "rate" } }));
+    const refused = await errorOf(clientOf(app).responses.create({ model: "stub-1", input: "Which tea?" }));
+    expect([refused.status, refused.code]).toEqual([429, "rate"]);
+    const item = outputMessage("msg_1", "Green tea.");
+    const events = responseEvents(responseObject("resp_1", [item], usageOf(90, 16)), item);
+    engine.behave((_request, response) => {
+      openEvents(response);
+      response.write(eventsText(events.slice(0, 5)), () => response.destroy());
+    });
+    const broken = await errorOf(
+      (async () => {
+        const stream = await clientOf(app).responses.create({ model: "stub-1", input: "Which tea?", stream: true });
+        for await (const _ of stream);
+      })(),
+    );
+    expect(broken.message).toContain("broke off");
+    expect(app.faults).toEqual([]);
+  });
+});
+
+describe("a response that is written back", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({ source: () => source, upstream: engine });
+
+  it("is the question and the answer's text, streamed or not; a call is not", async () => {
+    engine.behave(answersResponses(() => "Green."));
+    const client = clientOf(app);
+    const asked = { model: "stub-1", memstem: { write_back: true } };
+    await client.responses.create({ ...asked, input: "Which tea?" });
+    for await (const _ of await client.responses.create({ ...asked, input: "Which now?", stream: true }));
+    const call = { type: "function_call", id: "fc", call_id: "c", name: "brew", arguments: "{}", status: "completed" };
+    engine.behave((_request, response) => sendJson(response, 200, responseObject("resp_c", [call], usageOf(9, 0))));
+    await client.responses.create({ ...asked, input: "Brew." });
+    await app.send("POST", "/compose", { user_id: "ada", query: "Is it kept?" });
+    expect(source.added.map(({ text }) => text)).toEqual([
+      "User: Which tea?\nAssistant: Green.",
+      "User: Which now?\nAssistant: Green.",
+    ]);
+  });
+});
+
+describe("the key by which OpenAI routes a prompt to its cache", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: engine,
+    environment: { MEMSTEM_ENGINE_FAMILY: "openai" },
+  });
+
+  it("is memstem's own, one per user, where the client set none; composed or not", async () => {
+    engine.behave(answersResponses());
+    const asked = { model: "stub-1", input: "Which tea?" };
+    await clientOf(app).responses.create({ ...asked, prompt_cache_key: "mine" });
+    await clientOf(app).responses.create(asked);
+    await clientOf(app).responses.create({ ...asked, input: [{ role: "assistant", content: "Gre" }] });
+    await clientOf(app, { "x-memstem-user": "bob" }).responses.create(asked);
+    const keys = engine.requests.map(({ raw }) => (JSON.parse(raw) as ReceivedResponses)["prompt_cache_key"]);
+    expect(keys[0]).toBe("mine");
+    expect(keys.slice(1)).toEqual([keys[1], keys[1], expect.any(String)]);
+    expect(new Set(keys).size).toBe(3);
+  });
+});
