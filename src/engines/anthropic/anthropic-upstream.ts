@@ -1,6 +1,6 @@
 /*
  * anthropic/: Anthropic's Messages API behind OpenAI's chat completions.
- * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic.
+ * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic. Calls of `/v1/messages` itself pass unmodified.
  * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
  * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
  */
@@ -8,7 +8,7 @@
 import { z } from "zod";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
-import type { HeaderPair } from "../upstream/upstream-headers.js";
+import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
 import { fromAnthropicAnswer } from "./anthropic-answer.js";
 import { record, text } from "./anthropic-content.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
@@ -37,6 +37,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   return {
     name: upstream.name,
     send: async (call, signal) => {
+      if (isMessagesCall(call)) return upstream.send({ ...call, headers: ownHeaders(call.headers, apiKey) }, signal);
       const { sent, asksUsage } = toAnthropicCall(call);
       const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
       const created = Math.floor(now() / 1_000);
@@ -49,6 +50,19 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
       return { ...answer, headers, body: wholeBody(answer, upstream.name, (json) => convert(json, created)) };
     },
   };
+}
+
+/** Whether a call is of Anthropic's own API: `/v1/messages`, or what stands below it. */
+export function isMessagesCall({ path }: Pick<UpstreamCall, "path">): boolean {
+  return path === "messages" || path.startsWith("messages/");
+}
+
+/** The headers of a client that speaks Anthropic's API: as it sent them, but with the service's own key where there is one. */
+function ownHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
+  const added = { "anthropic-version": API_VERSION };
+  if (apiKey === undefined) return withAdded([...headers], added);
+  const others = [...headers].filter(([name]) => !["authorization", "x-api-key"].includes(name.toLowerCase()));
+  return withAdded(others, { ...added, "x-api-key": apiKey });
 }
 
 /** Checked as far as the conversion needs it. */

@@ -12,6 +12,7 @@ import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
 import type { NotComposedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
+import type { WireFormat } from "./wire-format.js";
 
 /** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
@@ -76,6 +77,8 @@ export interface ChatRequest {
   readonly adaptiveDepth?: RequestedDepth;
   /** Whether overload keeps it from being composed: it goes to the engine unmodified. Default: no. */
   readonly isShed?: boolean;
+  /** The client's API. Default: chat completions. */
+  readonly wire?: WireFormat;
 }
 
 /** The engine's answer on its way to the client. */

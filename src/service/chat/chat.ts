@@ -5,7 +5,7 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstream.js";
+import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
@@ -16,16 +16,17 @@ import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
 import { EngineLimits } from "./engine-limits.js";
 import { ExchangeReader } from "./exchange.js";
-import { ObservedAnswer } from "./observed-answer.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
 import { SpeculativeCall } from "./speculative-call.js";
 import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
+import { CHAT_COMPLETIONS } from "./wire-format.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
 export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+export { chatOfMessages, MESSAGES } from "./wire-format.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
@@ -62,6 +63,11 @@ export class Chat {
     return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
   }
 
+  /** Passes a call of Anthropic's token count on. Rejects with {@link UpstreamError}. */
+  countTokens(asked: Omit<UpstreamCall, "method" | "path">, signal: AbortSignal): Promise<UpstreamAnswer> {
+    return this.parts.upstream.send({ ...asked, method: "POST", path: "messages/count_tokens" }, signal);
+  }
+
   /**
    * Rejects with {@link UpstreamError} where the engine does not answer, and with the error of an invalid request. A request that cannot be
    * composed for any other reason goes to the engine unmodified.
@@ -80,7 +86,14 @@ export class Chat {
         return { ...answer, composed, notComposed, usage: null };
       }
       this.#limits.answered(request);
-      const exchange = { memstem, request, watch, composed, started, observed: new ObservedAnswer() };
+      const exchange = {
+        memstem,
+        request,
+        watch,
+        composed,
+        started,
+        observed: (request.wire ?? CHAT_COMPLETIONS).observe(),
+      };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
         return {
@@ -210,13 +223,14 @@ export class Chat {
     signal: AbortSignal,
     ahead: SpeculativeCall<Sent>,
   ): Promise<ChatPrompt> {
-    const { compose, body, isShed = false } = request;
+    const { compose, body, isShed = false, wire = CHAT_COMPLETIONS } = request;
     if (compose === null) return { composed: null, notComposed: "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const warmUp = isRepeated ? null : this.#warmUp;
+    const isPlain = isRepeated || !wire.isChatCompletions;
+    const warmUp = isPlain ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const depth = isPlain ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,
@@ -248,18 +262,17 @@ export class Chat {
     signal: AbortSignal,
   ): Promise<Sent> {
     let started = this.parts.clock();
-    const { body: own, query, userId, agentId, engine } = request;
+    const { body: own, query, userId, agentId, engine, wire = CHAT_COMPLETIONS } = request;
     const body = {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
-      ...own,
-      ...(composed === null ? {} : { messages: composed.messages }),
+      ...(composed === null ? own : wire.withMessages(own, composed.messages)),
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const send = (sent: object) =>
       inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
         const upstream = {
           method: "POST",
-          path: "chat/completions",
+          path: wire.path,
           query,
           headers,
           body: JSON.stringify(sent),
@@ -269,7 +282,9 @@ export class Chat {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
+    const { answer, isUsageAdded } = wire.isChatCompletions
+      ? await this.#usage.send(memstem, own, body, send)
+      : { answer: await send(body), isUsageAdded: false };
     return { answer, isUsageAdded, started };
   }
 

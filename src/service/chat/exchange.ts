@@ -7,9 +7,10 @@ import { NotFoundError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import { observationOf } from "../fields/companion-options.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { AnswerObserver } from "./answer-observer.js";
 import { bufferBody } from "./buffered-body.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
-import { isUsageOnly, type ObservedAnswer } from "./observed-answer.js";
+import { isUsageOnly } from "./observed-answer.js";
 
 /** Bytes of an unstreamed answer that are buffered; a longer one is passed on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
@@ -23,7 +24,7 @@ export interface Exchange {
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
-  readonly observed: ObservedAnswer;
+  readonly observed: AnswerObserver;
 }
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
@@ -53,7 +54,7 @@ export class ExchangeReader {
       for await (const { bytes, data, isLast } of eventsOf(body)) {
         observed.take(data, this.parts.clock());
         // Clients stop reading here, and may send their next request at once.
-        if (isLast && !isLearned) {
+        if ((isLast || observed.isOver) && !isLearned) {
           isLearned = true;
           this.#learn(exchange);
         }

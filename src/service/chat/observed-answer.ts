@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { AnswerObserver } from "./answer-observer.js";
 
 const part = z.record(z.string(), z.unknown()).nullish().catch(null);
 const chunk = z.object({
@@ -22,13 +23,15 @@ const MAX_ANSWER_CHARACTERS = 100_000;
 const TEXT_IS_WHOLE = new Set(["stop", "length"]);
 
 /** Reads an engine's answer while it is streamed. Holds at most {@link MAX_ANSWER_CHARACTERS} of its first choice's text. */
-export class ObservedAnswer {
+export class ObservedAnswer implements AnswerObserver {
   #text: string | null = "";
   #finish: string | null = null;
   /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
   reported: unknown = null;
+  /** Its end is OpenAI's `[DONE]`, which is no JSON. */
+  readonly isOver = false;
 
   /** Takes an answer, or one chunk of a streamed one; ignores anything else. */
   take(given: unknown, at: number): void {
