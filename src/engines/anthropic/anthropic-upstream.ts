@@ -10,14 +10,13 @@ import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
 import { fromAnthropicAnswer } from "./anthropic-answer.js";
+import { MAX_ANSWER_BYTES, wholeBody } from "./anthropic-body.js";
 import { record, text } from "./anthropic-content.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
 
 /** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";
-/** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Anthropic's maximum page size (default 20); OpenAI's clients expect all models on one page. */
 const MOST_MODELS = "1000";
 
@@ -113,30 +112,6 @@ function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   const id = headers.find(([name]) => name === "request-id")?.[1];
   const isNamed = headers.some(([name]) => name === "x-request-id");
   return id === undefined || isNamed ? headers : [...headers, ["x-request-id", id]];
-}
-
-async function* wholeBody(
-  { body }: UpstreamAnswer,
-  name: string,
-  convert: (json: unknown) => unknown,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for await (const bytes of body) {
-    held.push(bytes);
-    length += bytes.length;
-    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
-  }
-  const whole = Buffer.concat(held);
-  let json: unknown;
-  try {
-    json = JSON.parse(whole.toString("utf8"));
-  } catch {
-    // A gateway's own error text: unmodified.
-    yield whole;
-    return;
-  }
-  yield Buffer.from(JSON.stringify(convert(json)));
 }
 
 async function* chatStream(

@@ -14,7 +14,7 @@ export type MessagesBody = Readonly<Record<string, unknown>>;
  * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
  * the user's and stands behind a tool's result, so that memories behind a result join its message.
  */
-const JOINED = "anthropic_joined";
+export const JOINED = "anthropic_joined";
 /** Fields of a tool's result whose names mean something else in a chat message. */
 const RESERVED = ["role", "tool_call_id", JOINED] as const;
 

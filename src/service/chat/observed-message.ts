@@ -26,7 +26,7 @@ export class ObservedMessage implements AnswerObserver {
         this.#takeMessage(event);
         break;
       case "message_start":
-        this.#takeUsage(recordOf(event["message"])?.["usage"]);
+        this.#takeFirstUsage(recordOf(event["message"])?.["usage"]);
         break;
       case "content_block_start":
         // A text's opening is empty and no token; a call's has its name.
@@ -62,6 +62,12 @@ export class ObservedMessage implements AnswerObserver {
     this.#stop = stop_reason;
     if (timings != null) this.#beside = { timings };
     this.#takeUsage(usage);
+  }
+
+  /** No prompt has no tokens: where all counts are 0, they are not known yet. */
+  #takeFirstUsage(given: unknown): void {
+    if (Object.values(recordOf(given) ?? {}).some((count) => typeof count === "number" && count > 0))
+      this.#takeUsage(given);
   }
 
   #takeUsage(given: unknown): void {
