@@ -44,6 +44,13 @@ const ANTHROPIC_FORM: BodyForm = {
   messagesIn: chatOfMessages,
 };
 
+/** A body without memstem's own field, which the engine does not know. */
+export function withoutSettings(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || !("memstem" in given)) return given;
+  const { memstem: _settings, ...body } = given;
+  return body;
+}
+
 /** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid. */
 export function readMessages(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
   return { ...readChat(given, headers, ANTHROPIC_FORM), wire: MESSAGES };

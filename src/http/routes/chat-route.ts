@@ -20,7 +20,7 @@ import type { NotComposedReason } from "../../service/chat/compose-with-timeout.
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
-import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages } from "../contracts/messages-contract.js";
+import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages, withoutSettings } from "../contracts/messages-contract.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
@@ -107,7 +107,8 @@ async function countTokens(
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
   const client = linkedSignal(c.req.raw.signal);
-  const asked = { body: JSON.stringify(given), query: queryToEngine(c), headers: headersToEngine(c) };
+  const body = JSON.stringify(withoutSettings(given));
+  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
   const answer = await chat.countTokens(asked, client.signal);
   return responseOf(c, answer, headersOf(answer), client, onFault);
 }

@@ -181,6 +181,47 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     }
   });
 
+  it("may leave its history to memstem, instructions and tool results included", async () => {
+    const agent = client({ "x-memstem-conversation": "kitchen", "x-memstem-history": "stored" });
+    const call = { type: "tool_use" as const, id: "toolu_1", name: "weather", input: { a: [2] } };
+    const result = { type: "tool_result" as const, tool_use_id: "toolu_1", content: "2 C" };
+    const turns: Anthropic.MessageParam[][] = [
+      [...ASK.messages],
+      [
+        { role: "assistant", content: [call] },
+        { role: "user", content: [result, { type: "text", text: "Well?" }] },
+      ],
+      [
+        { role: "assistant", content: "Hot tea." },
+        { role: "user", content: "Sure?" },
+      ],
+    ];
+    for (const messages of turns) await agent.messages.create({ ...ASK, messages });
+    const sent = anthropic.calls.map(({ body }) => plain(body));
+    expect(sent[2]?.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user", "assistant", "user"]);
+    expect(sent[2]?.[3]?.blocks[0]).toEqual(result);
+    for (const [at, prompt] of sent.entries()) {
+      const before = sent[at - 1] ?? [];
+      expect(JSON.stringify(prompt.slice(0, before.length))).toBe(JSON.stringify(before));
+    }
+  });
+
+  it("may give instructions in the middle of a conversation", async () => {
+    const messages: Anthropic.MessageParam[] = [
+      ...ASK.messages,
+      { role: "assistant", content: "Green." },
+      { role: "system", content: "Now in French." },
+      { role: "user", content: "Sure?" },
+    ];
+    const { response } = await client()
+      .messages.create({ ...ASK, messages })
+      .withResponse();
+    expect(response.headers.get("x-memstem-not-composed")).toBeNull();
+    const sent = plain(anthropic.calls[0]?.body);
+    expect(sent.map(({ role }) => role)).toEqual(["system", "user", "assistant", "system", "user"]);
+    expect(sent[3]?.blocks).toEqual([{ type: "text", text: "Now in French." }]);
+  });
+
   it("writes an exchange back as a memory, streamed or not", async () => {
     const body = { ...ASK, memstem: { user_id: "ada", write_back: true } };
     const count = source.added.length;
@@ -263,7 +304,8 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   it("counts tokens by the engine, and names nobody for that", async () => {
     anthropic.behave((response) => sendAnthropic(response, 200, { input_tokens: 14 }));
     const { max_tokens: _most, ...counted } = ASK;
-    expect(await messagesClientOf(app, {}).messages.countTokens(counted)).toEqual({ input_tokens: 14 });
+    const asked = { ...counted, memstem: { user_id: "ada" } };
+    expect(await messagesClientOf(app, {}).messages.countTokens(asked)).toEqual({ input_tokens: 14 });
     expect(anthropic.calls[0]).toMatchObject({ url: "/v1/messages/count_tokens", body: counted });
     expect(anthropic.calls[0]?.headers).toMatchObject({ authorization: "Bearer sk-ant-of-the-client" });
   });
