@@ -68,6 +68,9 @@ describe("a history that its client cut", () => {
     const stored = [say("weather?"), call, result, say("sunny!"), say("thanks")];
     expect(findWindow(stored, saying(["weather?", "sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
     expect(findWindow(stored, saying(["sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    const twice = [...stored, call, result, say("still sunny!")];
+    const said = ["weather?", "sunny!", "thanks", "still sunny!", "new"];
+    expect(findWindow(twice, saying(said))).toEqual({ kind: "cut", fresh: 1 });
   });
 
   it("is none where a message in the middle is missing or changed", () => {
