@@ -24,6 +24,8 @@ const usageOf = (completion_tokens: number) => ({
 });
 
 const server = createServer(async (incoming, response) => {
+  // memstem asks for the list of models.
+  if (incoming.method === "GET") return response.writeHead(404).end();
   const asked = JSON.parse(Buffer.concat(await incoming.toArray()).toString("utf8")) as {
     readonly max_tokens: number;
     readonly stream_options?: { readonly include_usage: boolean };

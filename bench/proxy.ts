@@ -5,6 +5,8 @@
  * each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the request (the direct call has
  * them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
  *
+ * `messages`: the same request in Anthropic's form, converted both ways.
+ *
  * The added time is the difference between the two ways' percentiles.
  * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
  * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder` writes the service's profile there. Takes `--data FOLDER` (`recorded-data.ts`).
@@ -19,8 +21,10 @@ import { listeningChild } from "./child-process.js";
 import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
-const WAYS = ["direct", "hop", "proxied", "direct with memories", "proxied with memories"] as const;
+const WAYS = ["direct", "hop", "proxied", "messages", "direct with memories", "proxied with memories"] as const;
 type Way = (typeof WAYS)[number];
+/** How a way is named in the table; the proxy's own is not. */
+const NAMED: Partial<Record<Way, string>> = { hop: ", bare hop", messages: ", messages" };
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 const data = neededData();
@@ -34,7 +38,7 @@ interface Timing {
 }
 
 const agent = new Agent({ keepAlive: true });
-function call(base: string, body: object, user: string): Promise<Timing> {
+function call(base: string, path: string, end: string, body: object, user: string): Promise<Timing> {
   const sent = JSON.stringify(body);
   const headers = {
     "content-type": "application/json",
@@ -44,16 +48,16 @@ function call(base: string, body: object, user: string): Promise<Timing> {
   return new Promise((resolve, reject) => {
     const start = performance.now();
     let first: number | null = null;
-    const outgoing = request(`${base}/chat/completions`, { method: "POST", headers, agent }, (response) => {
-      let end = "";
+    const outgoing = request(`${base}/${path}`, { method: "POST", headers, agent }, (response) => {
+      let last = "";
       response.on("data", (data: Buffer) => {
         first ??= performance.now() - start;
-        end = (end + data.toString("latin1")).slice(-32);
+        last = (last + data.toString("latin1")).slice(-48);
       });
       response.on("error", reject);
       response.on("end", () => {
-        if (response.statusCode !== 200 || first === null || !end.endsWith("data: [DONE]\n\n"))
-          return reject(new Error(`${response.statusCode}, and its end is ${JSON.stringify(end)}`));
+        if (response.statusCode !== 200 || first === null || !last.endsWith(end))
+          return reject(new Error(`${response.statusCode}, and its end is ${JSON.stringify(last)}`));
         return resolve({ first, total: performance.now() - start });
       });
     });
@@ -71,6 +75,10 @@ function bodyOf(way: Way, round: number, tokens: number): object {
   const withMemories = way.endsWith("memories");
   const inline =
     withMemories && way.startsWith("direct") ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
+  if (way === "messages") {
+    const messages = [{ role: "user", content: question }];
+    return { model: "stub", stream: true, max_tokens: tokens, system: INSTRUCTION, messages };
+  }
   return {
     model: "stub",
     stream: true,
@@ -106,11 +114,18 @@ function baseOf(way: Way): string {
   return way === "hop" ? `${hop.address}/v1` : `${service.address}/v1`;
 }
 
+/** The path of a way's calls, and the end of its streams. */
+function pathOf(way: Way): [path: string, end: string] {
+  return way === "messages"
+    ? ["messages", 'data: {"type":"message_stop"}\n\n']
+    : ["chat/completions", "data: [DONE]\n\n"];
+}
+
 async function measure(streams: number, rounds: number, tokens: number, inStep: boolean): Promise<void> {
   const seen = new Map<Way, Timing[]>(WAYS.map((way) => [way, []]));
   const user = (stream: number) => `user-${streams}-${inStep ? "step" : "own"}-${stream}`;
   const once = async (stream: number, round: number, way: Way) => {
-    const timing = await call(baseOf(way), bodyOf(way, round, tokens), user(stream));
+    const timing = await call(baseOf(way), ...pathOf(way), bodyOf(way, round, tokens), user(stream));
     // The first round opens connections and users.
     if (round > 0) seen.get(way)?.push(timing);
   };
@@ -139,6 +154,12 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
       (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
     const compared: [Way, keyof Timing][] = [
       ...(memories === "" ? [["hop", "first"] satisfies [Way, keyof Timing]] : []),
+      ...(memories === ""
+        ? ([
+            ["messages", "first"],
+            ["messages", "total"],
+          ] satisfies [Way, keyof Timing][])
+        : []),
       [`proxied${memories}`, "first"],
       [`proxied${memories}`, "total"],
     ];
@@ -148,7 +169,7 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
         const [a, b] = [quantile(direct, share), quantile(proxied, share)];
         return [a.toFixed(1), b.toFixed(1), (b - a).toFixed(1)];
       });
-      const what = `${field === "first" ? "first byte" : "whole answer"}${way === "hop" ? ", bare hop" : ""}`;
+      const what = `${field === "first" ? "first byte" : "whole answer"}${NAMED[way] ?? ""}`;
       console.log(`| ${name} | ${memories === "" ? "none" : K} | ${what} | ${direct.length} | ${cells.join(" | ")} |`);
     }
   }
@@ -159,7 +180,7 @@ const SIDE_BY_SIDE = 8;
 await Promise.all(
   Array.from({ length: SIDE_BY_SIDE }, async (_, stream) => {
     for (let round = stream; round < warmUp; round += SIDE_BY_SIDE)
-      for (const way of WAYS) await call(baseOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
+      for (const way of WAYS) await call(baseOf(way), ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
   }),
 );
 console.log(

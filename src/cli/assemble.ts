@@ -5,6 +5,7 @@ import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapt
 import { ENGINES } from "../engines/adapters/engines.js";
 import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
+import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
 import { openUpstream, type Upstream } from "../engines/upstream/upstream.js";
@@ -114,9 +115,13 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
-  const { readUsage } = ENGINES[engineFamilyOf(settings)];
+  const family = engineFamilyOf(settings);
+  const { readUsage } = ENGINES[family];
+  const dialect = { keepsMarks: family === "anthropic", isOpenAi: family.startsWith("openai") };
   return {
-    upstream: responsesUpstream(upstream, { now: Date.now }),
+    upstream: responsesUpstream(settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, dialect), {
+      now: Date.now,
+    }),
     readUsage,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",

@@ -1,5 +1,5 @@
 import type { Digest } from "../text/ids.js";
-import { type ChatMessage, messageDigest, messageText } from "../text/message.js";
+import { type ChatMessage, isCall, messageDigest, messageText } from "../text/message.js";
 import { meaningDigest } from "../text/message-meaning.js";
 
 /*
@@ -91,8 +91,9 @@ function isEndOf(message: ChatMessage | undefined, whole: ChatMessage | undefine
 }
 
 /** Tool calls and their results, which some clients drop from a history. */
-function isToolTraffic({ role, tool_calls: calls }: ChatMessage): boolean {
-  return role === "tool" || role === "function" || (Array.isArray(calls) && calls.length > 0);
+function isToolTraffic({ role, content, tool_calls: calls }: ChatMessage): boolean {
+  if (role === "tool" || role === "function") return true;
+  return (Array.isArray(calls) && calls.length > 0) || (Array.isArray(content) && content.some(isCall));
 }
 
 /** Digest of a message's meaning. */

@@ -60,8 +60,19 @@ export function messageText(message: ChatMessage): string {
 /** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
   const { role: _role, content: _content, [ITEM_FORM]: _form, ...rest } = message;
-  const text = messageText(message);
+  const text = [messageText(message), ...callsIn(message)].join("\n");
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
+}
+
+/** The calls in a message's parts, as Anthropic's answers have them; OpenAI's are fields. */
+function callsIn({ content }: ChatMessage): readonly string[] {
+  if (typeof content === "string" || content === null || content === undefined) return [];
+  return content.filter(isCall).map(({ name, input }) => canonicalJson({ input, name }));
+}
+
+/** Whether a content part is a tool's call. */
+export function isCall({ type }: ContentPart): boolean {
+  return type === "tool_use";
 }
 
 /** Whether a message belongs to the head of a prompt: instructions before the conversation. */

@@ -1,6 +1,6 @@
 /*
  * anthropic/: Anthropic's Messages API behind OpenAI's chat completions.
- * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic.
+ * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic. Calls of `/v1/messages` itself pass unmodified.
  * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
  * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
  */
@@ -8,16 +8,15 @@
 import { z } from "zod";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
-import type { HeaderPair } from "../upstream/upstream-headers.js";
+import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
 import { fromAnthropicAnswer } from "./anthropic-answer.js";
+import { MAX_ANSWER_BYTES, wholeBody } from "./anthropic-body.js";
 import { record, text } from "./anthropic-content.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
 
 /** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";
-/** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Anthropic's maximum page size (default 20); OpenAI's clients expect all models on one page. */
 const MOST_MODELS = "1000";
 
@@ -37,6 +36,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   return {
     name: upstream.name,
     send: async (call, signal) => {
+      if (isMessagesCall(call)) return upstream.send({ ...call, headers: ownHeaders(call.headers, apiKey) }, signal);
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
       const { sent, asksUsage } = toAnthropicCall(call);
       const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
@@ -62,6 +62,19 @@ function noRoute(path: string): UpstreamAnswer {
     yield Buffer.from(JSON.stringify({ error }));
   })();
   return { status: 404, headers: [["content-type", "application/json"]], body };
+}
+
+/** Whether a call is of Anthropic's own API: `/v1/messages`, or what stands below it. */
+export function isMessagesCall({ path }: Pick<UpstreamCall, "path">): boolean {
+  return path === "messages" || path.startsWith("messages/");
+}
+
+/** The headers of a client that speaks Anthropic's API: as it sent them, but with the service's own key where there is one. */
+function ownHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
+  const added = { "anthropic-version": API_VERSION };
+  if (apiKey === undefined) return withAdded([...headers], added);
+  const others = [...headers].filter(([name]) => !["authorization", "x-api-key"].includes(name.toLowerCase()));
+  return withAdded(others, { ...added, "x-api-key": apiKey });
 }
 
 /** Checked as far as the conversion needs it. */
@@ -112,30 +125,6 @@ function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   const id = headers.find(([name]) => name === "request-id")?.[1];
   const isNamed = headers.some(([name]) => name === "x-request-id");
   return id === undefined || isNamed ? headers : [...headers, ["x-request-id", id]];
-}
-
-async function* wholeBody(
-  { body }: UpstreamAnswer,
-  name: string,
-  convert: (json: unknown) => unknown,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for await (const bytes of body) {
-    held.push(bytes);
-    length += bytes.length;
-    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
-  }
-  const whole = Buffer.concat(held);
-  let json: unknown;
-  try {
-    json = JSON.parse(whole.toString("utf8"));
-  } catch {
-    // A gateway's own error text: unmodified.
-    yield whole;
-    return;
-  }
-  yield Buffer.from(JSON.stringify(convert(json)));
 }
 
 async function* chatStream(

@@ -72,25 +72,30 @@ const namedIn = {
   },
   history: { name: HEADERS.history, schema: z.object({ [HEADERS.history]: field.history }) },
 };
-const userOnly = z.object({ user: field.userId });
+
+/** Where the body of a client's API has what memstem reads. */
+export interface BodyForm {
+  /** The field that names the user if nothing else does. */
+  readonly userField: string;
+  readonly userIn: (body: Readonly<Record<string, unknown>>) => unknown;
+  /** The messages as chat messages; anything else where they cannot be composed. */
+  readonly messagesIn: (body: Readonly<Record<string, unknown>>) => unknown;
+}
+
+const OPENAI_FORM: BodyForm = {
+  userField: "user",
+  userIn: ({ user }) => user,
+  messagesIn: ({ messages }) => messages,
+};
 
 /** A chat as its body and its headers ask for it. */
 export type AskedChat = Omit<ChatRequest, "headers" | "query">;
 
 /** Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid. */
-export function readChat(given: unknown, headers: Pick<Headers, "get">): AskedChat {
-  return readPrompt(given, headers, ({ messages }) => messages);
-}
-
-/** Reads what every format of the proxy has; `messagesIn` finds a body's messages, in the form of chats. Throws as {@link readChat} does. */
-export function readPrompt(
-  given: unknown,
-  headers: Pick<Headers, "get">,
-  messagesIn: (body: ChatRequest["body"]) => unknown,
-): AskedChat {
+export function readChat(given: unknown, headers: Pick<Headers, "get">, form: BodyForm = OPENAI_FORM): AskedChat {
   const { memstem, ...body } = readOptions(chatFields, given);
   const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
-  const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body);
+  const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body, form);
   const conversation_id = agreed(
     headerIn(headers, namedIn.conversation),
     "memstem.conversation_id",
@@ -98,7 +103,7 @@ export function readPrompt(
   );
   const history = agreed(headerIn(headers, namedIn.history), "memstem.history", settings.history);
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
-  const messages = field.messages.safeParse(messagesIn(body));
+  const messages = field.messages.safeParse(form.messagesIn(body));
   return {
     userId,
     agentId: settings.agent_id ?? null,
@@ -133,9 +138,11 @@ function agreed<T>(header: NamedValue<T> | null, field: string, given: T | null 
   throw new InvalidRequestError([{ field, message: `differs from the header ${header.name}` }]);
 }
 
-/** OpenAI's `user`, if nothing else names the user. */
-function readUser({ user }: { readonly user?: unknown }): UserId {
-  if (user !== undefined && user !== null) return readOptions(userOnly, { user }).user;
-  const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, or in the body's user`;
+/** The API's own name of the user, if nothing else names one. */
+function readUser(body: Readonly<Record<string, unknown>>, { userField, userIn }: BodyForm): UserId {
+  const user = userIn(body);
+  if (user !== undefined && user !== null)
+    return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
+  const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, or in the body's ${userField}`;
   throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
 }

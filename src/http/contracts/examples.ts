@@ -207,6 +207,34 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   listModels: {
     answer: { object: "list", data: [{ id: "qwen3-8b", object: "model", created: 1763769600, owned_by: "vllm" }] },
   },
+  createMessage: {
+    request: {
+      model: "claude-opus-4-8",
+      max_tokens: 256,
+      metadata: { user_id: "ana" },
+      messages: [{ role: "user", content: "Where do we eat tonight?" }],
+      memstem: { conversation_id: "trip" },
+    },
+    answer: {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      model: "claude-opus-4-8",
+      content: [{ type: "text", text: "At a vegetarian place in Alfama." }],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage: {
+        input_tokens: 12,
+        cache_read_input_tokens: 48,
+        cache_creation_input_tokens: 0,
+        output_tokens: 9,
+      },
+    },
+  },
+  countMessageTokens: {
+    request: { model: "claude-opus-4-8", messages: [{ role: "user", content: "Where do we eat tonight?" }] },
+    answer: { input_tokens: 14 },
+  },
   addMemories: {
     request: { user_id: "ana", memories: ["Ana rides a bicycle"] },
     answer: { results: [{ id: "3f0c9d52-6d0e-4a57-9f2c-0d6a1b7f3c11", memory: "Ana rides a bicycle" }] },

@@ -20,7 +20,7 @@ export function addOpenApiDocument(
   const schemes = { ...SECURITY_SCHEMES, ...(hasWebhook ? WEBHOOK_SECURITY_SCHEMES : {}) };
   for (const [name, scheme] of Object.entries(schemes)) registry.registerComponent("securitySchemes", name, scheme);
   for (const { component, header } of Object.values(HEADERS)) registry.registerComponent("headers", component, header);
-  for (const shape of ["problem", "openai"] as const) {
+  for (const shape of ["problem", "openai", "anthropic"] as const) {
     for (const status of statusesOf(shape)) {
       const { name, response } = problemComponent(status, shape);
       registry.registerComponent("responses", name, response);
@@ -57,6 +57,11 @@ function withPlainMessages(document: OpenApi): OpenApi {
 
 /** The statuses for which some operation answers with a problem of this shape. */
 function statusesOf(shape: ProblemShape): ReadonlySet<ProblemStatus> {
-  const operations = Object.values(OPERATIONS).filter(({ tags: [tag] }) => (tag === "Chat") === (shape === "openai"));
+  const operations = Object.values(OPERATIONS).filter(({ tags: [tag] }) => shapeOf(tag) === shape);
   return new Set(operations.flatMap(({ problems }): readonly ProblemStatus[] => problems));
+}
+
+function shapeOf(tag: keyof typeof TAGS): ProblemShape {
+  if (tag === "Chat") return "openai";
+  return tag === "Messages" ? "anthropic" : "problem";
 }

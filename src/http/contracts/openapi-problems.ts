@@ -4,6 +4,7 @@ import {
   MemorySourceError,
   NotFoundError,
 } from "../../service/base/errors.js";
+import { anthropicErrorOf, anthropicProblemSchema } from "../problems/anthropic-problem.js";
 import { openAiErrorOf, openAiProblemSchema } from "../problems/openai-problem.js";
 import { notJson, type Problem, problem, problemOf, problemSchema, SlowBodyError } from "../problems/problem.js";
 import { type HeaderName, headerReferences, RATE_HEADERS } from "./openapi-headers.js";
@@ -125,15 +126,31 @@ export const REQUEST_PROBLEMS = [400, 401, 403, 421, 422, 429, 503] as const sat
 /** Problems of every route that takes a body. */
 export const BODY_PROBLEMS = [...REQUEST_PROBLEMS, 408, 413, 415] as const satisfies readonly ProblemStatus[];
 
-/** In which shape problems are sent: RFC 9457 alone, or with OpenAI's `error` beside. */
-export type ProblemShape = "problem" | "openai";
+/** In which shape problems are sent: RFC 9457 alone, or with OpenAI's `error` beside, or with Anthropic's. */
+export type ProblemShape = "problem" | "openai" | "anthropic";
 
 const SHAPES = {
-  problem: { prefix: "", schema: "Problem", headers: [] },
-  openai: { prefix: "OpenAI", schema: "OpenAIProblem", headers: ["x-memstem-error-origin"] },
+  problem: { prefix: "", schema: "Problem", headers: [], exampleOf: (example) => example },
+  openai: {
+    prefix: "OpenAI",
+    schema: "OpenAIProblem",
+    headers: ["x-memstem-error-origin"],
+    exampleOf: (example) => ({ ...example, ...openAiErrorOf(example) }),
+  },
+  anthropic: {
+    prefix: "Anthropic",
+    schema: "AnthropicProblem",
+    headers: ["x-memstem-error-origin"],
+    exampleOf: (example) => ({ ...example, ...anthropicErrorOf(example) }),
+  },
 } as const satisfies Record<
   ProblemShape,
-  { readonly prefix: string; readonly schema: string; readonly headers: readonly HeaderName[] }
+  {
+    readonly prefix: string;
+    readonly schema: string;
+    readonly headers: readonly HeaderName[];
+    readonly exampleOf: (example: Problem) => object;
+  }
 >;
 
 const MEDIA_TYPE = "application/problem+json";
@@ -145,7 +162,7 @@ export function problemResponses(statuses: readonly ProblemStatus[], shape: Prob
     status,
     { $ref: `#/components/responses/${prefix}${PROBLEMS[status].name}` },
   ]);
-  const schema = shape === "openai" ? openAiProblemSchema : problemSchema;
+  const schema = { problem: problemSchema, openai: openAiProblemSchema, anthropic: anthropicProblemSchema }[shape];
   return {
     ...(Object.fromEntries(named) as Record<number, { readonly $ref: string }>),
     default: {
@@ -158,7 +175,7 @@ export function problemResponses(statuses: readonly ProblemStatus[], shape: Prob
 
 /** The response that {@link problemResponses} refers to, with its component's name. */
 export function problemComponent(status: ProblemStatus, shape: ProblemShape) {
-  const { prefix, schema, headers } = SHAPES[shape];
+  const { prefix, schema, headers, exampleOf } = SHAPES[shape];
   const { name, description, headers: own, example } = PROBLEMS[status];
   return {
     name: `${prefix}${name}`,
@@ -168,7 +185,7 @@ export function problemComponent(status: ProblemStatus, shape: ProblemShape) {
       content: {
         [MEDIA_TYPE]: {
           schema: { $ref: `#/components/schemas/${schema}` },
-          example: shape === "openai" ? { ...example, ...openAiErrorOf(example) } : example,
+          example: exampleOf(example),
         },
       },
     },

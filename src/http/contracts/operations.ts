@@ -8,6 +8,7 @@ import { BODY_PROBLEMS, type ProblemStatus, REQUEST_PROBLEMS } from "./openapi-p
 export const TAGS = {
   Prompts: "Compose prompts with a stable prefix from a user's memories.",
   Chat: "OpenAI-compatible proxy: prompts are composed on their way to the engine.",
+  Messages: "Anthropic-compatible proxy: the same for clients of Anthropic's API.",
   Cache: "What the engine cached and evicted, and why a prompt hit or missed.",
   Memories: "Add memories to the source, forget one, receive Mem0's events.",
   Users: "Show, export and forget what is stored on a user.",
@@ -95,6 +96,20 @@ export const OPERATIONS = {
     summary: "List the engine's models",
     description: "The answer is the engine's, unmodified.",
     problems: [...REQUEST_PROBLEMS, 501, 502, 504],
+  },
+  messages: {
+    operationId: "createMessage",
+    tags: ["Messages"],
+    summary: "Create a message with the user's memories",
+    description: "Anthropic's API. The answer is the engine's, unmodified; memstem adds headers.",
+    problems: [...BODY_PROBLEMS, 501, 502, 504],
+  },
+  countTokens: {
+    operationId: "countMessageTokens",
+    tags: ["Messages"],
+    summary: "Count a request's tokens",
+    description: "Passed to the engine, without memories.",
+    problems: [...BODY_PROBLEMS, 501, 502, 504],
   },
   evict: {
     operationId: "evict",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { messagesOfResponses } from "../../service/responses/responses.js";
-import { type AskedChat, chatSettings, readPrompt } from "./chat-contract.js";
+import { type AskedChat, type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*
  * `POST /v1/responses`: OpenAI's body. Only `input`, `instructions`, the ids of earlier responses, `user` and `memstem` are read; the rest
@@ -26,7 +26,13 @@ export const responsesResult = z
   .looseObject({})
   .meta({ id: "ResponsesAnswer", description: "The engine's answer, unmodified." });
 
+const RESPONSES_FORM: BodyForm = {
+  userField: "user",
+  userIn: ({ user }) => user,
+  messagesIn: messagesOfResponses,
+};
+
 /** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, `user` or memstem's headers are invalid. */
 export function readResponses(given: unknown, headers: Pick<Headers, "get">): AskedChat {
-  return readPrompt(given, headers, messagesOfResponses);
+  return readChat(given, headers, RESPONSES_FORM);
 }

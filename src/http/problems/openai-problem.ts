@@ -1,7 +1,8 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { UpstreamError } from "../../service/base/errors.js";
-import { isOpenAiPath } from "../requests/request.js";
+import { isAnthropicPath, isOpenAiPath } from "../requests/request.js";
+import { anthropicErrorOf } from "./anthropic-problem.js";
 import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
 /** The error object of OpenAI's API. */
@@ -28,8 +29,22 @@ export function answerProblem(
   const all = { ...problemHeaders(error), ...headers };
   if (!isOpenAiPath(c.req.path)) return problemResponse(value, all);
   const origin = error instanceof UpstreamError ? "upstream" : "memstem";
-  const body = { ...value, ...openAiErrorOf(value, error) };
+  const body = { ...value, ...errorFor(c.req.path, value, error) };
   return problemResponse(body, { ...all, "x-memstem-error-origin": origin });
+}
+
+/** A problem as the error object of a path's API; on paths of no API as OpenAI's. */
+function errorFor(path: string, value: Problem, error: unknown): object {
+  return isAnthropicPath(path) ? anthropicErrorOf(value) : openAiErrorOf(value, error);
+}
+
+/**
+ * An event that ends a stream which the engine broke off: the path's clients raise it as an error. The blank line before it ends a truncated
+ * event.
+ */
+export function errorEventFor(path: string, value: Problem, error: unknown): string {
+  const name = isAnthropicPath(path) ? "event: error\n" : "";
+  return `\n\n${name}data: ${JSON.stringify(errorFor(path, value, error))}\n\n`;
 }
 
 /** OpenAI's types and codes for the statuses that its clients tell apart. */

@@ -78,6 +78,14 @@ export function isOpenAiPath(path: string): boolean {
   return path.startsWith(OPENAI_PATHS);
 }
 
+/** Anthropic's path of messages; its others are below. */
+const ANTHROPIC_PATH = "/v1/messages";
+
+/** Whether a path is Anthropic-compatible. */
+export function isAnthropicPath(path: string): boolean {
+  return path === ANTHROPIC_PATH || path.startsWith(`${ANTHROPIC_PATH}/`);
+}
+
 /** Splits a request target (RFC 9112 §3.2) into path and query. The query starts with `?`, or is empty. */
 export function cutTarget(target: string): { readonly path: string; readonly query: string } {
   const at = target.indexOf("?");

@@ -21,16 +21,18 @@ import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
+import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages, withoutSettings } from "../contracts/messages-contract.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import { RESPONSES_PATH, readResponses } from "../contracts/responses-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
-import { answerProblem, openAiErrorOf } from "../problems/openai-problem.js";
+import { answerProblem, errorEventFor } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import { withIdentity } from "../requests/identity-headers.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
+import { describeMessagesRoutes } from "./messages-description.js";
 import { describeResponses } from "./responses-document.js";
 
 /** What the routes need. */
@@ -56,6 +58,7 @@ const NOT_COMPOSED = "not_composed";
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
+  describeMessagesRoutes(app);
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
@@ -64,6 +67,8 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   app.post(RESPONSES_PATH, async (c) =>
     responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
   );
+  app.post(MESSAGES_PATH, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, readMessages)));
+  app.post(COUNT_TOKENS_PATH, async (c) => (chat === null ? noEngine(c) : countTokens(c, chat, onFault)));
   app.get(PATHS.models, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
@@ -107,6 +112,21 @@ async function complete(
   return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
+/** Passes a request to count tokens on, and the engine's answer back. */
+async function countTokens(
+  c: Context<HttpEnvironment>,
+  chat: Chat,
+  onFault: (error: unknown) => void,
+): Promise<Response> {
+  const given = await readJson(c.req.raw);
+  if (given === undefined) return answerProblem(c, notJson());
+  const client = linkedSignal(c.req.raw.signal);
+  const body = JSON.stringify(withoutSettings(given));
+  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
+  const answer = await chat.countTokens(asked, client.signal);
+  return responseOf(c, answer, headersOf(answer), client, onFault);
+}
+
 /** The client's headers as the engine may see them. */
 export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list needs no `Headers` to be built.
@@ -145,7 +165,7 @@ function responseOf(
 ): Response {
   const { status } = answer;
   if (!BODILESS.has(status) && req.method !== "HEAD")
-    return new Response(streamOf(answer, client, onFault), { status, headers });
+    return new Response(streamOf(req.path, answer, client, onFault), { status, headers });
   // An unread body would keep the upstream connection open.
   client.abort();
   return new Response(null, { status, headers });
@@ -201,6 +221,7 @@ function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair
  * so: clients would take the end of the stream for the end of the answer.
  */
 function streamOf(
+  path: string,
   { body, headers }: EngineAnswer,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
@@ -216,7 +237,7 @@ function streamOf(
       } catch (error) {
         if (!(error instanceof UpstreamError)) onFault(error);
         if (!areEvents) return controller.error(error);
-        controller.enqueue(brokenOff(error));
+        controller.enqueue(new TextEncoder().encode(errorEventFor(path, problemOf(error), error)));
         controller.close();
       }
     },
@@ -225,11 +246,6 @@ function streamOf(
       await bytes.return?.();
     },
   });
-}
-
-/** An event that OpenAI's clients raise as an error; the blank line before it ends the truncated one. */
-function brokenOff(error: unknown): Uint8Array {
-  return new TextEncoder().encode(`\n\ndata: ${JSON.stringify(openAiErrorOf(problemOf(error), error))}\n\n`);
 }
 
 function noEngine(c: Context): Response {

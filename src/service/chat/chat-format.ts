@@ -1,7 +1,9 @@
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import { type MessagesBody, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { ObservedAnswer } from "./observed-answer.js";
+import { ObservedMessage } from "./observed-message.js";
 
 /** A body of a client or for the engine. */
 export type ProxiedBody = Readonly<Record<string, unknown>>;
@@ -33,4 +35,12 @@ export const CHAT_COMPLETIONS: ChatFormat = {
   isChat: true,
   bodyOf: (own, messages) => (messages === null ? own : { ...own, messages }),
   answerReader: () => new ObservedAnswer(),
+};
+
+/** Anthropic's Messages API. */
+export const MESSAGES: ChatFormat = {
+  path: "messages",
+  isChat: false,
+  bodyOf: (own: MessagesBody, messages) => (messages === null ? own : withComposedMessages(own, messages)),
+  answerReader: () => new ObservedMessage(),
 };

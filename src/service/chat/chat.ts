@@ -5,7 +5,7 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { type UpstreamAnswer, UpstreamError } from "../../engines/upstream/upstream.js";
+import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
@@ -23,8 +23,10 @@ import { SpeculativeCall } from "./speculative-call.js";
 import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
 
+export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
+export { MESSAGES } from "./chat-format.js";
 export type { ChatEngine, ChatParts, ChatRequest, IdentityHeaders, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
@@ -60,6 +62,11 @@ export class Chat {
   /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
   models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
     return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
+  }
+
+  /** Passes a call of Anthropic's token count on. Rejects with {@link UpstreamError}. */
+  countTokens(asked: Omit<UpstreamCall, "method" | "path">, signal: AbortSignal): Promise<UpstreamAnswer> {
+    return this.parts.upstream.send({ ...asked, method: "POST", path: "messages/count_tokens" }, signal);
   }
 
   /**

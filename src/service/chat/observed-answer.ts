@@ -26,12 +26,12 @@ const TEXT_IS_WHOLE = new Set(["stop", "length"]);
 export class ObservedAnswer implements AnswerReader {
   #text: string | null = "";
   #finish: string | null = null;
-  /** Its stream ends with `[DONE]`. */
-  readonly isOver = false;
   /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
   reported: unknown = null;
+  /** Its end is OpenAI's `[DONE]`, which is no JSON. */
+  readonly isOver = false;
 
   /** Takes an answer, or one chunk of a streamed one; ignores anything else. */
   take(given: unknown, at: number): void {

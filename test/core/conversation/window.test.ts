@@ -60,12 +60,17 @@ describe("a history that its client cut", () => {
     expect(findWindow(stored, saying(["", "three", "new"]))).toEqual({ kind: "summarised" });
   });
 
-  it("may be cut of its tool calls and their results", () => {
-    const call: ChatMessage = { role: "assistant", content: null, tool_calls: [{ id: "1", type: "function" }] };
+  it.each<readonly [string, ChatMessage]>([
+    ["OpenAI", { role: "assistant", content: null, tool_calls: [{ id: "1", type: "function" }] }],
+    ["Anthropic", { role: "assistant", content: [{ type: "tool_use", id: "1", name: "weather", input: {} }] }],
+  ])("may be cut of its tool calls and their results, as %s has them", (_api, call) => {
     const result: ChatMessage = { role: "tool", tool_call_id: "1", content: "sunny" };
     const stored = [say("weather?"), call, result, say("sunny!"), say("thanks")];
     expect(findWindow(stored, saying(["weather?", "sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
     expect(findWindow(stored, saying(["sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    const twice = [...stored, call, result, say("still sunny!")];
+    const said = ["weather?", "sunny!", "thanks", "still sunny!", "new"];
+    expect(findWindow(twice, saying(said))).toEqual({ kind: "cut", fresh: 1 });
   });
 
   it("is none where a message in the middle is missing or changed", () => {

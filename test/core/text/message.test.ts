@@ -60,6 +60,9 @@ describe("a message's text", () => {
   it("counts with everything else that the engine sees of the message", () => {
     expect(countedText(user("Hi"))).toBe("Hi");
     expect(countedText(toolExchange("42")[0] ?? user(""))).toContain("look_up");
+    const call = { type: "tool_use", id: "toolu_1", name: "look_up", input: { city: "Turin" } };
+    const content = [{ type: "text", text: "One" }, call];
+    expect(countedText({ role: "assistant", content })).toBe('One\n{"input":{"city":"Turin"},"name":"look_up"}');
   });
 });
 

@@ -31,6 +31,8 @@ describe("GET /openapi.json", () => {
       "POST /feedback",
       "POST /memories",
       "POST /v1/chat/completions",
+      "POST /v1/messages",
+      "POST /v1/messages/count_tokens",
       "POST /v1/responses",
     ]);
   });
@@ -48,7 +50,14 @@ describe("GET /openapi.json", () => {
   });
 
   it("names ?pretty of every route that makes its own JSON", () => {
-    const unmodified = ["POST /compose/batch", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models"];
+    const unmodified = [
+      "POST /compose/batch",
+      "POST /v1/chat/completions",
+      "POST /v1/responses",
+      "POST /v1/messages",
+      "POST /v1/messages/count_tokens",
+      "GET /v1/models",
+    ];
     const named = document.operations.filter((operation) => {
       const [method = "", path = ""] = operation.split(" ");
       return document.queryParameters(method.toLowerCase(), path).includes("pretty");

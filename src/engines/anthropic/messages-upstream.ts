@@ -1,0 +1,75 @@
+import { eventsOf } from "../upstream/event-stream.js";
+import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
+import type { HeaderPair } from "../upstream/upstream-headers.js";
+import { MAX_ANSWER_BYTES, wholeBody } from "./anthropic-body.js";
+import { isMessagesCall } from "./anthropic-upstream.js";
+import { type ChatDialect, toChatCompletion } from "./chat-request.js";
+import { toAnthropicAnswer } from "./message-answer.js";
+import { MessageStream } from "./message-stream.js";
+
+/**
+ * OpenAI's API behind Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
+ * Anthropic's form, with status and headers unmodified. Other calls pass unmodified. Tokens cannot be counted: 404.
+ */
+export function messagesUpstream(upstream: Upstream, dialect: ChatDialect): Upstream {
+  return {
+    name: upstream.name,
+    send: async (call, signal) => {
+      if (!isMessagesCall(call)) return upstream.send(call, signal);
+      if (call.path !== "messages") return notThere(call);
+      const answer = await upstream.send(toChatCall(call, dialect), signal);
+      const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
+      if (/^text\/event-stream\b/i.test(type)) return { ...answer, body: messageEvents(answer, upstream.name) };
+      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status);
+      return { ...answer, body: wholeBody(answer, upstream.name, convert) };
+    },
+  };
+}
+
+function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
+  const text = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
+  const given = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  // A body without messages is sent on, for the engine to reject.
+  const body = toChatCompletion(given, dialect) ?? given;
+  return { ...call, path: "chat/completions", headers: chatHeaders(call.headers), body: JSON.stringify(body) };
+}
+
+/** A key in Anthropic's header becomes a bearer token; Anthropic's own headers end here. */
+function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[] {
+  const given = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
+  const key = given.find(([name]) => name === "x-api-key")?.[1];
+  const isNamed = given.some(([name]) => name === "authorization");
+  const others = given.filter(([name]) => name !== "x-api-key" && !name.startsWith("anthropic-"));
+  return key === undefined || isNamed ? others : [...others, ["authorization", `Bearer ${key}`]];
+}
+
+async function* messageEvents({ body }: UpstreamAnswer, name: string): AsyncGenerator<Uint8Array, void, undefined> {
+  const stream = new MessageStream();
+  let isOver = false;
+  for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
+    if (isOver) continue;
+    const events = isLast ? stream.end() : data === undefined ? [] : stream.take(data);
+    isOver = isLast || events.some(({ type }) => type === "error");
+    if (events.length > 0) yield Buffer.from(events.map(eventText).join(""));
+  }
+  if (isOver) return;
+  // Some engines end without `[DONE]`.
+  if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
+  yield Buffer.from(stream.end().map(eventText).join(""));
+}
+
+function eventText(event: Readonly<Record<string, unknown>>): string {
+  return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+function notThere({ path }: UpstreamCall): UpstreamAnswer {
+  const message = `the engine speaks OpenAI's API, which has no ${path}`;
+  const error = { type: "error", error: { type: "not_found_error", message } };
+  return {
+    status: 404,
+    headers: [["content-type", "application/json"]],
+    body: (async function* () {
+      yield Buffer.from(JSON.stringify(error));
+    })(),
+  };
+}

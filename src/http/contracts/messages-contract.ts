@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { type ChatRequest, chatOfMessages, MESSAGES } from "../../service/chat/chat.js";
+import { type BodyForm, chatSettings, readChat } from "./chat-contract.js";
+
+/*
+ * `POST /v1/messages`: Anthropic's body. Only `system`, `messages`, `metadata.user_id` and `memstem` are read; the rest goes upstream
+ * unmodified.
+ */
+
+/** Anthropic's path of messages. */
+export const MESSAGES_PATH = "/v1/messages";
+/** Anthropic's path that counts a request's tokens. */
+export const COUNT_TOKENS_PATH = "/v1/messages/count_tokens";
+
+const blocks = z.array(z.looseObject({ type: z.string() }));
+const content = z.union([z.string(), blocks]);
+
+/** The body, for the OpenAPI document. */
+export const messagesBody = z
+  .looseObject({
+    system: content.nullish(),
+    messages: z.array(z.looseObject({ role: z.string(), content })),
+    metadata: z
+      .looseObject({ user_id: z.string().nullish() })
+      .nullish()
+      .meta({ description: "Anthropic's. `user_id` names the user if nothing else does." }),
+    memstem: chatSettings.nullish(),
+  })
+  .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memstem` goes upstream." });
+export const countTokensBody = z
+  .looseObject({})
+  .meta({ id: "CountTokensRequest", description: "Anthropic's request, sent on unmodified." });
+export const messagesResult = z
+  .looseObject({})
+  .meta({ id: "MessagesAnswer", description: "The engine's answer, unmodified." });
+export const countTokensResult = z
+  .looseObject({})
+  .meta({ id: "CountTokensAnswer", description: "The engine's answer, unmodified." });
+export const messagesEvents = z.string().meta({ description: "The engine's server-sent events, unmodified." });
+
+const ANTHROPIC_FORM: BodyForm = {
+  userField: "metadata.user_id",
+  userIn: ({ metadata }) => (metadata as { readonly user_id?: unknown } | null | undefined)?.user_id,
+  messagesIn: chatOfMessages,
+};
+
+/** A body without memstem's own field, which the engine does not know. */
+export function withoutSettings(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || !("memstem" in given)) return given;
+  const { memstem: _settings, ...body } = given;
+  return body;
+}
+
+/** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid. */
+export function readMessages(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
+  return { ...readChat(given, headers, ANTHROPIC_FORM), format: MESSAGES };
+}

@@ -1,0 +1,217 @@
+import Anthropic from "@anthropic-ai/sdk";
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { observedBy } from "./chat-client.js";
+import { messagesClientOf, messagesErrorOf } from "./messages-client.js";
+import {
+  eventOf,
+  openAiEngine,
+  openEvents,
+  sendEvents,
+  sendJson,
+  streamedAnswer,
+  wholeAnswer,
+} from "./openai-engine.js";
+
+const TEA = "Ada drinks green tea";
+const ASK = {
+  model: "stub-1",
+  max_tokens: 50,
+  system: "Be brief.",
+  messages: [{ role: "user" as const, content: "Which tea?" }],
+};
+const WEATHER = { name: "weather", description: "Now.", input_schema: { type: "object" as const, properties: {} } };
+const CALL = { id: "call-1", type: "function", function: { name: "weather", arguments: '{"city":"Turin"}' } };
+
+describe("Anthropic's own client, with OpenAI's API behind", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: { MEMSTEM_ENGINE_FAMILY: "vllm" },
+  });
+  const client = (headers: Record<string, string> = {}) =>
+    messagesClientOf(app, { "x-memstem-user": "ada", ...headers });
+
+  it("gets an answer in its form, with the counts that the engine reported", async () => {
+    const params = { ...ASK, stop_sequences: ["."], metadata: { user_id: "u" }, tools: [WEATHER] };
+    const { data, response } = await client()
+      .messages.create({ ...params, tool_choice: { type: "any", disable_parallel_tool_use: true } })
+      .withResponse();
+    expect(data).toMatchObject({ type: "message", role: "assistant", model: "stub-1", stop_reason: "end_turn" });
+    expect(data.content).toEqual([{ type: "text", text: "Indeed." }]);
+    const observed = await observedBy(app);
+    expect(data.usage).toMatchObject({
+      input_tokens: observed["promptTokens"],
+      cache_read_input_tokens: 0,
+      output_tokens: 2,
+    });
+    expect(response.headers.get("x-memstem-cached-tokens")).toBe("0");
+    const [request] = engine.requests;
+    expect(request).toMatchObject({ method: "POST", url: "/v1/chat/completions" });
+    expect(request?.headers.authorization).toBe("Bearer sk-ant-of-the-client");
+    expect(Object.keys(request?.headers ?? {}).filter((name) => name.startsWith("anthropic-"))).toEqual([]);
+    expect(JSON.parse(request?.raw ?? "")).toEqual({
+      model: "stub-1",
+      cache_salt: expect.any(String),
+      request_id: expect.any(String),
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: `<memories>\n[1] ${TEA}\n</memories>\n\nWhich tea?` },
+      ],
+      max_tokens: 50,
+      stop: ["."],
+      user: "u",
+      tools: [
+        {
+          type: "function",
+          function: { name: "weather", description: "Now.", parameters: WEATHER.input_schema },
+        },
+      ],
+      tool_choice: "required",
+      parallel_tool_calls: false,
+    });
+  });
+
+  it("gets a stream with thinking, text and a call as Anthropic's events", async () => {
+    const delta = (given: object, finish_reason: string | null = null) => ({
+      id: "chatcmpl-1",
+      model: "stub-1",
+      choices: [{ index: 0, delta: given, finish_reason }],
+    });
+    const piece = (args: string) => delta({ tool_calls: [{ index: 0, function: { arguments: args } }] });
+    engine.behave((_request, response) =>
+      sendEvents(response, [
+        delta({ role: "assistant", content: "" }),
+        delta({ reasoning_content: "Hm" }),
+        delta({ reasoning_content: "m." }),
+        delta({ content: "Let me " }),
+        delta({ content: "look." }),
+        delta({ tool_calls: [{ ...CALL, index: 0, function: { name: "weather", arguments: "" } }] }),
+        piece('{"city":'),
+        piece('"Turin"}'),
+        delta({}, "tool_calls"),
+        {
+          choices: [],
+          usage: { prompt_tokens: 60, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 48 } },
+        },
+      ]),
+    );
+    const stream = client().messages.stream({ ...ASK, tools: [WEATHER] });
+    const types: string[] = [];
+    stream.on("streamEvent", ({ type }) => types.push(type));
+    const message = await stream.finalMessage();
+    expect(message.content).toMatchObject([
+      { type: "thinking", thinking: "Hmm." },
+      { type: "text", text: "Let me look." },
+      { type: "tool_use", id: "call-1", name: "weather", input: { city: "Turin" } },
+    ]);
+    expect(message).toMatchObject({ stop_reason: "tool_use", usage: { output_tokens: 9 } });
+    expect(types.filter((type, at) => type !== types[at - 1])).toEqual([
+      "message_start",
+      ...["content_block_start", "content_block_delta", "content_block_stop"],
+      ...["content_block_start", "content_block_delta", "content_block_stop"],
+      ...["content_block_start", "content_block_delta", "content_block_stop"],
+      ...["message_delta", "message_stop"],
+    ]);
+    expect(JSON.parse(engine.requests[0]?.raw ?? "")).toMatchObject({ stream_options: { include_usage: true } });
+    expect(await observedBy(app)).toEqual({ promptTokens: 60, cachedTokens: 48, ttftMs: expect.any(Number) });
+  });
+
+  it("learns no counts from a stream that reports none", async () => {
+    engine.behave((_request, response) => sendEvents(response, streamedAnswer("Green tea.", null)));
+    const message = await client().messages.stream(ASK).finalMessage();
+    expect(message.content).toEqual([{ type: "text", text: "Green tea." }]);
+    expect(Object.keys(await observedBy(app))).toEqual(["ttftMs"]);
+  });
+
+  it("goes through tools in two steps with a prefix that only grows, which the engine caches", async () => {
+    const agent = client({ "x-memstem-conversation": "kitchen" });
+    const messages: Anthropic.MessageParam[] = [...ASK.messages];
+    engine.behave((_request, response, usage) =>
+      sendJson(
+        response,
+        200,
+        engine.requests.length === 1
+          ? wholeAnswer("", usage, { content: null, tool_calls: [CALL] }, { finish_reason: "tool_calls" })
+          : wholeAnswer("Hot tea.", usage),
+      ),
+    );
+    for (let step = 0; step < 3; step++) {
+      const { content, stop_reason } = await agent.messages.create({ ...ASK, tools: [WEATHER], messages });
+      messages.push({ role: "assistant", content });
+      const call = content.find(({ type }) => type === "tool_use");
+      expect(stop_reason).toBe(step === 0 ? "tool_use" : "end_turn");
+      if (call?.type === "tool_use")
+        messages.push({ role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "2 C" }] });
+      else messages.push({ role: "user", content: "Sure?" });
+    }
+    const prompts = engine.requests.map(({ raw }) => (JSON.parse(raw) as { messages: unknown[] }).messages);
+    expect(prompts[1]?.slice(0, 4)).toMatchObject([
+      { role: "system" },
+      { role: "user" },
+      { role: "assistant", content: null, tool_calls: [CALL] },
+      { role: "tool", tool_call_id: "call-1", content: "2 C" },
+    ]);
+    for (const [at, prompt] of prompts.entries()) {
+      const before = prompts[at - 1] ?? [];
+      expect(JSON.stringify(prompt.slice(0, before.length))).toBe(JSON.stringify(before));
+    }
+  });
+
+  it.each([
+    [400, "invalid_request_error", Anthropic.BadRequestError],
+    [429, "rate_limit_error", Anthropic.RateLimitError],
+    [500, "api_error", Anthropic.InternalServerError],
+  ])("gets an error %i in Anthropic's form", async (status, type, raised) => {
+    const error = { message: "Says the engine.", type: "its_own", code: "c" };
+    engine.behave((_request, response) => sendJson(response, status, { error }, { "retry-after": "7" }));
+    for (const stream of [false, true]) {
+      const got = await messagesErrorOf(client().messages.create({ ...ASK, stream }));
+      expect(got).toBeInstanceOf(raised);
+      expect(got.error).toEqual({ type: "error", error: { ...error, type } });
+      expect(got.headers?.get("retry-after")).toBe("7");
+    }
+  });
+
+  it("gets an error in a stream, and one where the engine ends it before the answer's end", async () => {
+    const [first = {}] = streamedAnswer("Green", null);
+    const read = async () => {
+      for await (const _event of await client().messages.create({ ...ASK, stream: true }));
+    };
+    engine.behave((_request, response) => {
+      openEvents(response);
+      response.end(eventOf(first) + eventOf({ error: { message: "Out of memory.", code: 500 } }));
+    });
+    expect((await messagesErrorOf(read())).error).toMatchObject({
+      type: "error",
+      error: { type: "api_error", message: "Out of memory." },
+    });
+    engine.behave((_request, response) => {
+      openEvents(response);
+      response.end(eventOf(first));
+    });
+    expect((await messagesErrorOf(read())).error).toMatchObject({
+      error: { message: expect.stringContaining("broke off its answer") },
+    });
+    expect(app.faults).toEqual([]);
+  });
+
+  it("notices nothing of a prompt that was too long", async () => {
+    const error = { message: "This model's maximum context length is 20 tokens", code: "context_length_exceeded" };
+    engine.behave(({ raw }, response, usage) =>
+      raw.includes(TEA) ? sendJson(response, 400, { error }) : sendJson(response, 200, wholeAnswer("Yes.", usage)),
+    );
+    const { content } = await client().messages.create(ASK);
+    expect(content).toEqual([{ type: "text", text: "Yes." }]);
+  });
+
+  it("is told that this engine counts no tokens", async () => {
+    const { max_tokens: _most, ...counted } = ASK;
+    const error = await messagesErrorOf(client().messages.countTokens(counted));
+    expect(error).toBeInstanceOf(Anthropic.NotFoundError);
+    expect(engine.requests).toEqual([]);
+  });
+});
