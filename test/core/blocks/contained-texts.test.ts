@@ -88,9 +88,7 @@ describe("in a conversation", () => {
 
   it("what stands in the prompt is not given again in other words, nor taken back for a text that says more", () => {
     const [first, second, third] = turns([both], [tea], [teaAgain, both]);
-    expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\nAlso relevant, given earlier: [1].\n</memories>\n\nQuestion 1",
-    );
+    expect(second?.messages.at(-1)?.content).toBe("<memories>\nMost relevant first: [1].\n</memories>\n\nQuestion 1");
     expect(second?.memories).toEqual([{ label: 1, memoryId: "tea", placement: "earlier_turn", rank: 0, replaces: [] }]);
     expect(textsIn(third?.messages ?? [])).toEqual(textsIn(first?.messages ?? []));
     const [, more] = turns([tea], [both, tea]);

@@ -38,7 +38,7 @@ describe("a memory that another block template renders", () => {
     const [first, second, third] = asked([tea(BARE), rome(BARE)], [tea(DATED), rome(DATED)], [tea(DATED_BEHIND)]);
     expect(first?.messages.at(-1)?.content).toContain("[1] Likes tea.\n[2] Lives in Rome.");
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\nAlso relevant, given earlier: [1][2].\n</memories>\n\nQuestion 1",
+      "<memories>\nMost relevant first: [1][2].\n</memories>\n\nQuestion 1",
     );
     expect(second?.memories).toEqual([
       { label: 1, memoryId: "drink", placement: "earlier_turn", rank: 0, replaces: [] },

@@ -186,7 +186,9 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
   it("sends in a conversation what is new, and refers to the rest (Alg. 3)", () => {
     const chat = new Chat(new UserScope());
     for (const { context, sent, references } of examples.deduplicate.turns) {
-      const { turn, memories: placed } = chat.ask("?", memories(...context.map(String)));
+      const { turn, memories: placed } = chat.ask("?", memories(...context.map(String)), {
+        annotations: { location: true },
+      });
       chat.answer("!");
       const blockOf = new Map(placed.map(({ label, memoryId }) => [label, Number(memoryId)]));
       expect(turn.injection.blocks.map(({ label }) => blockOf.get(label))).toEqual(sent);
