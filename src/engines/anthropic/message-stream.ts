@@ -1,3 +1,4 @@
+import { append } from "../../core/text/lists.js";
 import { record, text } from "./anthropic-content.js";
 import { type AnthropicAnswer, anthropicError, anthropicUsage, reasoningIn, stopReason } from "./message-answer.js";
 
@@ -30,7 +31,7 @@ export class MessageStream {
     const { delta, finish_reason, index = 0 } = record(Array.isArray(choices) ? choices[0] : null);
     const events: AnthropicAnswer[] = this.#isStarted ? [] : this.#start(id, model);
     if (index !== 0) return events;
-    events.push(...this.#said(record(delta)));
+    append(events, this.#said(record(delta)));
     if (finish_reason != null) {
       this.#finish = finish_reason;
       this.#isFinished = true;
@@ -74,15 +75,15 @@ export class MessageStream {
     const events: AnthropicAnswer[] = [];
     const thought = reasoningIn(delta);
     if (thought !== "") {
-      events.push(...this.#opened("thinking", { type: "thinking", thinking: "", signature: "" }));
+      append(events, this.#opened("thinking", { type: "thinking", thinking: "", signature: "" }));
       events.push(this.#delta({ type: "thinking_delta", thinking: thought }));
     }
     if (text(content) !== "") {
-      events.push(...this.#opened("text", { type: "text", text: "" }));
+      append(events, this.#opened("text", { type: "text", text: "" }));
       events.push(this.#delta({ type: "text_delta", text: content }));
     }
     for (const call of Array.isArray(tool_calls) ? (tool_calls as readonly unknown[]) : [])
-      events.push(...this.#called(record(call)));
+      append(events, this.#called(record(call)));
     return events;
   }
 

@@ -1,3 +1,4 @@
+import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, objectIn } from "./chat-request.js";
 import {
   callItem,
@@ -65,9 +66,10 @@ export class ResponseEvents {
       const { index, delta, finish_reason: finish } = objectIn(choice);
       if (index !== 0 && index !== undefined) continue;
       const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = objectIn(delta);
-      events.push(...this.#say("reasoning", reasoning_content ?? reasoning));
-      events.push(...this.#say("text", content), ...this.#say("refusal", refusal));
-      for (const call of listIn(calls)) events.push(...this.#call(objectIn(call)));
+      append(events, this.#say("reasoning", reasoning_content ?? reasoning));
+      append(events, this.#say("text", content));
+      append(events, this.#say("refusal", refusal));
+      for (const call of listIn(calls)) append(events, this.#call(objectIn(call)));
       this.#finish = finish ?? this.#finish;
     }
     return events;
