@@ -9,7 +9,7 @@ import { meaningOf } from "../conversation/window.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
 import type { Digest } from "../text/ids.js";
-import { isInstruction } from "../text/message.js";
+import { instructionsAtHead } from "../text/message.js";
 import { AFRESH, type ComposeInput, draftWith, draftWithin, type PromptDraft, PromptTooLongError } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
@@ -130,10 +130,7 @@ function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began:
 /** A request with its newest messages that come to at most so many tokens, and what that leaves out. */
 function newestMessages(input: ComposeInput, tokens: number) {
   const { messages, countTokens } = input;
-  const first = Math.max(
-    0,
-    messages.findIndex((message) => !isInstruction(message)),
-  );
+  const first = instructionsAtHead(messages);
   const said = messages.slice(first);
   const kept = newestWithin(said, tokens, countTokens);
   const leftOut = said.length - kept.length;

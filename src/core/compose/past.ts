@@ -2,7 +2,7 @@ import { Conversation, type RecalledHistory, recallHistory } from "../conversati
 import type { DigestedMessages } from "../prompt/prompt.js";
 import type { ToolMemories } from "../prompt/section-placement.js";
 import type { ConversationId, Digest } from "../text/ids.js";
-import { type ChatMessage, isInstruction, messageDigest } from "../text/message.js";
+import { type ChatMessage, instructionsAtHead, messageDigest } from "../text/message.js";
 
 /** The part of a request that says what it continues. */
 export interface PastInput {
@@ -38,10 +38,4 @@ export function recallPast({ conversation, messages, isOurs, toolMemories = null
   const continued = continues ? turns : new Conversation([]);
   const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
   return { head: { messages: head, digests: head.map(messageDigest) }, turns, history };
-}
-
-/** How many messages at the front are instructions. */
-function instructionsAtHead(messages: readonly ChatMessage[]): number {
-  const first = messages.findIndex((message) => !isInstruction(message));
-  return first < 0 ? messages.length : first;
 }

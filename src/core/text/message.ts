@@ -80,6 +80,12 @@ export function isInstruction(message: ChatMessage): boolean {
   return message.role === "system" || message.role === "developer";
 }
 
+/** How many messages at the front are instructions. */
+export function instructionsAtHead(messages: readonly ChatMessage[]): number {
+  const first = messages.findIndex((message) => !isInstruction(message));
+  return first < 0 ? messages.length : first;
+}
+
 function canonicalJson(value: unknown): string {
   const parts: string[] = [];
   writeJson(value, parts);

@@ -1,4 +1,4 @@
-import { type ChatMessage, isInstruction } from "../../core/index.js";
+import { type ChatMessage, instructionsAtHead } from "../../core/index.js";
 import {
   type AnthropicBlock,
   type AnthropicMessage,
@@ -36,8 +36,7 @@ const SAME_IN_BOTH = [
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function toAnthropicMessages(body: ChatBody): AnthropicRequest {
-  const first = body.messages.findIndex((message) => !isInstruction(message));
-  const head = first < 0 ? body.messages.length : first;
+  const head = instructionsAtHead(body.messages);
   const system = instructionBlocks(body.messages.slice(0, head));
   const same = SAME_IN_BOTH.filter((field) => body[field] != null).map((field) => [field, body[field]] as const);
   return {

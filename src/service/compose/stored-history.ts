@@ -3,7 +3,7 @@ import {
   findWindow,
   type HistoryName,
   type HistoryTerms,
-  isInstruction,
+  instructionsAtHead,
   meaningOf,
   type Warning,
   type Window,
@@ -130,9 +130,6 @@ function isAskedAgain({ messages, newest, hasOwnHead }: StoredHistory, said: rea
 }
 
 function withoutHead(messages: readonly ChatMessage[]) {
-  const first = Math.max(
-    0,
-    messages.findIndex((message) => !isInstruction(message)),
-  );
+  const first = instructionsAtHead(messages);
   return { head: messages.slice(0, first), said: messages.slice(first) };
 }
