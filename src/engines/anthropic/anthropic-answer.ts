@@ -1,5 +1,6 @@
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
-import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
+import { record, text } from "../upstream/json-values.js";
+import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */
 export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;

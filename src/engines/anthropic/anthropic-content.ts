@@ -1,5 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
+import { record, text } from "../upstream/json-values.js";
 
 /** A content block of `/v1/messages`. */
 export interface AnthropicBlock {
@@ -128,14 +129,4 @@ const DATA_URL = /^data:([^;,]+)(?:;[^;,]+)*;base64,(.*)$/s;
 function sourceOf(url: string): Readonly<Record<string, unknown>> {
   const [, mediaType, data] = DATA_URL.exec(url) ?? [];
   return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
-}
-
-/** The value where it is a string, else an empty one. */
-export function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-/** The value where it is an object, else an empty one. */
-export function record(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }

@@ -1,10 +1,10 @@
 import { type ChatMessage, instructionsAtHead } from "../../core/index.js";
+import { record } from "../upstream/json-values.js";
 import {
   type AnthropicBlock,
   type AnthropicMessage,
   anthropicMessages,
   instructionBlocks,
-  record,
 } from "./anthropic-content.js";
 
 /** The body of an OpenAI chat completion, as far as it is converted. */

@@ -1,5 +1,6 @@
+import { record, text } from "../upstream/json-values.js";
 import { chatError, chatUsage, finishReason, hasChatForm, type OpenAiChatAnswer } from "./anthropic-answer.js";
-import { ANTHROPIC_BLOCKS, type AnthropicBlock, record, text } from "./anthropic-content.js";
+import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
 
 /** The state of a streamed answer; immutable. */
 export interface AnthropicStream {

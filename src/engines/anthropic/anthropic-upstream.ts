@@ -6,12 +6,12 @@
  */
 
 import { z } from "zod";
+import { MAX_ANSWER_BYTES, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
+import { record, text } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
 import { fromAnthropicAnswer } from "./anthropic-answer.js";
-import { MAX_ANSWER_BYTES, wholeBody } from "./anthropic-body.js";
-import { record, text } from "./anthropic-content.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
 

@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
-import { record, text } from "./anthropic-content.js";
+import { record, text } from "../upstream/json-values.js";
 import { chatOfMessages, JOINED, type MessagesBody } from "./messages-as-chat.js";
 
 /** What the engine takes beside plain chat completions. */

@@ -1,5 +1,5 @@
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
-import { record, text } from "./anthropic-content.js";
+import { record, text } from "../upstream/json-values.js";
 
 /** An answer of `/v1/messages`, an event of one, or an error. */
 export type AnthropicAnswer = Readonly<Record<string, unknown>>;

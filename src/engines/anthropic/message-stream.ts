@@ -1,5 +1,5 @@
 import { append } from "../../core/text/lists.js";
-import { record, text } from "./anthropic-content.js";
+import { record, text } from "../upstream/json-values.js";
 import { type AnthropicAnswer, anthropicError, anthropicUsage, reasoningIn, stopReason } from "./message-answer.js";
 
 /** Converts the chunks of a streamed chat completion into the events of a streamed `/v1/messages` answer, in order. */

@@ -5,7 +5,7 @@
 
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import { record } from "./anthropic-content.js";
+import { record } from "../upstream/json-values.js";
 
 /** The body of a `POST /v1/messages`, as a client sent it. */
 export type MessagesBody = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
+import { MAX_ANSWER_BYTES, namedEvent, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import type { HeaderPair } from "../upstream/upstream-headers.js";
-import { MAX_ANSWER_BYTES, wholeBody } from "./anthropic-body.js";
 import { isMessagesCall } from "./anthropic-upstream.js";
 import { type ChatDialect, toChatCompletion } from "./chat-request.js";
 import { toAnthropicAnswer } from "./message-answer.js";
@@ -50,16 +50,12 @@ async function* messageEvents({ body }: UpstreamAnswer, name: string): AsyncGene
     if (isOver) continue;
     const events = isLast ? stream.end() : data === undefined ? [] : stream.take(data);
     isOver = isLast || events.some(({ type }) => type === "error");
-    if (events.length > 0) yield Buffer.from(events.map(eventText).join(""));
+    if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
   }
   if (isOver) return;
   // Some engines end without `[DONE]`.
   if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
-  yield Buffer.from(stream.end().map(eventText).join(""));
-}
-
-function eventText(event: Readonly<Record<string, unknown>>): string {
-  return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
+  yield Buffer.from(stream.end().map(namedEvent).join(""));
 }
 
 function notThere({ path }: UpstreamCall): UpstreamAnswer {

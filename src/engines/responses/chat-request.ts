@@ -1,9 +1,7 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { ITEM_FORM } from "../../core/index.js";
+import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import { isOpaque, messagesOf, opaqueTypeOf } from "./responses-items.js";
-
-/** A JSON object. */
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Fields of a Responses request that chat completions do not have, or have in another form. */
 const RESPONSES_ONLY = new Set([
@@ -99,12 +97,12 @@ function markOf({ cache_control: mark }: ContentPart): JsonObject {
 
 function tools({ tools: given, tool_choice: choice }: JsonObject): JsonObject {
   const list = listIn(given).map((tool) => {
-    const { type, ...called } = objectIn(tool);
+    const { type, ...called } = record(tool);
     if (type !== "function")
       throw new NoChatFormError(`Tools of type '${type}' need an engine that has /responses.`, "tools");
     return { type, function: called };
   });
-  const { type, name } = objectIn(choice);
+  const { type, name } = record(choice);
   const chosen = type === "function" ? { type, function: { name } } : choice;
   const isKnown = typeof chosen === "string" || type === "function";
   return {
@@ -115,9 +113,9 @@ function tools({ tools: given, tool_choice: choice }: JsonObject): JsonObject {
 
 /** The answer's length, its reasoning and its form. */
 function output(body: JsonObject): JsonObject {
-  const { effort } = objectIn(body["reasoning"]);
-  const { format, verbosity } = objectIn(body["text"]);
-  const { type, ...schema } = objectIn(format);
+  const { effort } = record(body["reasoning"]);
+  const { format, verbosity } = record(body["text"]);
+  const { type, ...schema } = record(format);
   return {
     ...(body["max_output_tokens"] == null ? {} : { max_tokens: body["max_output_tokens"] }),
     ...(effort == null ? {} : { reasoning_effort: effort }),
@@ -125,14 +123,4 @@ function output(body: JsonObject): JsonObject {
     ...(type === "json_schema" ? { response_format: { type, json_schema: schema } } : {}),
     ...(type === "json_object" ? { response_format: { type } } : {}),
   };
-}
-
-/** The value where it is a list, else an empty one. */
-export function listIn(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? (value as readonly unknown[]) : [];
-}
-
-/** The value where it is an object, else an empty one. */
-export function objectIn(value: unknown): JsonObject {
-  return typeof value === "object" && value !== null ? (value as JsonObject) : {};
 }

@@ -1,5 +1,5 @@
 import { append } from "../../core/text/lists.js";
-import { type JsonObject, listIn, objectIn } from "./chat-request.js";
+import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import {
   callItem,
   messageItem,
@@ -57,19 +57,19 @@ export class ResponseEvents {
 
   /** The events of one chunk. */
   take(chunk: unknown): readonly JsonObject[] {
-    const { choices, usage, model, error } = objectIn(chunk);
+    const { choices, usage, model, error } = record(chunk);
     if (error != null) return [this.#event("error", { ...errorFields(error), error })];
     this.#model ??= model ?? null;
     this.#usage = usage ?? this.#usage;
     const events = this.#count === 0 ? this.#begin() : [];
     for (const choice of listIn(choices)) {
-      const { index, delta, finish_reason: finish } = objectIn(choice);
+      const { index, delta, finish_reason: finish } = record(choice);
       if (index !== 0 && index !== undefined) continue;
-      const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = objectIn(delta);
+      const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = record(delta);
       append(events, this.#say("reasoning", reasoning_content ?? reasoning));
       append(events, this.#say("text", content));
       append(events, this.#say("refusal", refusal));
-      for (const call of listIn(calls)) append(events, this.#call(objectIn(call)));
+      for (const call of listIn(calls)) append(events, this.#call(record(call)));
       this.#finish = finish ?? this.#finish;
     }
     return events;
@@ -100,7 +100,7 @@ export class ResponseEvents {
   }
 
   #call({ index, id, function: called }: JsonObject): readonly JsonObject[] {
-    const { name, arguments: given } = objectIn(called);
+    const { name, arguments: given } = record(called);
     const at = typeof index === "number" ? index : 0;
     const isSame = this.#open?.kind === "call" && this.#open.index === at;
     const opened = isSame
@@ -179,6 +179,6 @@ function logprobsOf({ kind }: OpenItem): JsonObject {
 }
 
 function errorFields(error: unknown): JsonObject {
-  const { code, message, param } = objectIn(error);
+  const { code, message, param } = record(error);
   return { code: code ?? null, message: message ?? "the engine reported an error", param: param ?? null };
 }

@@ -1,4 +1,4 @@
-import { type JsonObject, listIn, objectIn } from "./chat-request.js";
+import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
 export interface ResponseHead {
@@ -31,17 +31,17 @@ const REPEATED: JsonObject = {
  * Source: https://platform.openai.com/docs/api-reference/responses/object
  */
 export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObject {
-  const { choices, model, usage } = objectIn(answer);
-  const { message, finish_reason: finish } = objectIn(listIn(choices)[0]);
-  const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = objectIn(message);
+  const { choices, model, usage } = record(answer);
+  const { message, finish_reason: finish } = record(listIn(choices)[0]);
+  const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = record(message);
   const thought = reasoning_content ?? reasoning;
   const items: JsonObject[] = [];
   if (isText(thought)) items.push(reasoningItem(head, items.length, thought));
   if (isText(refusal)) items.push(messageItem(head, items.length, refusalPart(refusal)));
   if (isText(content)) items.push(messageItem(head, items.length, textPart(content)));
   for (const call of listIn(calls)) {
-    const { id, function: called } = objectIn(call);
-    const { name, arguments: given } = objectIn(called);
+    const { id, function: called } = record(call);
+    const { name, arguments: given } = record(called);
     items.push(callItem(head, items.length, { id: String(id), name: String(name), given: String(given) }));
   }
   return responseOf(head, { model, output: items, finish, usage });
@@ -113,12 +113,12 @@ export function callItem(head: ResponseHead, at: number, { id, name, given }: Ca
 function usageOf(usage: unknown): JsonObject | null {
   if (typeof usage !== "object" || usage === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details } =
-    objectIn(usage);
+    record(usage);
   return {
     input_tokens: prompt_tokens,
     ...(prompt_tokens_details == null ? {} : { input_tokens_details: prompt_tokens_details }),
     output_tokens: completion_tokens,
-    output_tokens_details: { reasoning_tokens: 0, ...objectIn(completion_tokens_details) },
+    output_tokens_details: { reasoning_tokens: 0, ...record(completion_tokens_details) },
     total_tokens,
   };
 }

@@ -6,14 +6,14 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { MAX_ANSWER_BYTES, namedEvent, wholeBody, wholeOf } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
+import { type JsonObject, record } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
-import { type JsonObject, NoChatFormError, objectIn, toChatCompletion } from "./chat-request.js";
+import { NoChatFormError, toChatCompletion } from "./chat-request.js";
 import { ResponseEvents } from "./response-events.js";
 import { fromChatCompletion, type ResponseHead } from "./response-object.js";
 
-/** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Milliseconds for which an engine counts as one without `/responses`: it may be replaced. */
 const LACKING_FOR_MS = 10 * 60 * 1_000;
 const PATH = "responses";
@@ -49,7 +49,7 @@ async function sendAsChat(
   { id, created }: Omit<ResponseHead, "asked">,
   signal: AbortSignal,
 ): Promise<UpstreamAnswer> {
-  const asked = objectIn(JSON.parse(String(call.body)));
+  const asked = record(JSON.parse(String(call.body)));
   let body: JsonObject;
   try {
     body = toChatCompletion(asked);
@@ -65,7 +65,9 @@ async function sendAsChat(
   const isStream = /^text\/event-stream\b/i.test(type);
   return {
     ...answer,
-    body: isStream ? responseStream(answer, upstream.name, head) : wholeResponse(answer, upstream.name, head),
+    body: isStream
+      ? responseStream(answer, upstream.name, head)
+      : wholeBody(answer, upstream.name, (json) => fromChatCompletion(json, head)),
   };
 }
 
@@ -89,20 +91,8 @@ function isOfApi(text: string): boolean {
   } catch {
     return false;
   }
-  const { param, code, message } = objectIn(objectIn(json)["error"] ?? json);
+  const { param, code, message } = record(record(json)["error"] ?? json);
   return typeof param === "string" || typeof code === "string" || OF_API.test(String(message));
-}
-
-async function* wholeResponse({ body }: UpstreamAnswer, name: string, head: ResponseHead): Bytes {
-  const whole = await wholeOf(body, name);
-  let json: unknown;
-  try {
-    json = JSON.parse(whole.toString("utf8"));
-  } catch {
-    yield whole;
-    return;
-  }
-  yield Buffer.from(JSON.stringify(fromChatCompletion(json, head)));
 }
 
 async function* responseStream({ body }: UpstreamAnswer, name: string, head: ResponseHead): Bytes {
@@ -112,7 +102,7 @@ async function* responseStream({ body }: UpstreamAnswer, name: string, head: Res
     if (data === undefined) continue;
     const events = stream.take(data);
     if (events.length > 0) yield eventBytes(events);
-    if (objectIn(data)["error"] != null) return;
+    if (record(data)["error"] != null) return;
   }
   if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
   yield eventBytes(stream.end());
@@ -121,18 +111,7 @@ async function* responseStream({ body }: UpstreamAnswer, name: string, head: Res
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 function eventBytes(events: readonly JsonObject[]): Uint8Array {
-  return Buffer.from(events.map((event) => `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
-}
-
-async function wholeOf(body: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for await (const bytes of body) {
-    held.push(bytes);
-    length += bytes.length;
-    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
-  }
-  return Buffer.concat(held);
+  return Buffer.from(events.map(namedEvent).join(""));
 }
 
 async function* oneChunk(bytes: Uint8Array): Bytes {

@@ -1,0 +1,39 @@
+import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
+
+/** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** An answer's whole body. Throws an {@link UpstreamError} for one past {@link MAX_ANSWER_BYTES}. */
+export async function wholeOf(body: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+  const held: Uint8Array[] = [];
+  let length = 0;
+  for await (const bytes of body) {
+    held.push(bytes);
+    length += bytes.length;
+    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
+  }
+  return Buffer.concat(held);
+}
+
+/** An unstreamed answer's body, its JSON converted; anything else unmodified. */
+export async function* wholeBody(
+  { body }: UpstreamAnswer,
+  name: string,
+  convert: (json: unknown) => unknown,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const whole = await wholeOf(body, name);
+  let json: unknown;
+  try {
+    json = JSON.parse(whole.toString("utf8"));
+  } catch {
+    // A gateway's own error text: unmodified.
+    yield whole;
+    return;
+  }
+  yield Buffer.from(JSON.stringify(convert(json)));
+}
+
+/** A server-sent event that has its type as its name, as the streams of Anthropic's and of the Responses API have. */
+export function namedEvent(event: Readonly<Record<string, unknown>>): string {
+  return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
+}

@@ -1,0 +1,17 @@
+/** A JSON object; its values are unchecked. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The value where it is a text, else an empty one. */
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The value where it is an object, else an empty one. */
+export function record(value: unknown): JsonObject {
+  return typeof value === "object" && value !== null ? (value as JsonObject) : {};
+}
+
+/** The value where it is a list, else an empty one. */
+export function listIn(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
