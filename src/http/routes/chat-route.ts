@@ -22,10 +22,10 @@ import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
 import { exampleOf } from "../contracts/examples.js";
 import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages, withoutSettings } from "../contracts/messages-contract.js";
-import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
-import { RESPONSES_PATH, readResponses } from "../contracts/responses-contract.js";
+import { RESPONSES_PATH, readResponses, responsesBody, responsesResult } from "../contracts/responses-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, errorEventFor } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
@@ -33,7 +33,7 @@ import { withIdentity } from "../requests/identity-headers.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 import { describeMessagesRoutes } from "./messages-description.js";
-import { describeResponses } from "./responses-document.js";
+import { describePromptRoute } from "./prompt-route-description.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -58,11 +58,9 @@ const NOT_COMPOSED = "not_composed";
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
-  describeMessagesRoutes(app);
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
-  describeResponses(app);
   const responses = chat && new Responses(chat);
   app.post(RESPONSES_PATH, async (c) =>
     responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
@@ -253,39 +251,29 @@ function noEngine(c: Context): Response {
 }
 
 function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
-  const example = exampleOf(OPERATIONS.chat);
-  app.openAPIRegistry.registerPath({
-    method: "post",
-    path: PATHS.chat,
-    ...described(OPERATIONS.chat),
-    request: {
-      headers: wire.chatHeaders,
-      body: { required: true, content: { "application/json": { schema: wire.chatBody, example: example.request } } },
-    },
-    responses: {
-      200: {
-        description:
-          "The engine's answer, unmodified; server-sent events with `stream`. Engine errors pass through likewise.",
-        headers: headerReferences([...CHAT_HEADERS, ...RATE_HEADERS]),
-        content: {
-          "application/json": { schema: wire.chatResult, example: example.answer },
-          "text/event-stream": { schema: wire.chatEvents },
-        },
-      },
-      ...problemResponses(OPERATIONS.chat.problems, "openai"),
-    },
-  });
+  const { chat, models, responses } = OPERATIONS;
+  const { chatBody: body, chatResult: result, chatEvents: events } = wire;
+  describePromptRoute(app, { path: PATHS.chat, operation: chat, body, result, events, errors: "openai" });
   app.openAPIRegistry.registerPath({
     method: "get",
     path: PATHS.models,
-    ...described(OPERATIONS.models),
+    ...described(models),
     responses: {
       200: {
         description: "The engine's answer, unmodified.",
         headers: headerReferences(RATE_HEADERS),
-        content: { "application/json": { schema: wire.modelsResult, example: exampleOf(OPERATIONS.models).answer } },
+        content: { "application/json": { schema: wire.modelsResult, example: exampleOf(models).answer } },
       },
-      ...problemResponses(OPERATIONS.models.problems, "openai"),
+      ...problemResponses(models.problems, "openai"),
     },
+  });
+  describeMessagesRoutes(app);
+  describePromptRoute(app, {
+    path: RESPONSES_PATH,
+    operation: responses,
+    body: responsesBody,
+    result: responsesResult,
+    events,
+    errors: "openai",
   });
 }
