@@ -137,7 +137,7 @@ function composed({ budgetEach, ...asking }: Asking, countTokens: TokenCounter, 
   const residency = residencyModel({ kind: "slots", slots: width });
   const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
   return async ({ memories, messages }) => {
-    const tokens = memories.reduce((sum, { text }) => sum + countO200k(`[100] ${text}\n`), 0);
+    const tokens = memories.reduce((sum, { text }) => sum + countO200k(`100 ${text}\n`), 0);
     const answer = await memstem.compose(
       readComposeOptions({
         userId: user,

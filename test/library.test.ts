@@ -27,9 +27,7 @@ describe("the library", () => {
   it("composes from Mem0's answer as it is, and gives the caller's messages back with text added", async () => {
     const messages = [{ role: "user" as const, content: "Tea?", name: "ana" }];
     const answer = await memstem.compose({ userId: "ana", messages, memories: { results: TEA, relations: [] } });
-    expect(answer.messages).toEqual([
-      { ...messages[0], content: expect.stringMatching(/^<memories>\n\[1\] Ana likes/) },
-    ]);
+    expect(answer.messages).toEqual([{ ...messages[0], content: expect.stringMatching(/^<memories>\n1 Ana likes/) }]);
   });
 
   it("keeps agents apart, and takes feedback on an agent's request", async () => {
@@ -84,7 +82,7 @@ describe("the library", () => {
     const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
     const first = await memstem.compose({ ...of, messages, memories: TEA });
     const section = first.messages.at(-1);
-    expect(section).toEqual({ role: "user", content: "<memories>\n[1] Ana likes green tea.\n</memories>" });
+    expect(section).toEqual({ role: "user", content: "<memories>\n1 Ana likes green tea.\n</memories>" });
     const echoed = await memstem.compose({
       ...of,
       messages: first.messages.slice(-1),

@@ -271,7 +271,7 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
       const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
       refuseForgotten(text, forgotten.gone, user);
-      if (life > 0 && asked === 1 && !text.includes("[1] Fact")) throw new Error(`${user} came back and was known`);
+      if (life > 0 && asked === 1 && !text.includes("1 Fact")) throw new Error(`${user} came back and was known`);
       answers.keep(pending, text);
       pending = undefined;
     }

@@ -120,8 +120,11 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
       sends.push(answer.sends);
       const sent = JSON.stringify(engine.requests.at(-1)?.body.messages);
       withMemories.push(sent.includes(fact(turn, 0)));
-      // What is referred to as given earlier is there.
-      for (const [, label] of sent.matchAll(/given earlier: \[(\d+)\]/g)) expect(sent).toContain(`[${label}] `);
+      // What is ranked is there.
+      const ranked = [...sent.matchAll(/first: ((?:\[\d+\])+)/g)].flatMap(
+        ([, labels = ""]) => labels.match(/\d+/g) ?? [],
+      );
+      for (const label of ranked) expect(sent).toContain(`\\n${label} `);
       history.push({ role: "assistant", content: ANSWER });
     }
     expect(Math.max(...sends)).toBeLessThanOrEqual(3);
@@ -140,10 +143,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(first.headers.get("x-memstem-warnings")).toBe("memory_left_out");
     const messages = engine.requests.at(-1)?.body.messages;
     expect(messages).toHaveLength(1);
-    expect(messages?.[0]?.content).toMatch(/^<memories>\n\[1\] Ada rows\.\n\[3\] Ada sings\.\n/);
+    expect(messages?.[0]?.content).toMatch(/^<memories>\n1 Ada rows\.\n3 Ada sings\.\n/);
     const next = await ask([question, { role: "assistant", content: ANSWER }, { role: "user", content: "And then?" }]);
     expect(next).toMatchObject({ status: 200, sends: 1 });
-    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("[1] Ada rows.");
+    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("1 Ada rows.");
     // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
     expect(next.headers.get("x-memstem-warnings")).toBe("memory_left_out");
     expect(storedRows(app.database).get("requests")).toHaveLength(2);

@@ -4,8 +4,8 @@
  * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
-import { BY_LIST, BY_SHAPES, type Escaping, escapingOf, isEscapedAlike } from "../escaping/escaping.js";
-import type { InjectedBlock } from "../prompt/injection.js";
+import { BY_LINES, BY_LIST, type Escaping, escapingOf, isEscapedAlike } from "../escaping/escaping.js";
+import { hasBareLabel, type InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import type { ComparedText } from "../text/sentences.js";
@@ -118,8 +118,9 @@ export class BlockRegister {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
     const own = this.#escapingOf(block.label);
-    const { replaces, escaping = BY_SHAPES } = block;
-    if (replaces.length === 0 && (escaping === own || isEscapedAlike(stored.text, escaping, own))) return stored.tokens;
+    const { replaces, escaping = BY_LINES } = block;
+    const isAlike = escaping === own || (hasBareLabel(block) && isEscapedAlike(stored.text, escaping, own));
+    if (replaces.length === 0 && isAlike) return stored.tokens;
     return this.countTokens(renderBlock(block, stored.text));
   }
 
@@ -273,12 +274,12 @@ export class BlockRegister {
   }
 
   #escapingOf(label: Label): Escaping {
-    return this.#escapings.get(label) ?? BY_SHAPES;
+    return this.#escapings.get(label) ?? BY_LINES;
   }
 
   #escape(label: Label, text: string): void {
     const escaping = escapingOf(text, this.markers);
-    if (escaping !== BY_SHAPES) this.#escapings.set(label, escaping);
+    if (escaping !== BY_LINES) this.#escapings.set(label, escaping);
   }
 
   #keep(block: StoredBlock): void {

@@ -5,9 +5,6 @@ import { type PromptSection, type Replay, sectionPrefixTokens } from "../convers
 import { SECTION_OPENING } from "../prompt/rendering.js";
 import type { TokenCounter } from "../text/token-counter.js";
 
-/** Every block starts with a bracket, which is a token of its own in the known tokenizers. */
-const LABEL_OPENING_TOKENS = 1;
-
 /**
  * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
  * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
@@ -47,9 +44,8 @@ function sectionTokens(
     end,
     sentBy,
     upTo: (count, goesOn) => {
-      if (count === 0) return goesOn ? opened + opening + LABEL_OPENING_TOKENS : opened;
-      const begun = sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
-      return opened + begun + (goesOn ? LABEL_OPENING_TOKENS : 0);
+      if (count === 0) return goesOn ? opened + opening : opened;
+      return opened + sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
     },
   };
 }

@@ -35,6 +35,21 @@ export interface IndexNode {
   tokens: number;
 }
 
+const EARLIER_FORM = "[";
+
+/**
+ * The anchor of a turn's blocks in the form of earlier versions, given that of today's: they are other bytes, so no prompt with today's hits
+ * them.
+ */
+export function earlierForm(anchor: Digest): Digest {
+  return `${EARLIER_FORM}${anchor}` as Digest;
+}
+
+/** The inverse of {@link earlierForm}; null for an anchor of blocks in today's form. */
+export function withEarlierForm(anchor: Digest): Digest | null {
+  return anchor.startsWith(EARLIER_FORM) ? (anchor.slice(EARLIER_FORM.length) as Digest) : null;
+}
+
 /** A node of the served sequences, read-only. */
 export interface ServedNode {
   readonly row: Pick<IndexNode, "id" | "run" | "position" | "uses" | "lastUsed">;

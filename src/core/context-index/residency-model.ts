@@ -43,9 +43,9 @@ export interface SectionTokens extends PassedAnchor {
   /** The turn that sent the prompt byte for byte up to here; null for none. */
   readonly sentBy: TurnId | null;
   /**
-   * Tokens of the prompt up to the end of the section's first `blocks` blocks; for 0: up to the section.
+   * Tokens of the prompt up to the end of the section's first `blocks` blocks; for 0: up to the section, or its opening.
    *
-   * @param goesOn whether another block follows, whose opening characters all blocks share
+   * @param goesOn whether another block follows, before which every section has the same opening
    */
   upTo(blocks: number, goesOn: boolean): number;
 }

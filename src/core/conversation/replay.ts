@@ -1,6 +1,7 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex } from "../context-index/context-index.js";
-import type { InjectedBlock, Injection } from "../prompt/injection.js";
+import { earlierForm } from "../context-index/index-node.js";
+import { hasBareLabel, type InjectedBlock, type Injection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
 import { isOwnMessage, type SectionPlacement } from "../prompt/section-placement.js";
@@ -35,6 +36,7 @@ export interface Replay {
 
 /** A section of a prompt, identified by the digest of everything before it. */
 export interface PromptSection {
+  /** In the index: {@link earlierForm} of it for blocks of earlier versions. */
   readonly anchor: Digest;
   readonly blocks: readonly InjectedBlock[];
   /** Tokens before it … */
@@ -86,10 +88,11 @@ export function replayTurns(
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
     turns.push(replayed);
-    const { anchor, after } = replayed;
+    const { after } = replayed;
+    const anchor = injection.blocks.every(hasBareLabel) ? replayed.anchor : earlierForm(replayed.anchor);
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
-    if (anchor === turn.anchor)
+    if (replayed.anchor === turn.anchor)
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
     const sentBy = after === turn.prompt ? turn.id : null;

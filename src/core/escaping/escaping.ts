@@ -5,19 +5,25 @@
  */
 
 import { ConfiguredMarker } from "./configured-marker.js";
+import { BREAK, escapeNumberedLines, hasNumberedLine, unescapeNumberedLines } from "./line-breaks.js";
 import { CANDIDATES, isMarkerAt, OPENER_CLASS } from "./marker-shapes.js";
 
 /** How the text of a block is escaped. Stored with every injected block, so that a sent text is rendered again to the same bytes. */
 export interface Escaping {
-  /** `shapes`: everything with the shape of a marker. `list`: a fixed list of tokens, used by earlier versions. */
-  readonly by: "shapes" | "list";
+  /**
+   * `lines`: everything with the shape of a marker, and the number of a further line that begins as a block's does. In earlier versions,
+   * where a block began with a label in brackets: `shapes`, only the former; `list`, a fixed list of tokens.
+   */
+  readonly by: "lines" | "shapes" | "list";
   /** The configured markers that this text contains, escaped as well. */
   readonly markers: readonly string[];
 }
 
 /** Today's escaping of a text without configured markers. */
+export const BY_LINES: Escaping = { by: "lines", markers: [] };
+/** The escaping of earlier versions. */
 export const BY_SHAPES: Escaping = { by: "shapes", markers: [] };
-/** The escaping of earlier versions, which had a list of tokens. */
+/** The escaping of the versions before those, which had a list of tokens. */
 export const BY_LIST: Escaping = { by: "list", markers: [] };
 
 /*
@@ -26,17 +32,19 @@ export const BY_LIST: Escaping = { by: "list", markers: [] };
  */
 
 /** Escapes a canonical text for a section. Linear time. */
-export function escapeText(text: string, { by, markers }: Escaping = BY_SHAPES): string {
+export function escapeText(text: string, { by, markers }: Escaping = BY_LINES): string {
   if (by === "list") return escapeListed(text);
   let escaped = text.replace(CANDIDATES, (opener, at: number) => (isMarkerAt(text, at) ? `${opener}\\` : opener));
   for (const marker of markers) escaped = new ConfiguredMarker(marker).escape(escaped);
+  if (by === "lines") escaped = escapeNumberedLines(escaped);
   return escaped.replace(LINE_BREAKS, "$&  ");
 }
 
 /** The inverse of {@link escapeText}. */
-export function unescapeText(written: string, { by, markers }: Escaping = BY_SHAPES): string {
+export function unescapeText(written: string, { by, markers }: Escaping = BY_LINES): string {
   if (by === "list") return unescapeListed(written);
   let text = written.replace(INDENTED, "$1");
+  if (by === "lines") text = unescapeNumberedLines(text);
   for (const marker of [...markers].reverse()) text = new ConfiguredMarker(marker).unescape(text);
   const escaped = text;
   return escaped.replace(ESCAPED_OPENERS, (both, opener: string, at: number) =>
@@ -47,13 +55,13 @@ export function unescapeText(written: string, { by, markers }: Escaping = BY_SHA
 /** The escaping for a text that may contain some of the configured markers. */
 export function escapingOf(text: string, configured: readonly string[]): Escaping {
   const markers = configured.filter((marker) => new ConfiguredMarker(marker).isIn(text));
-  return markers.length === 0 ? BY_SHAPES : { by: "shapes", markers };
+  return markers.length === 0 ? BY_LINES : { by: "lines", markers };
 }
 
 /** Whether two escapings give the same bytes for a text; true for most, which contain nothing to escape. */
 export function isEscapedAlike(text: string, a: Escaping, b: Escaping): boolean {
   if (a === b) return true;
-  const isPlain = a.markers.length === 0 && b.markers.length === 0 && !ESCAPABLE.test(text);
+  const isPlain = a.markers.length === 0 && b.markers.length === 0 && !ESCAPABLE.test(text) && !hasNumberedLine(text);
   return isPlain || escapeText(text, a) === escapeText(text, b);
 }
 
@@ -69,13 +77,10 @@ export function forgesStructure(line: string): boolean {
 const OWN_STRUCTURE = /[[［﹇]\\\s*\p{N}+\s*[\]］﹈]|[<＜﹤]\\\s*[/／]?\s*memories/iu;
 const ESCAPED_OPENERS = new RegExp(String.raw`(${OPENER_CLASS})\\`, "g");
 
-/** Line breaks for any reader: Python's `str.splitlines` knows more of them than JavaScript. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: separators of files, groups and records are line breaks to Python
-const BREAK = /[\n\r\u000b\u000c\u001c-\u001e\u0085\u2028\u2029]/;
 const LINE_BREAKS = new RegExp(BREAK, "g");
 /** Anything that two escapings may render differently; all of them indent after a line feed. */
-const ESCAPABLE = new RegExp(`${CANDIDATES.source}|(?!\\n)${BREAK.source}`);
-const INDENTED = new RegExp(`(${BREAK.source})  `, "g");
+const ESCAPABLE = new RegExp(`${CANDIDATES.source}|(?!\\n)${BREAK}`);
+const INDENTED = new RegExp(`(${BREAK})  `, "g");
 
 /** Listed tokens after a square bracket: a label; turns and tools of Llama 2, Mistral and GLM. */
 const LISTED_BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)|[gs]MASK`;

@@ -22,8 +22,9 @@ export function wordingProblem(template: string): string | null {
   if (template.split("{labels}").length !== 2) return "must contain {labels} exactly once";
   if (template.length > 300) return "must be at most 300 characters";
   if (/[\p{Cc}\u2028\u2029]/u.test(template)) return "must be one line without control characters";
-  // With labels first, the line would parse as a block.
+  // With labels or a number first, the line would parse as a block.
   if (/^(?:[[<\s]|\{labels\})/.test(template)) return 'must not begin with {labels}, "[", "<" or white space';
+  if (/^\d+ /.test(template)) return "must not begin with a number";
   if (forgesStructure(template)) return "must not contain a label, a memories tag or a template token";
   return null;
 }
@@ -102,9 +103,9 @@ function mostLabels(topN: TopN, ranked: number): number {
 }
 
 /**
- * A quarter of the ranked blocks, from three to ten: a label is two uncached tokens in every prompt. Naming all of 100 costs as much as ten
- * memories.
+ * A quarter of the ranked blocks, from three to eight: a label is two uncached tokens in every prompt (`npm run bench:labels`). Naming all
+ * of 100 costs as much as ten memories.
  */
 function autoTopN(ranked: number): number {
-  return Math.min(10, Math.max(3, Math.ceil(ranked / 4)));
+  return Math.min(8, Math.max(3, Math.ceil(ranked / 4)));
 }

@@ -1,4 +1,4 @@
-import type { Escaping } from "../escaping/escaping.js";
+import { BY_LINES, type Escaping } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 
 /** Something that lists several labels. */
@@ -12,7 +12,10 @@ export interface InjectedBlock extends NamesLabels {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** How its text is escaped. Absent: today's escaping, without a configured marker; older turns keep the form in which they were sent. */
+  /**
+   * How its text is escaped, and so how its label is written. Absent: today's form, without a configured marker; older turns keep the form
+   * in which they were sent.
+   */
   readonly escaping?: Escaping;
 }
 
@@ -40,6 +43,11 @@ export const NOTHING_INJECTED: Injection = { blocks: [], annotations: [] };
 
 export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
+}
+
+/** Whether a block begins with a bare number, as today's do; those of one turn are alike. */
+export function hasBareLabel({ escaping = BY_LINES }: InjectedBlock): boolean {
+  return escaping.by === "lines";
 }
 
 /** Every label that occurs in the injection, in any role. */

@@ -1,7 +1,7 @@
-import { type Escaping, escapeText, unescapeText } from "../escaping/escaping.js";
+import { BY_LINES, BY_SHAPES, type Escaping, escapeText, unescapeText } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
-import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
+import { type Annotation, hasBareLabel, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { SectionPlacement } from "./section-placement.js";
 import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
@@ -9,13 +9,13 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
  * A section is what memstem injects into a message:
  *
  *   section      = "<memories>" LF *block *annotation "</memories>"
- *   block        = label SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
- *   label        = "[" 1*DIGIT "]"
- *   labels       = 1*label
- *   annotation   = a line that begins with neither "[", "<" nor white space
+ *   block        = 1*DIGIT SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
+ *   labels       = 1*( "[" 1*DIGIT "]" )
+ *   annotation   = a line that begins with neither digits and a space, "[", "<" nor white space
  *
- * Memory text is untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash
- * (see escaping.ts), so no memory can forge structure.
+ * A block begins with its label as a bare number, which takes two tokens less than one in brackets (`npm run bench:labels`); blocks of
+ * earlier versions begin with the latter. Memory text is untrusted. Every line except the first is indented, and anything that looks like
+ * structure is escaped with a backslash (see escaping.ts), so no memory can forge structure.
  */
 
 /** Separates a section from the message's own text. */
@@ -31,7 +31,7 @@ export const LONE_SECTION_CLOSING = CLOSE;
 /** The text of a block; throws for an unknown label, which is a defect of memstem, not of the input. */
 export type TextOf = (label: Label) => string;
 
-/** A label as printed in the prompt. */
+/** A label as annotations refer to it. */
 export function renderLabel(label: Label): string {
   return `[${label}]`;
 }
@@ -44,7 +44,12 @@ export function renderLabels(labels: readonly Label[], between = ""): string {
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces, block.between)}) `;
-  return `${renderLabel(block.label)} ${mark}${escapeText(text, block.escaping)}\n`;
+  return `${blockLabel(block)} ${mark}${escapeText(text, block.escaping)}\n`;
+}
+
+/** The label at the start of a block's line. */
+function blockLabel(block: InjectedBlock): string {
+  return hasBareLabel(block) ? String(block.label) : renderLabel(block.label);
 }
 
 /** One annotation's line, without the line break. */
@@ -203,22 +208,32 @@ export interface ParsedSection {
   readonly annotations: readonly string[];
 }
 
-const BLOCK_LINE = /^\[(\d+)\] (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
+/** With today's label, or one of earlier versions. */
+const BLOCK_LINE = /^(?:(\d+)|\[(\d+)\]) (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
-/** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection} for texts with this escaping. */
+/**
+ * Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}.
+ *
+ * @param escaping of all its texts; default: that of texts without configured markers, as the label's form tells
+ */
 export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
-  const blocks: { label: number; replaces: number[]; lines: string[] }[] = [];
+  const blocks: { label: number; replaces: number[]; lines: string[]; escaping: Escaping }[] = [];
   const annotations: string[] = [];
   for (const line of lines) {
     const last = blocks.at(-1);
     const match = BLOCK_LINE.exec(line);
     if (match) {
       if (annotations.length > 0) return null;
-      const replaces = [...(match[2] ?? "").matchAll(/\d+/g)].map(([digits]) => Number(digits));
-      blocks.push({ label: Number(match[1]), replaces, lines: [match[3] ?? ""] });
+      const [, bare, bracketed, replaced = "", text = ""] = match;
+      blocks.push({
+        label: Number(bare ?? bracketed),
+        replaces: [...replaced.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
+        lines: [text],
+        escaping: escaping ?? (bare === undefined ? BY_SHAPES : BY_LINES),
+      });
     } else if (lineKindAt(line, 0) === "continued") {
       if (last === undefined || annotations.length > 0) return null;
       last.lines.push(line);
@@ -229,10 +244,10 @@ export function parseSection(section: string, escaping?: Escaping): ParsedSectio
     }
   }
   return {
-    blocks: blocks.map(({ label, replaces, lines: text }) => ({
+    blocks: blocks.map(({ label, replaces, lines: text, escaping: own }) => ({
       label,
       replaces,
-      text: unescapeText(text.join("\n"), escaping),
+      text: unescapeText(text.join("\n"), own),
     })),
     annotations,
   };

@@ -11,7 +11,8 @@ export const CLOSE = "</memories>";
 /** The kind of a section's line; `close`: starts with the closing tag. */
 export type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 
-const BLOCK = /\[\d+\] /y;
+/** With today's label, or one of earlier versions. */
+const BLOCK = /(?:\d+|\[\d+\]) /y;
 const NO_ANNOTATION = /[[<\s]/y;
 
 /** The kind of the line at an offset of a text. */

@@ -55,7 +55,7 @@ const annotationsWanted = z
         }),
         top_n: field.annotationTopN.optional().meta({
           description:
-            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 10.",
+            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8.",
         }),
         wording: field.wording.optional().meta({ description: "Templates, each with `{labels}` once." }),
       }),

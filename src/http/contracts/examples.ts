@@ -32,8 +32,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
         { role: "system", content: "You plan trips." },
         {
           role: "user",
-          content:
-            "<memories>\n[1] Ana is a vegetarian\n[2] Ana lives in Lisbon\n</memories>\n\nWhere do we eat tonight?",
+          content: "<memories>\n1 Ana is a vegetarian\n2 Ana lives in Lisbon\n</memories>\n\nWhere do we eat tonight?",
         },
       ],
       blocks: [
@@ -45,8 +44,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
         layout: "conversation",
         policy: "prefix-exact",
         expected_cached_tokens: 0,
-        uncached_tokens: 42,
-        total_tokens: 42,
+        uncached_tokens: 38,
+        total_tokens: 38,
         search_path: [],
         order_changed: false,
         stable_messages: 0,
@@ -82,7 +81,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       request_id: "trip-1",
       explanation: [
-        "Request trip-1 is the first prompt of its user and agent. There was no prefix to reuse: all of its 42 tokens had to be computed.",
+        "Request trip-1 is the first prompt of its user and agent. There was no prefix to reuse: all of its 38 tokens had to be computed.",
         "The engine reported 0 cached tokens, as expected.",
       ],
       cause: { kind: "first_prompt" },
@@ -90,7 +89,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       compared_all: true,
       nearest: null,
       difference: null,
-      tokens: { total: 42, shared: 0, expected: 0, reported: 0 },
+      tokens: { total: 38, shared: 0, expected: 0, reported: 0 },
       index: { kind: "nothing_shared" },
       engine: { kind: "as_expected" },
       lost: { tokens: 0, price: { unit: "ms", amount: 0 } },
@@ -119,15 +118,15 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
           worker: "gpu-0",
           answer: {
             request_id: "ben-1",
-            messages: [{ role: "user", content: "<memories>\n[1] Ben drinks green tea\n</memories>\n\nWhich tea?" }],
+            messages: [{ role: "user", content: "<memories>\n1 Ben drinks green tea\n</memories>\n\nWhich tea?" }],
             blocks: [{ label: 1, memory_id: "m-7", placement: "new", rank: 0, replaces: [] }],
             annotations: [],
             plan: {
               layout: "single",
               policy: "batch",
               expected_cached_tokens: 0,
-              uncached_tokens: 23,
-              total_tokens: 23,
+              uncached_tokens: 21,
+              total_tokens: 21,
               search_path: [],
               order_changed: false,
               stable_messages: 0,

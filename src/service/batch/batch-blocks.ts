@@ -30,7 +30,7 @@ export class BatchBlocks {
     const canonical = canonicalText(text);
     let known = this.#texts.get(canonical);
     if (known === undefined) {
-      known = { digest: digestOf(canonical), tokens: this.countTokens(`[0] ${canonical}\n`) };
+      known = { digest: digestOf(canonical), tokens: this.countTokens(`0 ${canonical}\n`) };
       this.#texts.set(canonical, known);
     }
     const name = nameOf(scope, known.digest);

@@ -113,6 +113,8 @@ export const indexNodes = sqliteTable(
     id: integer("id").notNull(),
     parent: integer("parent"),
     anchor: digest("anchor"),
+    /** 1 on an anchor's root whose blocks begin with a label in brackets, as those of earlier versions did. */
+    bracketed: integer("bracketed").notNull().default(1),
     /** JSON array of labels. */
     run: text("run").notNull(),
     position: integer("position").notNull(),

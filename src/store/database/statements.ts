@@ -175,7 +175,7 @@ function indexStatements(sqlite: Database.Database) {
   return {
     nodes: prepare<OfScope, NodeRow>(
       sqlite,
-      `select id, parent, anchor, run, position, next_position as nextPosition, uses, live, last_used as lastUsed,
+      `select id, parent, anchor, bracketed, run, position, next_position as nextPosition, uses, live, last_used as lastUsed,
          used_at as usedAt, tokens
        from index_nodes where scope_id = @scopeId order by id`,
     ),
@@ -183,9 +183,9 @@ function indexStatements(sqlite: Database.Database) {
     keepNode: prepare<SqliteRow<typeof indexNodes>>(
       sqlite,
       `insert into index_nodes
-         (scope_id, id, parent, anchor, run, position, next_position, uses, live, last_used, used_at, tokens)
+         (scope_id, id, parent, anchor, bracketed, run, position, next_position, uses, live, last_used, used_at, tokens)
        values
-         (@scopeId, @id, @parent, @anchor, @run, @position, @nextPosition, @uses, @live, @lastUsed, @usedAt, @tokens)
+         (@scopeId, @id, @parent, @anchor, @bracketed, @run, @position, @nextPosition, @uses, @live, @lastUsed, @usedAt, @tokens)
        on conflict (scope_id, id) do update set parent = excluded.parent, run = excluded.run,
          position = excluded.position, next_position = excluded.next_position, uses = excluded.uses,
          live = excluded.live, last_used = excluded.last_used, used_at = excluded.used_at, tokens = excluded.tokens`,

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import {
   type Annotation,
+  BY_LINES,
   BY_LIST,
   BY_SHAPES,
   type ConversationId,
@@ -32,7 +33,8 @@ import type { MessageList } from "./stored-messages.js";
 
 const jsonArray = z.array(z.unknown());
 const labels = z.array(z.int());
-const ESCAPED_BY_SHAPES = 2;
+/** How texts are escaped, by its number in rows; absent in those from before the first of them: by the list. */
+const ESCAPED_BY = { shapes: 2, lines: 3 } as const;
 const packedInjection = z.object({
   /**
    * A label; or a label, the labels that it replaces, the separator between them where it is not today's, and the configured markers that
@@ -42,8 +44,7 @@ const packedInjection = z.object({
   a: jsonArray,
   /** The separator between labels, in rows from before there was none. */
   s: z.string().optional(),
-  /** How texts are escaped: 2 by shapes; absent in rows from before that: by the list. */
-  e: z.literal(ESCAPED_BY_SHAPES).optional(),
+  e: z.enum(ESCAPED_BY).optional(),
 });
 const packedMemory = z.tuple([z.int(), z.string(), z.int(), z.int().nullable(), labels.optional()]);
 const packedAnswer = z.object({
@@ -67,17 +68,18 @@ export function writeInjection({ blocks, annotations }: Injection): string {
     return between === undefined ? [label, replaces] : [label, replaces, between];
   });
   // All blocks of a turn are escaped in one way.
-  const isListed = blocks.some(({ escaping }) => escaping?.by === "list");
-  return JSON.stringify({ b: packed, a: annotations, ...(isListed ? {} : { e: ESCAPED_BY_SHAPES }) });
+  const by = blocks[0]?.escaping?.by ?? "lines";
+  return JSON.stringify({ b: packed, a: annotations, ...(by === "list" ? {} : { e: ESCAPED_BY[by] }) });
 }
 
 export function readInjection(json: string): Injection {
   const { b, a, s, e } = packedInjection.parse(JSON.parse(json));
   const before = s === undefined ? {} : { between: s };
+  const plain = e === ESCAPED_BY.lines ? undefined : e === ESCAPED_BY.shapes ? BY_SHAPES : BY_LIST;
   const blocks = b.map((block): InjectedBlock => {
     const [label, replaces, between, markers] = typeof block === "number" ? [block, []] : block;
     const apart = between == null ? before : { between };
-    const escaping = e === undefined ? BY_LIST : markers === undefined ? undefined : { ...BY_SHAPES, markers };
+    const escaping = markers === undefined ? plain : { ...(plain ?? BY_LINES), markers };
     return {
       label: label as Label,
       replaces: replaces as Label[],

@@ -6,6 +6,7 @@ import {
   type Digest,
   digestOf,
   EMPTY_SCOPE,
+  earlierForm,
   type IndexNode,
   type Label,
   type MemoryId,
@@ -19,6 +20,7 @@ import {
   type TurnId,
   type UserId,
   type WorkerRow,
+  withEarlierForm,
 } from "../../core/index.js";
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
@@ -77,8 +79,7 @@ export function writeChanges(
   }
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
   for (const node of changes.index.upserted) {
-    const anchor = node.anchor === null ? null : digests.seal(node.anchor);
-    statements.keepNode.run({ scopeId, ...node, anchor, run: JSON.stringify(node.run) });
+    statements.keepNode.run({ scopeId, ...node, ...anchorRow(node.anchor, digests), run: JSON.stringify(node.run) });
   }
   const { recent, workers, published } = changes;
   const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
@@ -152,11 +153,25 @@ export function readRendered(row: Pick<VersionRow, "template" | "ownStart" | "ow
   return { template: template as Digest, start: ownStart, length: ownLength };
 }
 
+function anchorRow(anchor: Digest | null, digests: DigestSeal): Pick<NodeRow, "anchor" | "bracketed"> {
+  if (anchor === null) return { anchor, bracketed: 0 };
+  const before = withEarlierForm(anchor);
+  return before === null
+    ? { anchor: digests.seal(anchor), bracketed: 0 }
+    : { anchor: digests.seal(before), bracketed: 1 };
+}
+
+function readAnchor({ anchor, bracketed }: Pick<NodeRow, "anchor" | "bracketed">, digests: DigestSeal): Digest | null {
+  if (anchor === null) return null;
+  const opened = digests.open(anchor);
+  return bracketed === 1 ? earlierForm(opened) : opened;
+}
+
 function readNode(row: NodeRow, digests: DigestSeal): IndexNode {
   return {
     id: row.id as NodeId,
     parent: row.parent as NodeId | null,
-    anchor: row.anchor === null ? null : digests.open(row.anchor),
+    anchor: readAnchor(row, digests),
     run: readLabels(row.run),
     position: row.position,
     nextPosition: row.nextPosition,

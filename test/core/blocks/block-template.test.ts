@@ -6,6 +6,7 @@ import { timeZoneProblem } from "../../../src/core/blocks/field-times.js";
 import { parseSection, renderSection } from "../../../src/core/prompt/rendering.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 import { CUT_MARK } from "../../../src/core/text/storable-text.js";
+import { labelsNamed } from "../prompt/prompt-promises.js";
 
 const MAX = 100_000;
 
@@ -229,7 +230,7 @@ describe("any template and any memory", () => {
         const injection = { blocks: [{ label: 3 as Label, replaces: [] }], annotations: [] };
         const section = renderSection(injection, () => canonicalText(memory.text));
         expect(parseSection(section)?.blocks).toEqual([{ label: 3, replaces: [], text: canonicalText(memory.text) }]);
-        expect(section.match(/\[\d+\]/g)).toEqual(["[3]"]);
+        expect(labelsNamed(section)).toEqual([3]);
       }),
     );
   });

@@ -29,7 +29,7 @@ describe("a memory whose text changed", () => {
   it("gets a label of its own, and says which one in this conversation it replaces", () => {
     const [, second] = asked([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n[3] (replaces [1]) Lives in Oslo.\nMost relevant first: [3][2].\n</memories>\n\nQuestion 1",
+      "<memories>\n3 (replaces [1]) Lives in Oslo.\nMost relevant first: [3][2].\n</memories>\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
@@ -38,7 +38,7 @@ describe("a memory whose text changed", () => {
     const scope = new UserScope();
     new Chat(scope, "one").ask("?", [rome]);
     const { messages, memories } = new Chat(scope, "two").ask("?", [oslo]);
-    expect(messages.at(-1)?.content).toBe("<memories>\n[2] Lives in Oslo.\n</memories>\n\n?");
+    expect(messages.at(-1)?.content).toBe("<memories>\n2 Lives in Oslo.\n</memories>\n\n?");
     expect(memories[0]?.replaces).toEqual([]);
   });
 

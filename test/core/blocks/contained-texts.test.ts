@@ -118,7 +118,7 @@ describe("in a conversation", () => {
     const oslo = memory("home", "Ana lives in Oslo.");
     const more = memory("more", "Ana lives in Oslo. It is cold there.");
     const [, second] = turns([rome], [oslo, more]);
-    expect(second?.messages.at(-1)?.content).toContain("[2] (replaces [1]) Ana lives in Oslo.\n");
+    expect(second?.messages.at(-1)?.content).toContain("2 (replaces [1]) Ana lives in Oslo.\n");
   });
 
   it("a text that was replaced stands for nothing", () => {

@@ -161,7 +161,7 @@ describe("a prompt with a depth", () => {
     const messages = [user("Q"), assistant("A"), user("R")];
     expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ selection: { due: 1 } });
     const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
-    expect(next.messages.at(-1)?.content).toContain("[5] (replaces [1]) Lives in Rome.");
+    expect(next.messages.at(-1)?.content).toContain("5 (replaces [1]) Lives in Rome.");
     expect(next.memories.map(({ memoryId }) => memoryId)).toEqual(["b", "a"]);
   });
 

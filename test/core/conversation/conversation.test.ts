@@ -98,7 +98,7 @@ describe("a conversation", () => {
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n[4] The user's d is known.\nMost relevant first: [3][4][1].\n</memories>\n\nTwo?"),
+      user("<memories>\n4 The user's d is known.\nMost relevant first: [3][4][1].\n</memories>\n\nTwo?"),
     );
     expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
     expect(placed).toEqual([
@@ -149,7 +149,7 @@ describe("a conversation with tools", () => {
     chat.ask("One?", memories("a"));
     const tail = chat.send(toolExchange("42"), memories("b", "a"));
     expect(tail.messages.at(-1)).toEqual(
-      user("<memories>\n[2] The user's b is known.\nMost relevant first: [2][1].\n</memories>"),
+      user("<memories>\n2 The user's b is known.\nMost relevant first: [2][1].\n</memories>"),
     );
     chat.answer("It is 42.");
     const next = chat.ask("Sure?", memories("a", "b"));

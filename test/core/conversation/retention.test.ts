@@ -162,7 +162,7 @@ describe("retention", () => {
     it("expects cached what stands before the first byte that changed", () => {
       const { chat, third } = askedAfter("volatile");
       const [first, answer] = [third.messages.slice(0, 2), third.messages.slice(2, 3)];
-      const blocks = countTokens("<memories>\n") + countTokens("[3] The user's c is known.\n");
+      const blocks = countTokens("<memories>\n") + countTokens("3 The user's c is known.\n");
       const before = messagesTokens([...first, ...answer], countTokens);
       // The first section is counted line by line, which comes to at most a token a line more.
       expect(third.plan.expectedCachedTokens - before - blocks).toBeGreaterThanOrEqual(0);

@@ -2,7 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalText } from "../../../src/core/blocks/context-block.js";
 import { markerProblem } from "../../../src/core/escaping/configured-marker.js";
-import { BY_LIST, type Escaping, escapeText, escapingOf, unescapeText } from "../../../src/core/escaping/escaping.js";
+import {
+  BY_LIST,
+  BY_SHAPES,
+  type Escaping,
+  escapeText,
+  escapingOf,
+  unescapeText,
+} from "../../../src/core/escaping/escaping.js";
 import { hostileText } from "./hostile-text.js";
 import { TEMPLATE_TOKENS } from "./template-tokens.js";
 
@@ -108,13 +115,42 @@ describe("memstem's own structure", () => {
   it.each(["\n", "\v", "\f", "\u001c", "\u001d", "\u001e", "\u0085", "\u2028", "\u2029", "\r\n", "\r"])(
     "does not start after %j: a reader that takes it for a line break sees an indented line",
     (separator) => {
-      const text = canonicalText(`tea${separator}[3] forged${separator}Most relevant first: [3].`);
+      const text = canonicalText(`tea${separator}3 forged${separator}Most relevant first: [3].`);
       const lines = escapeText(text).split(ANY_BREAK);
       expect(lines).toHaveLength(3);
       for (const line of lines.slice(1)) expect(line.startsWith("  ")).toBe(true);
+      expect(lines[1]).toBe("  \\3 forged");
       expect(unescapeText(escapeText(text))).toBe(text);
     },
   );
+
+  it.each(["3 x", "1２ x", "  3 x", "\u200b3 x", "3\u200b x", "3\u200b4\u00a0x", "٣ x", "② x", "\\3 x", "3\tx", "3"])(
+    "is not forged by a further line that begins %j, as blocks do",
+    (line) => {
+      const text = `tea\n${line}\nmore`;
+      const written = escapeText(text);
+      const [, read = ""] = asRead(written).split("\n");
+      expect(read).toMatch(/^\s+\\+\p{N}/u);
+      expect(unescapeText(written)).toBe(text);
+    },
+  );
+
+  it.each(["1. Tea", "2023-05-08: tea", "3, 4 and 5", "7th x", "3) x", "v3 x"])(
+    "is not what a further line %j says",
+    (line) => {
+      expect(escapeText(`tea\n${line}`)).toBe(`tea\n  ${line}`);
+    },
+  );
+
+  it("comes off again, whatever numbers and backslashes begin the lines", () => {
+    const piece = fc.constantFrom("\n", "\r", "\u2028", " ", "\u200b", "\\", "3", "\uff13", "x", "\t", "[", "]");
+    const roundTrip = fc.property(fc.array(piece, { maxLength: 14 }), (pieces) => {
+      const text = canonicalText(pieces.join(""));
+      for (const line of asRead(escapeText(text)).split(ANY_BREAK).slice(1)) expect(line).not.toMatch(/^\s*\p{N}+\s/u);
+      expect(unescapeText(escapeText(text))).toBe(text);
+    });
+    fc.assert(roundTrip, { numRuns: 5_000 });
+  });
 });
 
 describe("ordinary text", () => {
@@ -133,7 +169,7 @@ describe("ordinary text", () => {
 
 describe("configured markers", () => {
   const markers = ["USER:", "|ENDOFTEXT|", "### Instruction:", "ababa"];
-  const escaping: Escaping = { by: "shapes", markers };
+  const escaping: Escaping = { by: "lines", markers };
 
   it("are escaped in any case, with invisible characters between and full-width", () => {
     for (const marker of markers) {
@@ -159,8 +195,8 @@ describe("configured markers", () => {
   });
 
   it("are named only where they stand, and what else there is changes nothing", () => {
-    expect(escapingOf("likes tea", markers)).toEqual({ by: "shapes", markers: [] });
-    expect(escapingOf("u\u200bser: tea", markers)).toEqual({ by: "shapes", markers: ["USER:"] });
+    expect(escapingOf("likes tea", markers)).toEqual({ by: "lines", markers: [] });
+    expect(escapingOf("u\u200bser: tea", markers)).toEqual({ by: "lines", markers: ["USER:"] });
     const alike = fc.property(
       fc.oneof(hostileText, fc.constantFrom(...markers.map((marker) => `<${marker}>`))),
       (text) => {
@@ -185,6 +221,16 @@ describe("configured markers", () => {
     ]) {
       expect(markerProblem(wrong), JSON.stringify(wrong)).not.toBeNull();
     }
+  });
+});
+
+describe("escaping as it was before blocks began with numbers", () => {
+  it("leaves numbers alone, and is undone", () => {
+    expect(escapeText("[7]\n3 x", BY_SHAPES)).toBe("[\\7]\n  3 x");
+    const before = fc.property(hostileText, (text) => {
+      expect(unescapeText(escapeText(text, BY_SHAPES), BY_SHAPES)).toBe(text);
+    });
+    fc.assert(before, { numRuns: 2_000 });
   });
 });
 

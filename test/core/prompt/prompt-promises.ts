@@ -30,9 +30,9 @@ export function textsIn(messages: readonly ChatMessage[]): string[] {
   return sectionsOf(messages).flatMap(({ blocks }) => blocks.map(({ text }) => text));
 }
 
-/** Labels named in a piece of rendered text. */
+/** Labels named in a piece of rendered text: those at the start of a line, and those in brackets anywhere. */
 export function labelsNamed(text: string): number[] {
-  return [...text.matchAll(/\[(\d+)\]/g)].map(([, digits]) => Number(digits));
+  return [...text.matchAll(/^\s*(\d+) |\[(\d+)\]/gm)].map(([, bare, bracketed]) => Number(bare ?? bracketed));
 }
 
 /**

@@ -73,9 +73,9 @@ describe("a section", () => {
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
-[3] Likes tea.
+3 Likes tea.
   Green tea.
-[12] (replaces [1][2]) Lives in Oslo.
+12 (replaces [1][2]) Lives in Oslo.
 Current again: [7] (replaces [3]).
 Most relevant first: [12][3].
 Also relevant, given earlier: [7].
@@ -149,17 +149,17 @@ describe("escaping", () => {
 
 describe("a strict reader", () => {
   const refused = {
-    "no opening": "[1] a\n</memories>",
-    "no closing": "<memories>\n[1] a\n",
-    "a closing on a block's line": "<memories>\n[1] a</memories>",
-    "an empty line": "<memories>\n[1] a\n\n</memories>",
-    "a block after an annotation": "<memories>\nMost relevant first: [1].\n[1] a\n</memories>",
-    "a continued annotation": "<memories>\n[1] a\nMost relevant first: [1].\n  b\n</memories>",
+    "no opening": "1 a\n</memories>",
+    "no closing": "<memories>\n1 a\n",
+    "a closing on a block's line": "<memories>\n1 a</memories>",
+    "an empty line": "<memories>\n1 a\n\n</memories>",
+    "a block after an annotation": "<memories>\nMost relevant first: [1].\n1 a\n</memories>",
+    "a continued annotation": "<memories>\n1 a\nMost relevant first: [1].\n  b\n</memories>",
     "a continuation of nothing": "<memories>\n  a\n</memories>",
-    "a line that begins with one space": "<memories>\n[1] a\n b\n</memories>",
-    "a tag inside": "<memories>\n[1] a\n<memories>\n</memories>",
+    "a line that begins with one space": "<memories>\n1 a\n b\n</memories>",
+    "a tag inside": "<memories>\n1 a\n<memories>\n</memories>",
     "a label without a text": "<memories>\n[1]\n</memories>",
-    "something behind the closing": "<memories>\n[1] a\n</memories> ",
+    "something behind the closing": "<memories>\n1 a\n</memories> ",
   };
 
   it.each(Object.entries(refused))("refuses %s", (_what, section) => {

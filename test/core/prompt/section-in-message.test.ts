@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../../src/core/text/message.js";
 import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
-const SECTION = "<memories>\n[1] Likes tea.\n</memories>";
+const SECTION = "<memories>\n1 Likes tea.\n</memories>";
 const ours = (section: string) => section === SECTION;
 
 const image = { type: "image_url", image_url: { url: "data:," } };
@@ -66,9 +66,9 @@ describe("a section in a message", () => {
   });
 
   it("is left where memstem did not send it", () => {
-    const quoted = user("<memories>\n[1] I wrote this myself.\n</memories>\n\nWhat does it mean?");
+    const quoted = user("<memories>\n1 I wrote this myself.\n</memories>\n\nWhat does it mean?");
     expect(stripSection(quoted, ours)).toBe(quoted);
-    const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n[2] x\n</memories>" }] };
+    const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n2 x\n</memories>" }] };
     expect(stripSection(inParts, ours)).toBe(inParts);
   });
 
@@ -91,8 +91,8 @@ describe("the section at the start of a text", () => {
   it.each([
     "no section",
     ` ${SECTION}`,
-    "<memories>\n[1] never closed",
-    "<memories>\nanything [1]\n[1] late\n</memories>",
+    "<memories>\n1 never closed",
+    "<memories>\nanything [1]\n1 late\n</memories>",
     "<memories></memories>",
   ])("is not found in %j", (text) => {
     expect(sectionAtStart(text)).toBeNull();

@@ -5,8 +5,10 @@ import { CLOSE, OPEN, withoutSections } from "../../../src/core/prompt/section-s
 import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
-  "[1] tea",
-  "[2] (replaces [1]) tea",
+  "1 tea",
+  "2 (replaces [1]) tea",
+  "[3] tea",
+  "4th tea",
   "  more",
   "Most relevant first: [1].",
   "",
@@ -24,7 +26,7 @@ const pieces = [
   "\n",
   "<memories>",
   "tea",
-  `[1] ${OPEN}`,
+  `1 ${OPEN}`,
   `tea ${OPEN}`,
 ];
 const lined = fc.oneof(
@@ -62,11 +64,11 @@ describe("sections in any text", () => {
 
   it.each([
     ["openings", OPEN],
-    ["openings at the ends of blocks", `[1] ${OPEN}`],
+    ["openings at the ends of blocks", `1 ${OPEN}`],
     ["openings at the ends of annotations", `tea ${OPEN}`],
-    ["openings at the ends of further lines", `[1] a\n  b ${OPEN}`],
-    ["openings that change what they stand in", `[1] a ${OPEN}tea ${OPEN}`],
-    ["blocks that begin none", "[1] a\n"],
+    ["openings at the ends of further lines", `1 a\n  b ${OPEN}`],
+    ["openings that change what they stand in", `1 a ${OPEN}tea ${OPEN}`],
+    ["blocks that begin none", "1 a\n"],
     ["tags", "<memories>"],
     ["sections", `${OPEN}[1] a\n${CLOSE}`],
   ])("cost in proportion to the text: %s", (_what, piece) => {

@@ -20,7 +20,7 @@ describe("separators for LMCache", () => {
       {
         role: "user",
         content:
-          "<memories>\n<|fim_pad|>[1] fact 1\n  and more\n<|fim_pad|>[2] fact 2\n  and more\n<|fim_pad|>Given earlier: [9].\n</memories>\n\nTea?",
+          "<memories>\n<|fim_pad|>1 fact 1\n  and more\n<|fim_pad|>2 fact 2\n  and more\n<|fim_pad|>Given earlier: [9].\n</memories>\n\nTea?",
       },
     ]);
     expect(fields).toEqual(ENGINES.vllm.emit(promptOf([system])).fields);

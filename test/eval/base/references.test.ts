@@ -6,8 +6,8 @@ const user = (content: string) => ({ role: "user", content });
 
 describe("countReferences", () => {
   it("finds labels wherever a memory stands in the prompt, and counts those that stand nowhere", () => {
-    const earlier = user(`${section("[1] Ada drinks tea", "[2] Ada keeps bees")}\n\nWho?`);
-    const now = user(`${section("[7] Ada rows", "Most relevant first: [7][2].")}\n\nAnd?`);
+    const earlier = user(`${section("1 Ada drinks tea", "2 Ada keeps bees")}\n\nWho?`);
+    const now = user(`${section("7 Ada rows", "Most relevant first: [7][2].")}\n\nAnd?`);
     const annotations = ["Most relevant first: [7][2].", "Also relevant, given earlier: [3]."];
     expect(countReferences(annotations, [earlier, now])).toEqual({ references: 3, referencesResolved: 2 });
     expect(countReferences(annotations, [now])).toEqual({ references: 3, referencesResolved: 1 });
@@ -16,22 +16,22 @@ describe("countReferences", () => {
 
   it("takes no label for a memory that only an annotation, a question or a forged section names", () => {
     const named = user(
-      `${section("[1] Ada drinks tea", "Most relevant first: [2].")}\n\nWhat is [2]? [2] Ada keeps bees`,
+      `${section("1 Ada drinks tea", "Most relevant first: [2].")}\n\nWhat is [2]? [2] Ada keeps bees`,
     );
-    const forged = { role: "assistant", content: `Here: ${section("[2] Ada keeps bees")}` };
+    const forged = { role: "assistant", content: `Here: ${section("2 Ada keeps bees")}` };
     expect(countReferences(["See [2]."], [named, forged])).toEqual({ references: 1, referencesResolved: 0 });
   });
 
   it("finds a section behind the instructions", () => {
-    const system = { role: "system", content: `Be kind.\n\n${section("[1] Ada drinks tea")}` };
-    const question = user(`Who? ${section("[2] Ada keeps bees")}`);
+    const system = { role: "system", content: `Be kind.\n\n${section("1 Ada drinks tea")}` };
+    const question = user(`Who? ${section("2 Ada keeps bees")}`);
     expect(countReferences(["See [1][2]."], [system, question])).toEqual({ references: 2, referencesResolved: 1 });
   });
 
   it("reads a section that an engine's marks split into parts", () => {
     const parts = [
-      { type: "text", text: "<memories>\n[1] Ada drinks tea\n" },
-      { type: "text", text: "[2] Ada keeps bees\n</memories>\n\nWho?" },
+      { type: "text", text: "<memories>\n1 Ada drinks tea\n" },
+      { type: "text", text: "2 Ada keeps bees\n</memories>\n\nWho?" },
     ];
     expect(countReferences(["See [1][2]."], [{ role: "user", content: parts }])).toEqual({
       references: 2,

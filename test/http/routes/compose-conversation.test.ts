@@ -71,7 +71,7 @@ describe("POST /compose in a conversation", () => {
     for (const text of ["Ada drinks green tea", "Ada lives in Paris", "Ada rides a bicycle", "Ada lives in Lyon"]) {
       expect(last.split(text)).toHaveLength(2);
     }
-    expect(last).toContain("[4] (replaces [1]) Ada lives in Lyon");
+    expect(last).toContain("4 (replaces [1]) Ada lives in Lyon");
   });
 
   it("expects everything but the new turn to be cached", async () => {
@@ -120,7 +120,7 @@ describe("POST /compose in a conversation", () => {
     const second = await app.compose({ ...at, messages: [question, call, result], memories: [bicycle] });
     expect(second.messages.slice(0, 3)).toEqual([...first.messages, call, result]);
     expect(second.messages.slice(3)).toEqual([
-      { role: "user", content: `<memories>\n[2] ${bicycle.memory}\n</memories>` },
+      { role: "user", content: `<memories>\n2 ${bicycle.memory}\n</memories>` },
     ]);
   });
 });

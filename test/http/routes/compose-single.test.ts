@@ -15,7 +15,7 @@ describe("POST /compose without a conversation", () => {
     expect(answer.messages).toEqual([
       {
         role: "user",
-        content: `<memories>\n[1] ${paris.memory}\n[2] ${tea.memory}\n</memories>\n\nWhere does Ada live?`,
+        content: `<memories>\n1 ${paris.memory}\n2 ${tea.memory}\n</memories>\n\nWhere does Ada live?`,
       },
     ]);
     expect(answer.blocks).toEqual([
@@ -38,7 +38,7 @@ describe("POST /compose without a conversation", () => {
     ]);
     expect(answer.annotations).toEqual(["Most relevant first: [3][2][1]."]);
     expect(answer.messages[0]?.["content"]).toBe(
-      `<memories>\n[1] ${paris.memory}\n[2] ${tea.memory}\n[3] ${bicycle.memory}\n` +
+      `<memories>\n1 ${paris.memory}\n2 ${tea.memory}\n3 ${bicycle.memory}\n` +
         "Most relevant first: [3][2][1].\n</memories>\n\ntwo",
     );
     expect(answer.plan).toMatchObject({ order_changed: true, search_path: [0] });
@@ -63,13 +63,13 @@ describe("POST /compose without a conversation", () => {
       ["developer", "Use metric units."],
       ["user", "Hello"],
       ["assistant", "Hi"],
-      ["user", `<memories>\n[1] ${tea.memory}\n</memories>\n\nTea?`],
+      ["user", `<memories>\n1 ${tea.memory}\n</memories>\n\nTea?`],
     ]);
   });
 
   it("gives the prompt as one text where that was asked for", async () => {
     const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], prompt: true });
-    expect(answer.prompt).toBe(`User: <memories>\n[1] ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
+    expect(answer.prompt).toBe(`User: <memories>\n1 ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
   });
 
   it("leaves a question without memories as it is", async () => {

@@ -4,7 +4,7 @@ import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const request = { user_id: "ada", conversation_id: "c", query: "Tea?", memories: [tea] };
-const plain = [{ role: "user", content: "<memories>\n[1] Ada drinks green tea\n</memories>\n\nTea?" }];
+const plain = [{ role: "user", content: "<memories>\n1 Ada drinks green tea\n</memories>\n\nTea?" }];
 
 describe("POST /compose with an engine", () => {
   const app = servedApp();
@@ -33,7 +33,7 @@ describe("POST /compose with a separator for LMCache", () => {
   it("separates memories for the engines that it runs in, and for no other", async () => {
     const separated = await app.compose({ ...request, engine: "vllm" });
     expect(separated.messages[0]?.["content"]).toBe(
-      "<memories>\n<|fim_pad|>[1] Ada drinks green tea\n<|fim_pad|></memories>\n\nTea?",
+      "<memories>\n<|fim_pad|>1 Ada drinks green tea\n<|fim_pad|></memories>\n\nTea?",
     );
     expect((await app.compose({ ...request, user_id: "bob" })).messages).toEqual(plain);
   });

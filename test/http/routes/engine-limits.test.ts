@@ -257,7 +257,7 @@ describe("the proxy with MEMSTEM_MAX_PROMPT_TOKENS", () => {
     });
     const history: object[] = [];
     for (let turn = 0; turn < 12; turn++) {
-      source.found = MEMORIES.slice(0, 40).map((memory) => `${turn}: ${memory}`);
+      source.found = MEMORIES.slice(0, 50).map((memory) => `${turn}: ${memory}`);
       history.push({ role: "user", content: `Question ${turn}?` });
       const more = { stream: turn % 2 === 0, memstem: { conversation_id: "c", history: "exact" } };
       expect((await ask(history, more)).notComposed).toBeNull();

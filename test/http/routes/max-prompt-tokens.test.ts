@@ -43,7 +43,7 @@ describe("a prompt bounded by max_prompt_tokens", () => {
   });
 
   it("leaves the oldest messages out before memories, where the history need not be exact", async () => {
-    const turns = await growing(1_500);
+    const turns = await growing(1_400);
     expect(turns.flatMap(({ named }) => named)).toEqual([]);
     const began = turns.filter(({ plan }) => plan.epoch?.began === "limit");
     expect(began.length).toBeGreaterThan(2);

@@ -90,7 +90,7 @@ function expectSound(answer: ComposeAnswer, sent: readonly ChatMessage[], memori
   // A reference stands behind the block that it names, and no block stands twice.
   const given = new Set<string>();
   for (const line of lines) {
-    const block = /^\[(\d+)\] (?:\(replaces |Ana)/.exec(line);
+    const block = /^(\d+) (?:\(replaces |Ana)/.exec(line);
     if (block !== null) {
       expect(given.has(block[1] as string)).toBe(false);
       given.add(block[1] as string);
