@@ -1,6 +1,7 @@
-import { assemble } from "./cli/assemble.js";
+import { assemble, assembleWithOwn } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { ChatMessage } from "./core/index.js";
+import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
 import { ClosedError, InvalidRequestError } from "./service/base/errors.js";
 import type { ComposeAnswer } from "./service/compose/compose-answer.js";
@@ -23,6 +24,7 @@ import {
 import { readOptions } from "./service/fields/read-options.js";
 
 export type { ChatMessage } from "./core/index.js";
+export type { OwnMem0 } from "./memory/own-mem0.js";
 export type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
 export {
   ClosedError,
@@ -40,8 +42,12 @@ export { DatabaseOpenError } from "./store/database/database-open-error.js";
 export interface MemstemOptions {
   /** Directory of all files that memstem keeps. Default `memstem-data`. */
   readonly dataDir?: string;
-  /** Where to search when a request brings no memories. Default: `embedded`. */
+  /**
+   * Where to search when a request brings no memories: a Mem0 that memstem opens, or the caller's own, an instance of Mem0's `Memory` or
+   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded`.
+   */
   readonly source?:
+    | OwnMem0
     | { readonly kind: "embedded" }
     | { readonly kind: "hosted"; readonly apiKey: string; readonly url?: string }
     | { readonly kind: "rest"; readonly url: string; readonly apiKey?: string }
@@ -128,7 +134,9 @@ export interface MemstemClient {
  * `DatabaseOpenError` where the data directory cannot be used.
  */
 export function createMemstem(options: MemstemOptions = {}): MemstemClient {
-  const memstem = assemble(settingsOf(options));
+  const { source } = options;
+  const settings = settingsOf(options);
+  const memstem = isOwn(source) ? assembleWithOwn(settings, source) : assemble(settings);
   const finishing = new AbortController();
   // What fails is tried again before the source is next asked for that user.
   void memstem.finishDeletions(() => {}, finishing.signal).catch(() => {});
@@ -176,13 +184,20 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
+type Source = NonNullable<MemstemOptions["source"]>;
+
+function isOwn(source: Source | undefined): source is OwnMem0 {
+  return typeof source === "object" && source !== null && "search" in source && typeof source.search === "function";
+}
+
 function refuseUnknown(given: MemstemOptions): void {
   const source: unknown = given.source;
   if (source !== undefined && (typeof source !== "object" || source === null)) {
-    const message = 'must be an object that names its kind, such as { kind: "none" }';
+    const message = 'must be an object that names its kind, such as { kind: "none" }, or that has a search method';
     throw new InvalidRequestError([{ field: "source", message }]);
   }
-  const names = [...Object.keys(given), ...Object.keys(given.source ?? {}).map((name) => `source.${name}`)];
+  const named = isOwn(given.source) ? [] : Object.keys(given.source ?? {});
+  const names = [...Object.keys(given), ...named.map((name) => `source.${name}`)];
   const unknown = names.filter((name) => !KNOWN.has(name));
   if (unknown.length === 0) return;
   throw new InvalidRequestError(unknown.map((field) => ({ field, message: "is not a known option" })));
@@ -191,9 +206,10 @@ function refuseUnknown(given: MemstemOptions): void {
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
+  // A source of the caller's own takes the place of what settings could name.
+  const source = isOwn(given.source) ? ({ kind: "none" } as const) : given.source;
   const {
     dataDir,
-    source,
     searchTimeoutMs,
     cacheTtlSeconds,
     cacheTokens,

@@ -51,6 +51,42 @@ describe("the library", () => {
     expect(await fieldsOf(memstem.evict({ requestIds: [1] } as never))).toEqual(["requestIds[0]"]);
   });
 
+  it("searches and adds in a Mem0 of the caller's own, with Mem0's arguments, and says how it failed without its words", async () => {
+    const asked: unknown[] = [];
+    let isDown = false;
+    class Own {
+      #memories = TEA;
+      async search(query: string, options: { filters: { user_id: string }; topK: number }) {
+        asked.push([query, options]);
+        if (isDown) throw new TypeError("m0-secret: Ana likes green tea.");
+        return { results: this.#memories };
+      }
+      add(messages: { content: string }[], options: { userId: string; infer: false }) {
+        asked.push([messages, options]);
+        return { results: [{ id: "m2", memory: messages[0]?.content, event: "ADD" }] };
+      }
+    }
+    const own = createMemstem({ dataDir: join(dataDir, "own"), source: new Own() });
+    const prompt = await own.compose({ userId: "ana", query: "Tea?", topK: 7 });
+    expect(prompt.messages.at(-1)?.content).toBe("<memories>\n1 Ana likes green tea.\n</memories>\n\nTea?");
+    const memories = ["Ana rows."];
+    expect(await own.add({ userId: "ana", agentId: "coach", memories })).toEqual([{ id: "m2", memory: "Ana rows." }]);
+    expect(asked).toEqual([
+      ["Tea?", { filters: { user_id: "ana" }, topK: 7 }],
+      [[{ role: "user", content: "Ana rows." }], { userId: "ana", agentId: "coach", infer: false }],
+    ]);
+    isDown = true;
+    const { warnings } = await own.compose({ userId: "bo", query: "Tea?" });
+    expect(warnings).toMatchObject([{ code: "memory_source_failed" }]);
+    expect(JSON.stringify(warnings)).toContain("its call failed with TypeError");
+    expect(JSON.stringify(warnings)).not.toContain("m0-secret");
+    await own.close();
+
+    const searching = createMemstem({ dataDir: join(dataDir, "only"), source: { search: () => TEA } });
+    await expect(searching.add({ userId: "ana", memories })).rejects.toThrow('memory source "own" cannot add memories');
+    await searching.close();
+  });
+
   it("names wrong set-up options as they were given", () => {
     const fieldOf = (options: Parameters<typeof createMemstem>[0]) => {
       try {

@@ -13,6 +13,7 @@ import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import type { MemorySource } from "../memory/memory-source.js";
+import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, newSecret, withConfiguredKey } from "../service/base/api-key.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
@@ -37,6 +38,11 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  */
 export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
   return assembleOn(openDataDir(settings), settings, source, inside);
+}
+
+/** The same, with the caller's own Mem0 as its source. */
+export function assembleWithOwn(settings: Settings, own: OwnMem0): Memstem {
+  return assemble(settings, limited(openOwnMem0(own), settings));
 }
 
 /** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
@@ -173,7 +179,11 @@ function openSourceBeside({ sqlite }: OpenDatabase, settings: Settings): MemoryS
 /** The configured memory source, with its deadlines. */
 function openSource(settings: Settings): MemorySource | null {
   const source = openBareSource(settings);
-  return source && withDeadline(source, { searchMs: settings.searchTimeoutMs, writeMs: settings.writeTimeoutMs });
+  return source && limited(source, settings);
+}
+
+function limited(source: MemorySource, { searchTimeoutMs, writeTimeoutMs }: Settings): MemorySource {
+  return withDeadline(source, { searchMs: searchTimeoutMs, writeMs: writeTimeoutMs });
 }
 
 function openBareSource(settings: Settings): MemorySource | null {

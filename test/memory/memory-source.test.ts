@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withDeadline } from "../../src/memory/deadline.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
+import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
+import { withoutTelemetry } from "../../src/memory/mem0-environment.js";
+import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { describeMemorySource, type OpenedSource } from "./memory-source.suite.js";
@@ -38,6 +41,39 @@ describeMemorySource("Mem0 REST server, with a deadline", {
     return { source: withDeadline(source, { searchMs: 5_000, writeMs: 5_000 }), dispose };
   },
   withoutAgent: "all",
+});
+
+const ownUsers = "who the users are is the caller's matter: memstem never asks for it";
+describeMemorySource("a caller's own Memory", {
+  async open() {
+    const directory = await mkdtemp(join(tmpdir(), "memstem-own-"));
+    const { memory, close } = await openEmbeddedStore(directory);
+    return {
+      source: withDeadline(openOwnMem0(memory), { searchMs: 20_000, writeMs: 20_000 }),
+      async dispose() {
+        close();
+        await rm(directory, { recursive: true });
+      },
+    };
+  },
+  withoutAgent: "all",
+  skips: { "forgets a user in all agents, and nobody else": ownUsers },
+});
+
+describeMemorySource("a caller's own MemoryClient", {
+  async open() {
+    const server = await startPlatformServer("m0-secret");
+    withoutTelemetry();
+    const { MemoryClient } = await import("mem0ai");
+    const own = new MemoryClient({ apiKey: "m0-secret", host: server.url });
+    const source = withDeadline(openOwnMem0(own), { searchMs: 20_000, writeMs: 20_000 });
+    return { source, dispose: () => server.close() };
+  },
+  withoutAgent: "those without one",
+  skips: {
+    "gives back what it added with ids, in order": "the platform queues what is added, and answers with an event only",
+    "forgets a user in all agents, and nobody else": ownUsers,
+  },
 });
 
 describeMemorySource("hosted Mem0", {

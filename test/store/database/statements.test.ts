@@ -110,7 +110,7 @@ describe("hot statements", () => {
     ["keepBlock", schema.blocks, ["label", "text", "tokens"], {}],
     ["keepVersion", schema.memoryVersions, ["memoryId", "label"], {}],
     ["keepForgotten", schema.forgottenMemories, ["tenant", "userId", "memoryId"], {}],
-    ["keepNode", schema.indexNodes, ["id", "anchor"], {}],
+    ["keepNode", schema.indexNodes, ["id", "anchor", "bracketed"], {}],
     ["keepOrderingRow", schema.orderingRows, ["kind", "id"], {}],
     ["keepSection", schema.sections, ["digest"], {}],
     ["addRequest", schema.requests, ["requestId"], { evicted: 0, observed: null }],

@@ -1,0 +1,124 @@
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { append } from "../core/text/lists.js";
+import { isPathSegment } from "./bounded-json.js";
+import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { checkMemoryText } from "./mem0-service.js";
+import { type MemorySource, MemorySourceError } from "./memory-source.js";
+
+/**
+ * A caller's own memories: an instance of Mem0's `Memory` (`mem0ai/oss`) or `MemoryClient` (`mem0ai`), or any object that searches as they
+ * do. It is called with Mem0's arguments and stays the caller's: memstem never closes it.
+ */
+export interface OwnMem0 {
+  /**
+   * The memories most relevant to a query, best first, in any of Mem0's answer forms: `{ results: [{ id, memory, … }] }` or the list alone.
+   *
+   * @param options `topK`: 1 to 1,000
+   */
+  search(
+    query: string,
+    options: { filters: { user_id: string; agent_id?: string }; topK: number },
+  ): Promise<unknown> | unknown;
+  /** Keeps one text as it is. Absent: `add` of memstem's is not supported. */
+  add?(
+    messages: { role: "user"; content: string }[],
+    options: { userId: string; agentId?: string; infer: false; metadata?: Record<string, unknown> },
+  ): Promise<unknown> | unknown;
+  /** A memory by its id, with its `user_id`; null for none. Where it is there, only the user's own memories are deleted. */
+  get?(id: string): Promise<unknown> | unknown;
+  delete?(id: string): Promise<unknown> | unknown;
+}
+
+const NAME = "own";
+
+/**
+ * A caller's own Mem0 as a source. It is shared with the caller, so its meaning of a scope applies: whether a search without an agent sees
+ * the memories of agents is its matter. A signal that aborts has no effect on a call under way, which {@link withDeadline} leaves behind.
+ */
+export function openOwnMem0(own: OwnMem0): MemorySource {
+  return {
+    name: NAME,
+    owned: false,
+    sourceUserId: (scope) => sharedUserName(NAME, scope),
+
+    async search({ scope, query, topK }) {
+      const names = sharedScope(NAME, scope);
+      const answer = await run(() => own.search(query, { filters: filtersOf(names), topK }));
+      return readMem0Found(NAME, answer, names, topK);
+    },
+
+    async add(scope, memories, signal) {
+      const { userId, agentId } = sharedScope(NAME, scope);
+      const of = agentId === null ? { userId } : { userId, agentId };
+      for (const { text } of memories) checkMemoryText(NAME, text);
+      if (own.add === undefined) throw unsupported("add memories");
+      const added: RetrievedMemory[] = [];
+      for (const { text, metadata } of memories) {
+        if (signal.aborted) break;
+        const keeping = {
+          ...of,
+          infer: false as const,
+          ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
+        };
+        const answer = await run(() => own.add?.([{ role: "user", content: text }], keeping));
+        append(added, readMem0Added(answer, text));
+      }
+      return added;
+    },
+
+    async delete(scope, id) {
+      const names = sharedScope(NAME, scope);
+      if (own.delete === undefined) throw unsupported("delete a memory");
+      if (!isPathSegment(id)) return false;
+      if (own.get !== undefined && !isOwnedBy(await found(() => own.get?.(id)), names)) return false;
+      return (await found(() => own.delete?.(id))) !== null;
+    },
+
+    async deleteUser() {
+      throw unsupported("delete a user, who is the caller's");
+    },
+
+    async close() {},
+  };
+}
+
+async function run(call: () => unknown): Promise<unknown> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof MemorySourceError) throw error;
+    if (error instanceof Error && REFUSED_ID.test(error.message)) throw unsupported("use an id that it refuses");
+    throw new MemorySourceError(NAME, { kind: "unreachable", cause: kindOf(error) });
+  }
+}
+
+/** The same; null where there is nothing by that id. */
+async function found(call: () => unknown): Promise<unknown> {
+  return await run(async () => {
+    try {
+      return await call();
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  });
+}
+
+/** As `MemoryClient` says it, by a class of error, and `Memory`, by a sentence. */
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && (error.name === "MemoryNotFoundError" || MISSING.test(error.message));
+}
+
+/** What `Memory` says of an id with white space. */
+const REFUSED_ID = /^Invalid \w+: cannot (?:be empty|contain whitespace)/;
+const MISSING = /^Memory with ID .{1,200} not found$/s;
+
+/** What may be said of a foreign error: its message may quote a memory, or a key. */
+function kindOf(error: unknown): string {
+  return error instanceof Error ? `its call failed with ${error.name}` : "its call failed";
+}
+
+function unsupported(operation: string): MemorySourceError {
+  return new MemorySourceError(NAME, { kind: "unsupported", operation });
+}
