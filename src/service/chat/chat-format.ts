@@ -37,6 +37,11 @@ export const CHAT_COMPLETIONS: ChatFormat = {
   answerReader: () => new ObservedAnswer(),
 };
 
+/** The format of a request, chat completions by default. */
+export function formatOf({ format }: { readonly format?: ChatFormat | undefined }): ChatFormat {
+  return format ?? CHAT_COMPLETIONS;
+}
+
 /** Anthropic's Messages API. */
 export const MESSAGES: ChatFormat = {
   path: "messages",

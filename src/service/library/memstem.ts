@@ -26,7 +26,7 @@ import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
+import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
 import { EngineLaw } from "../learning/engine-law.js";
@@ -298,6 +298,8 @@ export class Memstem {
       withdraw: (userId, agentId, id) => this.#reports.withdraw(userId, agentId, id),
       keepExchange: (userId, agentId, exchange, watch) => additions.keepExchange(userId, agentId, exchange, watch),
       watchDeletions: (userId) => additions.watch(userId),
+      sessionKey: (userId, agentId, conversationId) =>
+        sessionKeyOf(this.#jobs.scopeOf(userId, agentId), conversationId, this.tenant.cacheSecret),
       fieldsWithoutPrompt: (userId, agentId, engine) => {
         const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
         return engines[engine ?? defaults.engineFamily].emit(prompt).fields;

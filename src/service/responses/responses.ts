@@ -43,15 +43,15 @@ export class Responses {
     const { compose } = asked;
     const turn = this.#turnOf(memstem, asked);
     const format = new ResponsesFormat(turn, this.remembered, asked.body["store"] === false);
-    if (compose === null) return this.chat.complete(memstem, { ...asked, format }, signal);
+    const { conversationId } = turn;
+    if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
     const history = turn.previous?.history ?? [];
     // What was said is not known here; the store may have it.
     const isStored = turn.isContinued && turn.previous === null && turn.conversationId !== null;
     const messages = [...compose.messages.filter(isInstructions), ...history, ...turn.added];
-    const conversationId = turn.conversationId;
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
     const composed = { ...compose, messages, conversationId, ...stored };
-    return this.chat.complete(memstem, { ...asked, compose: composed, format }, signal);
+    return this.chat.complete(memstem, { ...asked, conversationId, compose: composed, format }, signal);
   }
 
   /** The request with items in place of references to those that the engine does not keep. */
@@ -67,7 +67,8 @@ export class Responses {
     return { ...asked, body: { ...body, input: items } };
   }
 
-  #turnOf(memstem: ChatComposer, { userId, agentId, body, compose }: ChatRequest): Turn {
+  #turnOf(memstem: ChatComposer, asked: ChatRequest): Turn {
+    const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
@@ -75,7 +76,7 @@ export class Responses {
     const found = before === null ? null : this.remembered.of(key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
-    const named = compose?.conversationId ?? found?.conversationId ?? held;
+    const named = compose?.conversationId ?? asked.conversationId ?? found?.conversationId ?? held;
     const isContinued = before !== null;
     return {
       key,

@@ -6,6 +6,7 @@
  */
 
 import type {
+  CacheDiagnosis,
   ChatMessage,
   Composition,
   ConversationId,
@@ -99,11 +100,13 @@ export interface AnsweredRequest {
   readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
 }
 
-/** What the engine reported of a request: tokens and milliseconds. Absent: unknown, not zero. */
+/** What the engine reported of a request: tokens, milliseconds, its own diagnosis. Absent: unknown, not zero. */
 export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
+  /** What the provider says of its cache. */
+  readonly diagnosis?: CacheDiagnosis;
 }
 
 /** What handling an engine's report reads of a request. */
