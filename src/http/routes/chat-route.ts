@@ -62,7 +62,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
-  const responses = chat && new Responses(chat);
+  const responses = chat && new Responses(chat, onFault);
   app.post(RESPONSES_PATH, async (c) =>
     responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
   );

@@ -1,6 +1,7 @@
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { type MessagesBody, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { ObservedAnswer } from "./observed-answer.js";
 import { ObservedMessage } from "./observed-message.js";
@@ -26,7 +27,7 @@ export interface ChatFormat {
   /** Reads one answer. */
   answerReader(): AnswerReader;
   /** Called once an answer was read as far as it came. */
-  answered?(reader: AnswerReader, sent: readonly ChatMessage[] | null): void;
+  answered?(reader: AnswerReader, composed: Pick<ComposeAnswer, "requestId" | "messages"> | null): void;
 }
 
 /** OpenAI's chat completions. */

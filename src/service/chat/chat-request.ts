@@ -17,6 +17,7 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
 import type { ServedBy } from "../learning/engine-reports.js";
+import type { FoundResponse, NewResponse } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
 import type { ChatFormat } from "./chat-format.js";
@@ -74,6 +75,10 @@ export interface ChatComposer {
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
   keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;
   watchDeletions(userId: UserId): DeletionWatch;
+  /** A response of this user's that is stored, and what was said up to it; null where it, or a part of that, is not. */
+  findResponse(userId: UserId, agentId: AgentId | null, id: string): FoundResponse | null;
+  /** Stores a response, unless the user deleted something since the watch began. */
+  keepResponse(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void>;
 }
 
 /** A chat completion that a client asked for. */

@@ -84,7 +84,7 @@ export class ExchangeReader {
       this.#keep(exchange, usage);
       const { memstem, request, composed } = exchange;
       this.diagnostics.answered(memstem, request, observed.id, composed?.requestId ?? null);
-      exchange.request.format?.answered?.(observed, exchange.composed?.messages ?? null);
+      exchange.request.format?.answered?.(observed, exchange.composed);
       return usage;
     } catch (error) {
       this.parts.onFault(error);

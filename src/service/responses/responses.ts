@@ -5,13 +5,15 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { ChatMessage, ConversationId } from "../../core/index.js";
+import type { ChatMessage, ConversationId, RequestId } from "../../core/index.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
 import { inputOf, isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import type { AnswerReader } from "../chat/answer-reader.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ChatFormat, ProxiedBody } from "../chat/chat-format.js";
 import type { ChatComposer } from "../chat/chat-request.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { FoundResponse } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import {
   type KnownResponse,
@@ -34,6 +36,8 @@ export function messagesOfResponses({ input, instructions }: ProxiedBody): reado
 export class Responses {
   constructor(
     private readonly chat: Pick<Chat, "complete">,
+    /** Called with internal faults; the client gets its answer all the same. */
+    private readonly onFault: (error: unknown) => void = () => {},
     private readonly remembered = new RememberedResponses(),
   ) {}
 
@@ -42,7 +46,7 @@ export class Responses {
     const asked = this.#withItems(memstem, given);
     const { compose } = asked;
     const turn = this.#turnOf(memstem, asked);
-    const format = new ResponsesFormat(turn, this.remembered, asked.body["store"] === false);
+    const format = new ResponsesFormat(memstem, turn, this.remembered, asked.body["store"] === false, this.onFault);
     const { conversationId } = turn;
     if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
     const history = turn.previous?.history ?? [];
@@ -67,13 +71,26 @@ export class Responses {
     return { ...asked, body: { ...body, input: items } };
   }
 
+  /** A response that is remembered, else one that is stored: from before a restart, or one that had to go. */
+  #found(memstem: ChatComposer, key: ResponseKey): KnownResponse | null {
+    const remembered = this.remembered.of(key);
+    if (remembered !== null && remembered.history !== null) return remembered;
+    const watch = watchOf(memstem, key.userId);
+    const stored = watch && storedOf(memstem, key);
+    if (watch === null || stored === null) return remembered;
+    const { conversationId, isHeld, sent } = stored;
+    const messages = stored.history.filter((message) => !isInstructions(message));
+    this.remembered.set(key, { conversationId, previous: null, messages, isHeld, sent, watch });
+    return { conversationId, previous: null, messages, history: messages, isHeld, sent, watch };
+  }
+
   #turnOf(memstem: ChatComposer, asked: ChatRequest): Turn {
     const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
-    const found = before === null ? null : this.remembered.of(key(before));
+    const found = before === null ? null : this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
     const named = compose?.conversationId ?? asked.conversationId ?? found?.conversationId ?? held;
@@ -117,10 +134,12 @@ class ResponsesFormat implements ChatFormat {
   readonly readUsage = readOpenAiUsage;
 
   constructor(
+    private readonly memstem: Pick<ChatComposer, "keepResponse">,
     private readonly turn: Turn,
     private readonly remembered: RememberedResponses,
     /** Whether the client wants it kept nowhere. */
     private readonly isUnstored: boolean,
+    private readonly onFault: (error: unknown) => void,
   ) {}
 
   bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody {
@@ -144,7 +163,7 @@ class ResponsesFormat implements ChatFormat {
   }
 
   /** Remembers the response for requests that continue it. */
-  answered(reader: AnswerReader, sent: readonly ChatMessage[] | null): void {
+  answered(reader: AnswerReader, composed: Pick<ComposeAnswer, "requestId" | "messages"> | null): void {
     const response = reader instanceof ResponsesAnswer ? reader.finished : null;
     const { key, previous, previousKey, isContinued, held, added, conversationId, watch } = this.turn;
     if (!response?.id || this.isUnstored) return;
@@ -153,7 +172,7 @@ class ResponsesFormat implements ChatFormat {
     const isOrphan = isContinued && previous === null && held === null;
     if (!isWhole || watch === null || isOrphan) return;
     const output = messagesOf(response.output) ?? [];
-    const prompt = sent?.filter((message) => !isInstructions(message)) ?? null;
+    const prompt = composed?.messages.filter((message) => !isInstructions(message)) ?? null;
     const before = prompt === null ? sentWith(previous?.sent ?? NOTHING_SENT, added) : sentWith(NOTHING_SENT, prompt);
     const remembered: RememberedResponse = {
       conversationId,
@@ -164,10 +183,23 @@ class ResponsesFormat implements ChatFormat {
       watch,
     };
     this.remembered.set(key(response.id), remembered);
+    if (composed !== null) this.#store(response.id, composed.requestId, remembered, output);
     if (!remembered.isHeld) this.#rememberItems(remembered, response.output);
     // The conversation's name stands for its newest response.
     const newest = { ...remembered, messages: [], previous: key(response.id) };
     if (held !== null) this.remembered.set(key(conversationKey(held)), newest);
+  }
+
+  #store(
+    id: string,
+    requestId: RequestId,
+    { isHeld, sent, watch }: RememberedResponse,
+    output: readonly ChatMessage[],
+  ): void {
+    const { key, previousKey } = this.turn;
+    const { userId, agentId } = key(id);
+    const response = { id, requestId, isHeld, sent, output, continued: previousKey?.id ?? null };
+    this.memstem.keepResponse(userId, agentId, response, watch).catch(this.onFault);
   }
 
   /** Clients may name an item by its id where the engine would keep it. */
@@ -232,6 +264,15 @@ function conversationIn(given: unknown): string | null {
 
 function textIn(given: unknown): string | null {
   return typeof given === "string" && given.trim() !== "" && given.length <= MAX_NAME ? given : null;
+}
+
+/** Null where the store fails: the engine may know it. */
+function storedOf(memstem: ChatComposer, { userId, agentId, id }: ResponseKey): FoundResponse | null {
+  try {
+    return memstem.findResponse(userId, agentId, id);
+  } catch {
+    return null;
+  }
 }
 
 function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): DeletionWatch | null {
