@@ -133,6 +133,7 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
       now: Date.now,
     }),
     readUsage,
+    dialect,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,

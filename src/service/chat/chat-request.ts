@@ -9,6 +9,7 @@ import type {
 } from "../../core/index.js";
 import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
+import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
 import type { NewMemory } from "../../memory/memory-source.js";
@@ -29,6 +30,8 @@ import type { IdentitySources } from "./identity-sources.js";
 export interface ChatEngine {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
+  /** What it takes of requests that are converted to chat completions. Default: nothing besides them. */
+  readonly dialect?: ChatDialect;
   /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */

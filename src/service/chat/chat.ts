@@ -227,11 +227,9 @@ export class Chat {
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const { isChat } = formatOf(request);
-    const warmUp = isRepeated || !isChat ? null : this.#warmUp;
+    const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth =
-      isRepeated || !isChat ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,
