@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
@@ -14,6 +15,7 @@ function searchesUntil(asked: () => number, waits: { for: boolean }) {
   const source = answeringSource(["Ada drinks green tea"]);
   const search = async (...of: Parameters<typeof source.search>) => {
     if (waits.for) await vi.waitFor(() => expect(asked()).toBeGreaterThan(0));
+    else await setTimeout(100);
     return source.search(...of);
   };
   return { ...source, search };
@@ -25,7 +27,7 @@ describe("the warm-up of a response", () => {
   const app = servedApp({
     source: () => searchesUntil(() => engine.requests.length, waits),
     upstream: engine,
-    environment: { MEMSTEM_WARM_UP: "on" },
+    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_CACHE_TTL_SECONDS: "1" },
   });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   const create = (input: string, fields: object = {}) =>
@@ -51,14 +53,23 @@ describe("the warm-up of a response", () => {
     expect(Number(response.headers.get("x-memstem-cached-tokens"))).toBeGreaterThan(400);
   });
 
-  it("is not sent where the engine keeps what was said before", async () => {
+  it.each([
+    [true, 1],
+    [false, 2],
+  ])("is not sent where the engine keeps what was said before: %s, %i requests", async (keeps, sent) => {
     waits.for = false;
-    engine.behave(answersResponses());
+    const answers = answersResponses();
+    engine.behave(({ raw, ...request }, response, usage) => {
+      const asked = { ...(JSON.parse(raw) as object), ...(keeps ? {} : { store: false }) };
+      return answers({ ...request, raw: JSON.stringify(asked) }, response, usage);
+    });
     const first = (await create("Which tea?")).data as unknown as { id: string };
     const before = engine.requests.length;
-    // Another engine's limits: the index expects nothing of these instructions.
-    await create("And now?", { instructions: `${LONG} Now.`, previous_response_id: first.id });
-    expect(engine.requests).toHaveLength(before + 1);
+    // The engine's cache keeps nothing for so long: the prefix is cold.
+    await setTimeout(1_100);
+    await create("And now?", { previous_response_id: first.id });
+    expect(engine.requests).toHaveLength(before + sent);
+    if (!keeps) expect(received()[before]?.input).toHaveLength(3);
   });
 });
 
