@@ -19,7 +19,7 @@ export const SESSION_ROUTERS = {
   sglang: { header: "x-smg-routing-key" },
   /** https://docs.nvidia.com/dynamo/dev/agents/identify-agent-sessions: with `--router-session-affinity-ttl-secs`. */
   dynamo: { header: "x-dynamo-session-id" },
-  /** https://github.com/vllm-project/router, `docs/load_balancing`: policy `consistent_hash`; `x-request-id`, which every request has, is less than it. */
+  /** https://github.com/vllm-project/router (load balancing): policy `consistent_hash`; `x-request-id`, which every request has, is less than it. */
   "vllm-router": { header: "x-session-id" },
   /** https://docs.litellm.ai/docs/proxy/auto_routing#session-affinity */
   litellm: { header: "x-litellm-session-id" },

@@ -80,7 +80,8 @@ describe("a request that is not to be composed", () => {
     expect((await raw({ "x-openwebui-task": "" })).headers.get("x-memstem-not-composed")).toBeNull();
     expect((await raw({ "x-task": "false" })).headers.get("x-memstem-not-composed")).toBeNull();
     await say(history, "And with it?");
-    const [first, , , second] = engine.requests.map(({ body }) => body.messages);
+    const [first, title, , second] = engine.requests.map(({ body }) => body.messages);
+    expect(title).toHaveLength(1);
     expect(second?.slice(0, first?.length)).toEqual(first);
   });
 });
