@@ -18,7 +18,7 @@ export interface Comparison {
 }
 
 /** Nothing is compared. */
-export const NOT_COMPARED: Comparison = { isAsked: false, with: null };
+const NOT_COMPARED: Comparison = { isAsked: false, with: null };
 
 /** Most conversations of one tenant whose newest answer is known. */
 const MOST_CONVERSATIONS = 10_000;

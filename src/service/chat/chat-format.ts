@@ -58,7 +58,7 @@ export function forShortAnswer({ stream: _stream, stream_options: _options, n: _
 }
 
 /** OpenAI's chat completions. */
-export const CHAT_COMPLETIONS: ChatFormat = {
+const CHAT_COMPLETIONS: ChatFormat = {
   path: "chat/completions",
   isChat: true,
   bodyOf: (own, messages) => (messages === null ? own : { ...own, messages }),
