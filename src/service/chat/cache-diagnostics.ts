@@ -89,7 +89,7 @@ export class CacheDiagnostics {
   #nameOf(request: ChatRequest): string | null {
     const { userId, agentId, conversationId = request.compose?.conversationId ?? null } = request;
     if (this.provider === null || formatOf(request).path !== PATHS[this.provider]) return null;
-    if (conversationId === null || request.notWanted === "side_call") return null;
+    if (conversationId === null || (request.notWanted ?? null) !== null) return null;
     return JSON.stringify([userId, agentId, conversationId]);
   }
 }

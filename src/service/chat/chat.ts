@@ -5,6 +5,7 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
+import { marksBehind } from "../../engines/anthropic/messages-as-chat.js";
 import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
@@ -235,7 +236,7 @@ export class Chat {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: anthropicMarksElsewhere(body),
+      marksElsewhere: anthropicMarksElsewhere(body) + marksBehind(compose.messages),
     };
     const beforeStored = (prompt: ComposeAnswer) => ahead.start((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it, vi } from "vitest";
-import { usageFixture } from "../../engines/upstream/fixture.js";
+import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
 import { type ServedApp, servedApp } from "../server/served-app.js";
-import { anthropicServer, sendAnthropic } from "./anthropic-server.js";
+import { anthropicServer, sendAnthropic, streamAnthropic } from "./anthropic-server.js";
 import { clientOf } from "./chat-client.js";
 import { messagesClientOf } from "./messages-client.js";
 import { openAiEngine, openEvents, sendJson } from "./openai-engine.js";
@@ -107,7 +107,7 @@ describe("OpenAI's cache diagnostics, with MEMSTEM_CACHE_DIAGNOSTICS=on", () => 
     ];
     for (const headers of [TRIP, ...others]) await create(headers);
     await create({ "x-memstem-user": "ada" }, { store: false });
-    await create({ "x-memstem-user": "ada" }, { store: false });
+    await create({ ...TRIP, "x-memstem-bypass": "true" });
     await clientOf(app, TRIP).chat.completions.create({ model: "m", messages: [{ role: "user", content: "?" }] });
     for (let at = 0; at < 6; at++)
       expect(asked(at).prompt_cache_options ?? {}).not.toHaveProperty("comparison_response_id");
@@ -179,6 +179,25 @@ describe("Anthropic's cache diagnostics, with MEMSTEM_CACHE_DIAGNOSTICS=on", () 
       reason: "system_changed",
       missed_tokens: 12,
       compared_with: first.response.headers.get("x-memstem-request-id"),
+    });
+  });
+
+  it("are read from a stream's first event", async () => {
+    const { events } = streamFixture("anthropic-stream");
+    const diagnostics = { cache_miss_reason: { type: "messages_changed", cache_missed_input_tokens: 7 } };
+    const begun = (event: unknown) => {
+      const { type, message } = event as { readonly type: string; readonly message?: object };
+      return type === "message_start" ? { type, message: { ...message, diagnostics } } : event;
+    };
+    server.behave((response) => streamAnthropic(response, events.map(begun)));
+    const { data, response } = await create({ stream: true, diagnostics: { previous_message_id: "msg_of_mine" } });
+    for await (const _ of data as unknown as AsyncIterable<unknown>);
+    const { provider } = await explained(app, response.headers.get("x-memstem-request-id"));
+    expect(provider).toMatchObject({
+      outcome: "miss",
+      reason: "messages_changed",
+      missed_tokens: 7,
+      compared_with: null,
     });
   });
 
