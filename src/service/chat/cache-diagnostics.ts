@@ -74,10 +74,13 @@ export class CacheDiagnostics {
     const options = body["prompt_cache_options"];
     const own = fieldIn(options, "comparison_response_id");
     const isOpen = options == null || (typeof options === "object" && own === undefined);
-    if (newest == null || this.provider !== "openai" || !isOpen)
+    // A response that is continued need not be the newest.
+    const { previous_response_id: continued } = body;
+    const id = typeof continued === "string" ? continued : newest?.id;
+    if (newest === undefined || id === undefined || this.provider !== "openai" || !isOpen)
       return { body, comparison: comparisonWith(own, newest) };
-    const asking = { ...(options as object | null | undefined), comparison_response_id: newest.id };
-    return { body: { ...body, prompt_cache_options: asking }, comparison: comparisonWith(newest.id, newest) };
+    const asking = { ...(options as object | null | undefined), comparison_response_id: id };
+    return { body: { ...body, prompt_cache_options: asking }, comparison: comparisonWith(id, newest) };
   }
 
   /** Null: its conversation has no answer yet; undefined: it is of no conversation, or nothing is asked here. */

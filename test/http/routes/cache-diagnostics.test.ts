@@ -99,6 +99,18 @@ describe("OpenAI's cache diagnostics, with MEMSTEM_CACHE_DIAGNOSTICS=on", () => 
     expect(asked(2).prompt_cache_options).toEqual({ ttl: "30m", comparison_response_id: "resp_1" });
   });
 
+  it("compare with the response that is continued, which need not be the newest", async () => {
+    answers();
+    const user = { "x-memstem-user": "ada" };
+    await create(user);
+    await create(user, { previous_response_id: "resp_0" });
+    await create(user, { previous_response_id: "resp_0" });
+    expect([1, 2].map((at) => asked(at).prompt_cache_options?.["comparison_response_id"])).toEqual([
+      "resp_0",
+      "resp_0",
+    ]);
+  });
+
   it("compare no single prompts, no other conversation and no other user, and ask nothing of chats", async () => {
     answers();
     const others = [
