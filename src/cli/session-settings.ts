@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
-import type { IdentitySource, IdentitySources } from "../service/chat/identity-sources.js";
+import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/identity-sources.js";
 
 /*
  * Settings of whose a request is: which places of it name the user and the conversation, and where the conversation's key goes.
@@ -23,12 +23,12 @@ const NAMED: Readonly<Record<string, keyof IdentitySources>> = {
   side_call: "sideCall",
 };
 
-const ENTRY = /^(\w+)=(header|body):(.+)$/;
+const ENTRY = /^(\w+)=(header|body|prompt):(.+)$/;
 const FIELD = /^[^\s.,=]{1,100}(?:\.[^\s.,=]{1,100}){0,9}$/;
 
 /** Places in their order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
 export const identitySources = z.string().transform((text, context): IdentitySources => {
-  const sources: { [K in keyof IdentitySources]: IdentitySource[] } = {
+  const sources: { [K in keyof IdentitySources]: IdentitySources[K][number][] } = {
     user: [],
     agent: [],
     conversation: [],
@@ -42,6 +42,8 @@ export const identitySources = z.string().transform((text, context): IdentitySou
       sources[named].push({ from, name: header.data });
     } else if (named !== undefined && from === "body" && FIELD.test(place)) {
       sources[named].push({ from, path: place.split(".") });
+    } else if (named === "sideCall" && from === "prompt" && PROMPTING_CLIENTS.some((known) => known === place)) {
+      sources.sideCall.push({ from, client: place as (typeof PROMPTING_CLIENTS)[number] });
     } else {
       const form =
         "must be user=, agent=, conversation= or side_call=, then header:NAME or body:PATH, separated by commas";

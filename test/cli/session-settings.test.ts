@@ -28,6 +28,13 @@ describe("MEMSTEM_IDENTITY", () => {
     });
   });
 
+  it("may tell side calls by a client's prompts", () => {
+    const { sideCall } = identityOf(readSettings({ MEMSTEM_IDENTITY: "side_call=prompt:open-webui" }));
+    expect(sideCall).toContainEqual({ from: "prompt", client: "open-webui" });
+    expect(issueOf({ MEMSTEM_IDENTITY: "side_call=prompt:other" })).toContain("MEMSTEM_IDENTITY");
+    expect(issueOf({ MEMSTEM_IDENTITY: "user=prompt:open-webui" })).toContain("MEMSTEM_IDENTITY");
+  });
+
   it.each([
     "user",
     "user=x",

@@ -1,5 +1,10 @@
 import { InvalidRequestError } from "../../service/base/errors.js";
-import type { IdentitySource, IdentitySources } from "../../service/chat/identity-sources.js";
+import {
+  type IdentitySource,
+  type IdentitySources,
+  isPromptOfSideCall,
+  type SideCallSource,
+} from "../../service/chat/identity-sources.js";
 
 /** A name that a request gives in a place of the operator's choice; not yet checked. */
 export interface GivenName {
@@ -45,7 +50,9 @@ export function identityIn(request: IdentifiedRequest, sources: IdentitySources)
     user: first(user),
     agent: first(agent),
     conversation: first(conversation),
-    isSideCall: isYes(first(sideCall)?.value),
+    isSideCall:
+      isYes(first(sideCall.filter(isPlace))?.value) ||
+      (sideCall.some(({ from }) => from === "prompt") && isPromptOfSideCall(request.body)),
   };
 }
 
@@ -88,6 +95,10 @@ function objectIn(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+function isPlace(source: SideCallSource): source is IdentitySource {
+  return source.from !== "prompt";
 }
 
 /** Clients name the task, or say yes. */

@@ -85,3 +85,26 @@ describe("a request that is not to be composed", () => {
     expect(second?.slice(0, first?.length)).toEqual(first);
   });
 });
+
+describe("a client whose side calls are told by their prompts", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine, environment: { MEMSTEM_IDENTITY: "side_call=prompt:open-webui" } });
+  const reasonOf = async (body: object) => {
+    const answer = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+      body: JSON.stringify(body),
+    });
+    await answer.text();
+    return answer.headers.get("x-memstem-not-composed");
+  };
+
+  it("has them passed unmodified, and what looks like them in a chat composed", async () => {
+    expect(await reasonOf(ask(TITLE))).toBe("side_call");
+    expect(await reasonOf({ ...ask(TITLE), stream: true })).toBeNull();
+    expect(await reasonOf(ask(`What does this mean? ${TITLE}`))).toBeNull();
+    expect(
+      await reasonOf({ ...ask(TITLE), messages: [{ role: "system", content: "Be kind." }, ...ask(TITLE).messages] }),
+    ).toBeNull();
+  });
+});
