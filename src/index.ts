@@ -63,6 +63,8 @@ export interface MemstemOptions {
    * where the engine's cost says that it pays (docs/windows.md). Default: `auto`.
    */
   readonly history?: "exact" | "extended" | "auto";
+  /** Memories to search for where a request does not say. Default: 20. */
+  readonly topK?: number;
   /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
   /**
@@ -180,7 +182,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
-  ...["blockTemplate", "timeZone", "dedupe"],
+  ...["topK", "blockTemplate", "timeZone", "dedupe"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -214,6 +216,7 @@ function settingsOf(given: MemstemOptions): Settings {
     cacheTtlSeconds,
     cacheTokens,
     history,
+    topK,
     maxPromptTokens,
     blockTemplate,
     timeZone,
@@ -231,6 +234,7 @@ function settingsOf(given: MemstemOptions): Settings {
     MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
     MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
     MEMSTEM_HISTORY: { name: "history", value: history },
+    MEMSTEM_TOP_K: { name: "topK", value: topK?.toString() },
     MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
     MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
     MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },

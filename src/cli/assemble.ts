@@ -3,6 +3,7 @@ import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/in
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
+import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
 import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
@@ -26,7 +27,15 @@ import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { SqliteStore } from "../store/sqlite/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
-import { composeTimeoutOf, engineFamilyOf, residencyOf, type Settings, sourceOf } from "./settings.js";
+import {
+  composeTimeoutOf,
+  diagnosticsOf,
+  engineFamilyOf,
+  identityOf,
+  residencyOf,
+  type Settings,
+  sourceOf,
+} from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
 /** What the service needs of the engine inside: its tokenizer, and the size of its context. */
@@ -84,6 +93,7 @@ function assembleOn(
     source,
     defaults: {
       policy: settings.policy,
+      topK: settings.topK,
       retention: settings.retention,
       engine: settings.engineModel,
       engineFamily: engineFamilyOf(settings),
@@ -129,13 +139,16 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
       now: Date.now,
     }),
     readUsage,
+    dialect,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
     composeTimeoutMs: composeTimeoutOf(settings),
-    identityHeaders: { user: settings.userHeader ?? null, conversation: settings.conversationHeader ?? null },
+    identity: identityOf(settings),
+    router: settings.router ?? null,
+    diagnostics: diagnosticsOf(settings),
   };
 }
 
@@ -154,11 +167,12 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
 }
 
 /** The adapter of every engine; LMCache runs in vLLM and SGLang only. */
-function enginesFor({ engine, blockSeparator }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+function enginesFor({ engine, blockSeparator, router }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   // Separators are LMCache's, which is not inside.
   if (engine === "embedded") return { ...ENGINES, vllm: embedded };
-  if (blockSeparator === undefined) return ENGINES;
-  const { vllm, sglang } = ENGINES;
+  const { vllm } = ENGINES;
+  const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
+  if (blockSeparator === undefined) return { ...ENGINES, sglang };
   return {
     ...ENGINES,
     vllm: withBlockSeparators(vllm, blockSeparator),

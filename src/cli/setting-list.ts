@@ -18,6 +18,8 @@ import {
   timeZoneProblem,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
+import { headerName, identitySources, sessionRouter } from "./session-settings.js";
 import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
@@ -33,12 +35,6 @@ function setting<S extends z.ZodType>(variable: string, help: string, schema: S,
   return { variable, help, schema, standard };
 }
 
-/** A header's name (RFC 9110 §5.1), none of memstem's own. */
-const headerName = z
-  .string()
-  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
-  .toLowerCase()
-  .refine((name) => !name.startsWith("x-memstem-"), "must not be one of memstem's own");
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
 const wholeNumber = (min: number, max: number) =>
   z
@@ -94,6 +90,11 @@ export const SETTINGS = {
     "MEMSTEM_POLICY",
     `default ordering policy: ${POLICY_NAMES.join(", ")}`,
     z.enum(POLICY_NAMES).default(DEFAULT_POLICY),
+  ),
+  topK: setting(
+    "MEMSTEM_TOP_K",
+    "default number of memories to search for",
+    wholeNumber(1, 1_000).default(DEFAULT_TOP_K),
   ),
   retention: setting(
     "MEMSTEM_RETENTION",
@@ -316,6 +317,21 @@ export const SETTINGS = {
     "MEMSTEM_CONVERSATION_HEADER",
     "header that names its conversation where X-Memstem-Conversation does not, such as x-litellm-session-id; default: none",
     headerName.optional(),
+  ),
+  identity: setting(
+    "MEMSTEM_IDENTITY",
+    "further places that name the user, agent or conversation of a request to /v1, or tell a client's side calls, first first, as in user=header:x-user,conversation=body:metadata.session_id; see docs/identity.md; default: none",
+    identitySources.optional(),
+  ),
+  router: setting(
+    "MEMSTEM_ROUTER",
+    "router in front of the upstream's replicas, which gets a key per conversation: sglang, dynamo, vllm-router, litellm, bifrost, xai, openai, or header:NAME; default: none",
+    sessionRouter.optional(),
+  ),
+  cacheDiagnostics: setting(
+    "MEMSTEM_CACHE_DIAGNOSTICS",
+    "on or off: ask the provider, OpenAI (/v1/responses, openai-breakpoints) or Anthropic's own API (/v1/messages), to compare each request of a conversation with the one before, for explain",
+    z.enum(["on", "off"]).default("off"),
   ),
   writeBack: setting(
     "MEMSTEM_WRITE_BACK",

@@ -1,9 +1,15 @@
-import type { ResidencyConfig } from "../core/index.js";
+import type { DiagnosingProvider, ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { BodyRate } from "../http/guards/body.js";
 import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
+import {
+  DEFAULT_IDENTITY_SOURCES,
+  type IdentitySource,
+  type IdentitySources,
+} from "../service/chat/identity-sources.js";
+import { NOTHING_LISTED } from "./session-settings.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
 
 export type { Settings } from "./setting-list.js";
@@ -43,6 +49,11 @@ export function readSettings(environment: Readonly<Record<string, string | undef
       issues.push({ field: upstreamApi.variable, message: `needs ${upstreamUrl.variable}` });
     if (engineFamilyOf(settings) !== "anthropic")
       issues.push({ field: engineFamily.variable, message: `is anthropic with ${upstreamApi.variable}=anthropic` });
+  }
+  if (settings.cacheDiagnostics === "on" && diagnosticsOf(settings) === null) {
+    const { cacheDiagnostics, engineFamily, upstreamApi } = SETTINGS;
+    const message = `needs ${engineFamily.variable}=openai-breakpoints or ${upstreamApi.variable}=anthropic: no other upstream has them`;
+    issues.push({ field: cacheDiagnostics.variable, message });
   }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
@@ -85,9 +96,29 @@ export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings):
   return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
 }
 
+/** Whose cache diagnostics are asked for; null: nobody's. */
+export function diagnosticsOf(settings: Settings): DiagnosingProvider | null {
+  const { cacheDiagnostics, upstreamApi, upstreamUrl } = settings;
+  if (cacheDiagnostics === "off" || upstreamUrl === undefined) return null;
+  if (upstreamApi === "anthropic") return "anthropic";
+  return engineFamilyOf(settings) === "openai-breakpoints" ? "openai" : null;
+}
+
 /** Milliseconds that composing for a chat may take. More than a search may: a prompt without one is better than none. */
 export function composeTimeoutOf({ composeTimeoutMs, searchTimeoutMs }: Settings): number {
   return composeTimeoutMs ?? searchTimeoutMs + 3_000;
+}
+
+/** Where requests may say who they are: the single headers first. */
+export function identityOf({ userHeader, conversationHeader, identity = NOTHING_LISTED }: Settings): IdentitySources {
+  const first = (name: string | undefined): readonly IdentitySource[] =>
+    name === undefined ? [] : [{ from: "header", name }];
+  return {
+    user: [...first(userHeader), ...identity.user],
+    agent: identity.agent,
+    conversation: [...first(conversationHeader), ...identity.conversation],
+    sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall],
+  };
 }
 
 /** How fast the settings say that bodies must come. */

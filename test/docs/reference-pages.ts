@@ -15,6 +15,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   ],
   "How prompts are composed": [
     "policy",
+    "topK",
     "retention",
     "history",
     "maxPromptTokens",
@@ -30,7 +31,8 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
   ],
   "The proxy": [
     ...(["upstreamUrl", "upstreamApi", "upstreamApiKey", "upstreamTimeoutMs", "upstreamIdleMs"] as const),
-    ...(["userHeader", "conversationHeader", "writeBack", "warmUp"] as const),
+    ...(["userHeader", "conversationHeader", "identity", "router", "cacheDiagnostics"] as const),
+    ...(["writeBack", "warmUp"] as const),
   ],
   "The engine inside": ["engine", "model", "engineSlots", "contextTokens"],
   Limits: [

@@ -64,6 +64,7 @@ export function explain(input: ExplainInput): Explanation {
     compared: input.earlier.length,
     comparedAll: input.isComplete,
     engine: report,
+    provider: prompt.diagnosis ?? null,
   };
   if (nearest === null) {
     return {

@@ -1,6 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { record, text } from "../upstream/json-values.js";
-import { chatOfMessages, JOINED, type MessagesBody } from "./messages-as-chat.js";
+import { chatOfMessages, type MessagesBody, systemBehind, withoutAnthropicForm } from "./messages-as-chat.js";
 
 /** What the engine takes beside plain chat completions. */
 export interface ChatDialect {
@@ -33,7 +33,9 @@ export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Read
   const { effort, format } = record(output_config);
   return {
     ...Object.fromEntries(passed),
-    messages: chat.map((message) => chatMessage(message, dialect)),
+    messages: chat
+      .flatMap((message) => [message, ...systemBehind(message)])
+      .map((message) => chatMessage(message, dialect)),
     ...(max_tokens === undefined ? {} : { [dialect.isOpenAi ? "max_completion_tokens" : "max_tokens"]: max_tokens }),
     ...(Array.isArray(stop_sequences) && stop_sequences.length > 0 ? { stop: stop_sequences } : {}),
     ...(typeof user_id === "string" ? { user: user_id } : {}),
@@ -87,7 +89,7 @@ function chatMessage(message: ChatMessage, dialect: ChatDialect): ChatMessage {
     };
   }
   if (role === "assistant") return assistantMessage(message, dialect);
-  const { [JOINED]: _mark, ...others } = message;
+  const others = withoutAnthropicForm(message);
   const converted = chatContent(content, dialect);
   return { ...others, role, content: role === "user" ? converted : asText(converted, "\n") };
 }

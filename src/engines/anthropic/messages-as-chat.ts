@@ -14,15 +14,21 @@ export type MessagesBody = Readonly<Record<string, unknown>>;
  * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
  * the user's and stands behind a tool's result, so that memories behind a result join its message.
  */
-export const JOINED = "anthropic_joined";
+const JOINED = "anthropic_joined";
+/**
+ * Field of a chat message with the system messages that stand behind its message: the API takes them there, also last, where a chat has to
+ * end with a question or a tool's result.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+ */
+const BEHIND = "anthropic_behind";
 /** Fields of a tool's result whose names mean something else in a chat message. */
-const RESERVED = ["role", "tool_call_id", JOINED] as const;
+const RESERVED = ["role", "tool_call_id", JOINED, BEHIND] as const;
 
 const MARK = "cache_control";
 
 /**
  * Converts the instructions and messages of Anthropic's request into chat messages: the instructions become a system message, each tool result
- * a message of its own with the role `tool`; other content stays as it is. Null where the body has no messages in Anthropic's form.
+ * a message of its own with the role `tool`; a system message behind the user's goes with that; other content stays as it is. Null where the body has no messages in Anthropic's form.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | null {
@@ -31,6 +37,11 @@ export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | nul
   const chat: ChatMessage[] = system == null ? [] : [{ role: "system", content: system as ChatMessage["content"] }];
   const joins = new Joins();
   for (const given of messages as readonly unknown[]) {
+    const last = chat.at(-1);
+    if (record(given)["role"] === "system" && (last?.role === "user" || last?.role === "tool")) {
+      chat[chat.length - 1] = { ...last, [BEHIND]: [...systemBehind(last), given] };
+      continue;
+    }
     const pieces = piecesOf(given);
     if (pieces === null) return null;
     for (const [at, piece] of pieces.entries()) chat.push(joins.marked(piece, at > 0));
@@ -59,19 +70,47 @@ function anthropicMessagesOf(
 ): readonly ChatMessage[] {
   const messages: { message: ChatMessage; blocks: ContentPart[] | null }[] = [];
   const joins = new Joins();
-  for (const { [JOINED]: mark, ...message } of chat) {
+  /** System messages behind the last message, which may not be complete. */
+  const waiting: ChatMessage[] = [];
+  const endMessage = () =>
+    append(
+      messages,
+      waiting.splice(0).map((message) => ({ message, blocks: null })),
+    );
+  for (const composed of chat) {
+    const { [JOINED]: mark, [BEHIND]: _behind, ...message } = composed;
     const isJoined = joins.take(message.role, mark);
+    if (!isJoined) endMessage();
     const last = messages.at(-1);
     const blocks = message.role === "tool" ? [resultBlock(message, given)] : null;
     if (isJoined && last !== undefined) {
       last.blocks ??= blocksOf(last.message.content);
       append(last.blocks, blocks ?? blocksOf(message.content));
     } else messages.push({ message: message as ChatMessage, blocks });
+    append(waiting, systemBehind(composed));
   }
+  endMessage();
   return messages.map(({ message, blocks }) => {
     if (blocks === null) return message;
     return message.role === "tool" ? { role: "user", content: blocks } : { ...message, content: blocks };
   });
+}
+
+/** The system messages behind a chat message's own message. */
+export function systemBehind(message: ChatMessage): readonly ChatMessage[] {
+  const behind = message[BEHIND];
+  return Array.isArray(behind) ? (behind as readonly ChatMessage[]) : [];
+}
+
+/** A chat message without what belongs to Anthropic's form alone. */
+export function withoutAnthropicForm({ [JOINED]: _joined, [BEHIND]: _behind, ...message }: ChatMessage): ChatMessage {
+  return message as ChatMessage;
+}
+
+/** Breakpoints of the client's in system messages behind others, which no chat message shows. For `marksElsewhere`. */
+export function marksBehind(chat: readonly ChatMessage[]): number {
+  const contents = chat.flatMap(systemBehind).flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  return contents.filter((part) => record(part)[MARK] != null).length;
 }
 
 /** Which chat messages belong to one message of Anthropic's; the same rule in both directions. */
@@ -105,7 +144,7 @@ class Joins {
 /** A message of Anthropic's as chat messages: one, or one for each tool result and for what stands between. Null: it is none. */
 function piecesOf(given: unknown): readonly ChatMessage[] | null {
   const { role, content, ...more } = record(given);
-  if (typeof role !== "string" || Object.hasOwn(more, JOINED)) return null;
+  if (typeof role !== "string" || Object.hasOwn(more, JOINED) || Object.hasOwn(more, BEHIND)) return null;
   if (role !== "user" || !Array.isArray(content) || !content.some(isResult)) return [given as ChatMessage];
   // Of several chat messages none could hold the other fields.
   if (Object.keys(more).length > 0) return null;

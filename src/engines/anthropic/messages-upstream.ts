@@ -35,7 +35,7 @@ function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
 }
 
 /** A key in Anthropic's header becomes a bearer token; Anthropic's own headers end here. */
-function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[] {
+export function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[] {
   const given = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
   const key = given.find(([name]) => name === "x-api-key")?.[1];
   const isNamed = given.some(([name]) => name === "authorization");

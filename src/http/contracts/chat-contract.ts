@@ -5,6 +5,7 @@ import type { ChatRequest } from "../../service/chat/chat.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
+import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/identity.js";
 import { composeBody, message, readCompose } from "./compose-contract.js";
 import { depthWanted, depthWish } from "./depth-contract.js";
 
@@ -17,8 +18,12 @@ export const CHAT_PATH = "/v1/chat/completions";
 
 const HEADERS = {
   user: "x-memstem-user",
+  agent: "x-memstem-agent",
   conversation: "x-memstem-conversation",
   history: "x-memstem-history",
+  policy: "x-memstem-policy",
+  topK: "x-memstem-top-k",
+  bypass: "x-memstem-bypass",
 } as const;
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
@@ -28,11 +33,18 @@ export const chatSettings = composeBody
     user_id: field.userId.nullish().meta({
       description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",
     }),
+    agent_id: field.agentId.nullish().meta({
+      description: "An agent with its own memories of this user. Alternatively the header `X-Memstem-Agent`.",
+    }),
     conversation_id: field.conversationId.nullish().meta({
       description:
         "Names the conversation. Alternatively the header `X-Memstem-Conversation`. Absent: a single prompt.",
     }),
     adaptive_depth: depthWanted.nullish(),
+    bypass: z.boolean().nullish().meta({
+      description:
+        "Whether the request goes to the engine unmodified: no memories, no turn of the conversation, nothing learned or stored. Alternatively the header `X-Memstem-Bypass`. Default: no.",
+    }),
     write_back: z
       .boolean()
       .nullish()
@@ -56,21 +68,49 @@ export const chatEvents = z.string().meta({ description: "The engine's server-se
 export const modelsResult = z.looseObject({}).meta({ id: "Models", description: "The engine's answer, unmodified." });
 export const chatHeaders = z.object({
   [HEADERS.user]: z.string().optional().meta({ description: "Whose memories, in printable ASCII." }),
+  [HEADERS.agent]: z.string().optional().meta({ description: "Which agent of the user's, in printable ASCII." }),
   [HEADERS.conversation]: z.string().optional().meta({ description: "Names the conversation, in printable ASCII." }),
   [HEADERS.history]: field.history.optional().meta({ description: "`history`, as in the body's `memstem`." }),
+  [HEADERS.policy]: field.policy.optional().meta({ description: "`policy`, as in the body's `memstem`." }),
+  [HEADERS.topK]: z
+    .string()
+    .regex(/^\d{1,4}$/)
+    .optional()
+    .meta({ description: "`top_k`, as in the body's `memstem`." }),
+  [HEADERS.bypass]: z.enum(["true", "false"]).optional().meta({ description: "`bypass`, as in the body's `memstem`." }),
 });
 
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
-/** Module-level, because a schema is compiled at its first use. */
+/** A value that a header may give, and how it is checked there. Module-level, because a schema is compiled at its first use. */
+interface HeaderValue<T> {
+  readonly name: string;
+  readonly schema: z.ZodType<Record<string, T>>;
+}
+
+function headerValue<T>(name: string, schema: z.ZodType<T>): HeaderValue<T> {
+  return { name, schema: z.object({ [name]: schema }) as z.ZodType<Record<string, T>> };
+}
+
 const namedIn = {
-  user: { name: HEADERS.user, schema: z.object({ [HEADERS.user]: headerText.pipe(field.userId) }) },
-  conversation: {
-    name: HEADERS.conversation,
-    schema: z.object({ [HEADERS.conversation]: headerText.pipe(field.conversationId) }),
-  },
-  history: { name: HEADERS.history, schema: z.object({ [HEADERS.history]: field.history }) },
+  user: headerValue(HEADERS.user, headerText.pipe(field.userId)),
+  agent: headerValue(HEADERS.agent, headerText.pipe(field.agentId)),
+  conversation: headerValue(HEADERS.conversation, headerText.pipe(field.conversationId)),
+  history: headerValue(HEADERS.history, field.history),
+  policy: headerValue(HEADERS.policy, field.policy),
+  topK: headerValue(
+    HEADERS.topK,
+    z
+      .string()
+      .regex(/^\d{1,4}$/, "must be a whole number")
+      .transform(Number)
+      .pipe(field.topK),
+  ),
+  bypass: headerValue(
+    HEADERS.bypass,
+    z.enum(["true", "false"], "must be true or false").transform((said) => said === "true"),
+  ),
 };
 
 /** Where the body of a client's API has what memstem reads. */
@@ -91,51 +131,94 @@ const OPENAI_FORM: BodyForm = {
 /** A chat as its body and its headers ask for it. */
 export type AskedChat = Omit<ChatRequest, "headers" | "query">;
 
-/** Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid. */
-export function readChat(given: unknown, headers: Pick<Headers, "get">, form: BodyForm = OPENAI_FORM): AskedChat {
+/**
+ * Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid, or if two
+ * places name different users, agents or conversations.
+ *
+ * @param identity what the request says of itself in places of the operator's choice
+ */
+export function readChat(
+  given: unknown,
+  headers: Pick<Headers, "get">,
+  identity: GivenIdentity = NOTHING_GIVEN,
+  form: BodyForm = OPENAI_FORM,
+): AskedChat {
   const { memstem, ...body } = readOptions(chatFields, given);
-  const { user_id, write_back, adaptive_depth, ...settings } = memstem ?? {};
-  const userId = agreed(headerIn(headers, namedIn.user), "memstem.user_id", user_id) ?? readUser(body, form);
-  const conversation_id = agreed(
-    headerIn(headers, namedIn.conversation),
-    "memstem.conversation_id",
-    settings.conversation_id,
+  const { user_id, write_back, adaptive_depth, bypass, ...settings } = memstem ?? {};
+  const own = <T>(of: HeaderValue<T>) => headerIn(headers, of);
+  const inField = <T>(name: string, value: T | null | undefined) =>
+    value == null ? null : { place: `memstem.${name}`, value };
+  const named = <T>(
+    of: HeaderValue<T>,
+    also: GivenName | null,
+    schema: z.ZodType<T>,
+    field: ReturnType<typeof inField<T>>,
+  ) => agreed([also && sourceValue(also, schema), own(of), field]);
+  const userId = named(namedIn.user, identity.user, field.userId, inField("user_id", user_id)) ?? readUser(body, form);
+  const agentId = named(namedIn.agent, identity.agent, field.agentId, inField("agent_id", settings.agent_id));
+  const conversationId = named(
+    namedIn.conversation,
+    identity.conversation,
+    field.conversationId,
+    inField("conversation_id", settings.conversation_id),
   );
-  const history = agreed(headerIn(headers, namedIn.history), "memstem.history", settings.history);
+  const history = agreed([own(namedIn.history), inField("history", settings.history)]);
+  const policy = agreed([own(namedIn.policy), inField("policy", settings.policy)]);
+  const top_k = agreed([own(namedIn.topK), inField("top_k", settings.top_k)]);
+  const isBypassed = agreed([own(namedIn.bypass), inField("bypass", bypass)]) ?? false;
+  const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
-  const messages = field.messages.safeParse(form.messagesIn(body));
+  const messages = notWanted === null ? field.messages.safeParse(form.messagesIn(body)) : null;
+  const asked = {
+    ...settings,
+    user_id: userId,
+    agent_id: agentId,
+    conversation_id: conversationId,
+    history,
+    policy,
+    top_k,
+  };
   return {
     userId,
-    agentId: settings.agent_id ?? null,
+    agentId,
+    conversationId,
     engine: settings.engine ?? null,
-    compose: messages.success
-      ? readCompose({ ...settings, user_id: userId, conversation_id, history, messages: messages.data })
-      : null,
+    compose: messages?.success ? readCompose({ ...asked, messages: messages.data }) : null,
+    notWanted,
     body,
-    writeBack: write_back ?? null,
+    writeBack: notWanted === null ? (write_back ?? null) : false,
     adaptiveDepth: depthWish(adaptive_depth),
   };
 }
 
-interface NamedValue<T> {
-  readonly name: string;
+/** A value, and where it stands. */
+interface PlacedValue<T> {
+  readonly place: string;
   readonly value: T;
 }
 
-function headerIn<T>(
-  headers: Pick<Headers, "get">,
-  { name, schema }: { readonly name: string; readonly schema: z.ZodType<Record<string, T>> },
-): NamedValue<T> | null {
+function headerIn<T>(headers: Pick<Headers, "get">, { name, schema }: HeaderValue<T>): PlacedValue<T> | null {
   const given = headers.get(name);
   if (given === null) return null;
-  return { name, value: readOptions(schema, { [name]: given })[name] as T };
+  return { place: `the header ${name}`, value: readOptions(schema, { [name]: given })[name] as T };
 }
 
-/** The value of a header or of the body. They may not differ: an identity is never guessed. */
-function agreed<T>(header: NamedValue<T> | null, field: string, given: T | null | undefined): T | null {
-  if (header === null || given == null) return header?.value ?? given ?? null;
-  if (header.value === given) return given;
-  throw new InvalidRequestError([{ field, message: `differs from the header ${header.name}` }]);
+/** A name of the operator's choice of places; headers hold printable ASCII. */
+function sourceValue<T>({ field, from, value }: GivenName, schema: z.ZodType<T>): PlacedValue<T> {
+  const text = from === "header" ? headerText.pipe(schema as z.ZodType<T, string>) : schema;
+  const read = readOptions(z.object({ [field]: text }), { [field]: value });
+  return { place: from === "header" ? `the header ${field}` : `the field ${field}`, value: read[field] as T };
+}
+
+/** The value of the places that have one. They may not differ: an identity is never guessed. */
+function agreed<T>(places: readonly (PlacedValue<T> | null)[]): T | null {
+  const given = places.filter((place) => place !== null);
+  const [first] = given;
+  const other = given.find(({ value }) => value !== first?.value);
+  if (first === undefined || other === undefined) return first?.value ?? null;
+  throw new InvalidRequestError([
+    { field: other.place.replace(/^the (?:header|field) /, ""), message: `differs from ${first.place}` },
+  ]);
 }
 
 /** The API's own name of the user, if nothing else names one. */

@@ -89,7 +89,7 @@ export const composeBody = z
     }),
     memories: givenMemories.optional(),
     system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
-    top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: 20." }),
+    top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: `MEMSTEM_TOP_K`." }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:
         "Most memory tokens of this turn. With the policy `carry-over`, what the retrieved memories leave of it goes to cached ones. With other policies it has no effect, and a warning says so.",

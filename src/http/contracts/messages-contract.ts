@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ChatRequest, chatOfMessages, MESSAGES } from "../../service/chat/chat.js";
+import type { GivenIdentity } from "../requests/identity.js";
 import { type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*
@@ -52,6 +53,10 @@ export function withoutSettings(given: unknown): unknown {
 }
 
 /** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid. */
-export function readMessages(given: unknown, headers: Pick<Headers, "get">): Omit<ChatRequest, "headers" | "query"> {
-  return { ...readChat(given, headers, ANTHROPIC_FORM), format: MESSAGES };
+export function readMessages(
+  given: unknown,
+  headers: Pick<Headers, "get">,
+  identity?: GivenIdentity,
+): Omit<ChatRequest, "headers" | "query"> {
+  return { ...readChat(given, headers, identity, ANTHROPIC_FORM), format: MESSAGES };
 }

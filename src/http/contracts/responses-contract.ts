@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { messagesOfResponses } from "../../service/responses/responses.js";
+import type { GivenIdentity } from "../requests/identity.js";
 import { type AskedChat, type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*
@@ -33,6 +34,6 @@ const RESPONSES_FORM: BodyForm = {
 };
 
 /** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, `user` or memstem's headers are invalid. */
-export function readResponses(given: unknown, headers: Pick<Headers, "get">): AskedChat {
-  return readChat(given, headers, RESPONSES_FORM);
+export function readResponses(given: unknown, headers: Pick<Headers, "get">, identity?: GivenIdentity): AskedChat {
+  return readChat(given, headers, identity, RESPONSES_FORM);
 }

@@ -17,6 +17,7 @@ import {
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
+import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/identity-sources.js";
 import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
 import { depthHeader } from "../contracts/depth-contract.js";
@@ -29,7 +30,7 @@ import { RESPONSES_PATH, readResponses, responsesBody, responsesResult } from ".
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { answerProblem, errorEventFor } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
-import { withIdentity } from "../requests/identity-headers.js";
+import { type GivenIdentity, identityIn } from "../requests/identity.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 import { describeMessagesRoutes } from "./messages-description.js";
@@ -61,7 +62,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   const { onFault, onNotComposed, clock } = parts;
   const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
   app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
-  const responses = chat && new Responses(chat);
+  const responses = chat && new Responses(chat, onFault);
   app.post(RESPONSES_PATH, async (c) =>
     responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
   );
@@ -76,7 +77,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
 }
 
 /** Reads a body and its headers. */
-type ReadChat = (given: unknown, headers: Pick<Headers, "get">) => wire.AskedChat;
+type ReadChat = (given: unknown, headers: Pick<Headers, "get">, identity: GivenIdentity) => wire.AskedChat;
 
 async function complete(
   c: Context<HttpEnvironment>,
@@ -86,9 +87,12 @@ async function complete(
 ): Promise<Response> {
   const given = await readJson(c.req.raw);
   if (given === undefined) return answerProblem(c, notJson());
-  const { identityHeaders: names } = engine ?? {};
   const { headers } = c.req.raw;
-  const read = readChat(given, names === undefined ? headers : withIdentity(headers, names));
+  const identity = identityIn(
+    { headers: headersOfRequest(c), body: given },
+    engine?.identity ?? DEFAULT_IDENTITY_SOURCES,
+  );
+  const read = readChat(given, headers, identity);
   const request = {
     ...read,
     headers: headersToEngine(c),
@@ -98,7 +102,7 @@ async function complete(
   const client = linkedSignal(c.req.raw.signal);
   const answer = await chat.complete(c.get("memstem").chats, request, client.signal);
   const { composed, notComposed } = answer;
-  if (notComposed !== null) c.set("composed", { warnings: [NOT_COMPOSED], notComposed });
+  if (notComposed !== null) c.set("composed", { warnings: warningsWithout(notComposed), notComposed });
   if (composed !== null) {
     c.set("composed", {
       requestId: composed.requestId,
@@ -127,9 +131,14 @@ async function countTokens(
 
 /** The client's headers as the engine may see them. */
 export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
+  return withoutCredentials(headersOfRequest(c), admittedBy(c));
+}
+
+/** The client's headers; one that comes twice is there twice. */
+function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list needs no `Headers` to be built.
   const raw = c.env?.incoming?.rawHeaders;
-  return withoutCredentials(raw === undefined ? [...c.req.raw.headers] : headerPairs(raw), admittedBy(c));
+  return raw === undefined ? [...c.req.raw.headers] : headerPairs(raw);
 }
 
 /** The client's query as the engine may see it. */
@@ -192,13 +201,17 @@ function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[]
     : sent.map(([name, value]): [string, string] => [name, value]);
 }
 
+/** What is warned of where a prompt was not composed: nothing, where that was wanted. */
+function warningsWithout(reason: NotComposedReason): string[] {
+  return reason === "bypass" || reason === "side_call" ? [] : [NOT_COMPOSED];
+}
+
 /** The `x-memstem-` headers beside the engine's answer. */
 function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
-    return [
-      ["x-memstem-warnings", NOT_COMPOSED],
-      ["x-memstem-not-composed", notComposed ?? "messages"],
-    ];
+    const reason = notComposed ?? "messages";
+    const warnings = warningsWithout(reason).map((code): HeaderPair => ["x-memstem-warnings", code]);
+    return [...warnings, ["x-memstem-not-composed", reason]];
   }
   const warnings = composed.warnings.map(({ code }) => code).join(",");
   return [

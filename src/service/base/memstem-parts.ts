@@ -25,6 +25,8 @@ import type { Store } from "../../store/api/store.js";
 export interface ComposeDefaults {
   readonly policy: PolicyName;
   readonly retention: RetentionName;
+  /** Memories to search for. Default: {@link DEFAULT_TOP_K}. */
+  readonly topK?: number | undefined;
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;

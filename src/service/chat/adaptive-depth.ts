@@ -10,6 +10,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
@@ -18,6 +19,7 @@ import { inClientSpan } from "../base/spans.js";
 import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
 import { modelName } from "../learning/refused-models.js";
+import { type ChatFormat, formatOf, type ProbeRequest } from "./chat-format.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type RequestedDepth = boolean | Partial<DepthSettings> | null;
@@ -27,6 +29,8 @@ export interface ProbedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   readonly query: string;
   readonly headers: readonly HeaderPair[];
+  /** Default: chat completions. */
+  readonly format?: ChatFormat | undefined;
 }
 
 /** … with what is known of the engine, as the request's tenant has seen it. */
@@ -37,10 +41,13 @@ export interface AdaptiveDepthParts {
   readonly readUsage: EngineAdapter["readUsage"];
   /** Null: only where a request asks for it. */
   readonly configured: DepthSettings | null;
+  /** What the engine takes of requests that are converted to chat completions. Default: nothing besides them. */
+  readonly dialect?: ChatDialect;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
+const PLAIN_CHAT: ChatDialect = { keepsMarks: false, isOpenAi: false };
 /** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 /** Statuses with which engines refuse a field of a request; OpenAI's API uses 403 for some models. */
@@ -103,7 +110,7 @@ export class AdaptiveDepth {
     signal: AbortSignal,
   ): Promise<ChosenDepth> {
     const whole = await prompt.draft(null);
-    const { body } = request;
+    const model = modelName(request.body["model"]);
     const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
       const { probes = [], after = null, warnings = [] } = more;
       return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
@@ -111,7 +118,9 @@ export class AdaptiveDepth {
     const depths = probeDepths(whole.blocks, whole.due, settings);
     if (depths.length === 0) return all("few");
     if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
-    if (fixesStart(body)) return all("fixed_start");
+    const probe = this.#probeOf(request, whole);
+    if (probe === null) return all("unavailable", { warnings: [unavailable("no chat completion says this request")] });
+    if (fixesStart(probe.body)) return all("fixed_start");
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), settings.timeLimitMs);
     const either = linkedSignal(limit.signal, signal);
@@ -119,7 +128,7 @@ export class AdaptiveDepth {
     let after: Depth["after"] = null;
     try {
       for (const blocks of depths) {
-        if (request.support.topFor(modelName(body["model"])) === null) return all("unavailable", { probes, after });
+        if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
         const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
         const said = await this.#try(request, draft, blocks, either.signal, signal);
         if (said.kind !== "entropy") {
@@ -193,15 +202,24 @@ export class AdaptiveDepth {
     return { kind: "entropy", probe, nats: bounds.most };
   }
 
+  /** Null: the prompt has no form as a chat completion. */
+  #probeOf(request: ProbedRequest, { messages }: DraftedPrompt): ProbeRequest | null {
+    const { body, headers } = request;
+    const { dialect = PLAIN_CHAT } = this.parts;
+    return formatOf(request).probeOf(body, messages, forAnotherRequest(headers), dialect);
+  }
+
   #send(
-    { body: own, query, headers }: ProbedRequest,
+    request: ProbedRequest,
     draft: DraftedPrompt,
     top: number,
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
-    const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(own, top), messages: draft.messages });
-    const sent = withAdded(forAnotherRequest(headers), draft.headers);
-    const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
+    const probe = this.#probeOf(request, draft);
+    if (probe === null) throw new RangeError("a draft has another form than the whole prompt");
+    const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(probe.body, top) });
+    const sent = withAdded(probe.headers, draft.headers);
+    const call = { method: "POST", path: "chat/completions", query: request.query, headers: sent, body } as const;
     return inClientSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);

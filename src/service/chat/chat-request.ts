@@ -1,5 +1,15 @@
-import type { AgentId, DepthSettings, RequestId, TokenCounter, UserId } from "../../core/index.js";
+import type {
+  AgentId,
+  ConversationId,
+  DepthSettings,
+  DiagnosingProvider,
+  RequestId,
+  TokenCounter,
+  UserId,
+} from "../../core/index.js";
 import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { SessionRouter } from "../../engines/adapters/session-routers.js";
+import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
 import type { NewMemory } from "../../memory/memory-source.js";
@@ -8,22 +18,20 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeHooks } from "../compose/prompt-composer.js";
 import type { ServedBy } from "../learning/engine-reports.js";
+import type { FoundResponse, NewResponse } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
 import type { ChatFormat } from "./chat-format.js";
-import type { NotComposedReason } from "./compose-with-timeout.js";
+import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
-
-/** Headers of other tools' that name the user and the conversation where memstem's own do not, in lower case; null: none. */
-export interface IdentityHeaders {
-  readonly user: string | null;
-  readonly conversation: string | null;
-}
+import type { IdentitySources } from "./identity-sources.js";
 
 /** The engine behind the proxy, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
+  /** What it takes of requests that are converted to chat completions. Default: nothing besides them. */
+  readonly dialect?: ChatDialect;
   /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
@@ -32,8 +40,12 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
-  /** Default: none. */
-  readonly identityHeaders?: IdentityHeaders;
+  /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
+  readonly identity?: IdentitySources;
+  /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */
+  readonly router?: SessionRouter | null;
+  /** Whose cache diagnostics each request of a conversation asks for. Default: none. */
+  readonly diagnostics?: DiagnosingProvider | null;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
@@ -60,20 +72,30 @@ export interface ChatComposer {
     observation: EngineReport,
     served?: ServedBy,
   ): Promise<unknown>;
+  /** Opaque and stable: one per conversation of a user, or, without one, per user. */
+  sessionKey(userId: UserId, agentId: AgentId | null, conversationId: ConversationId | null): string;
   evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
   keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;
   watchDeletions(userId: UserId): DeletionWatch;
+  /** A response of this user's that is stored, and what was said up to it; null where it, or a part of that, is not. */
+  findResponse(userId: UserId, agentId: AgentId | null, id: string): FoundResponse | null;
+  /** Stores a response, unless the user deleted something since the watch began. */
+  keepResponse(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void>;
 }
 
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
+  /** Null or absent: none is named. */
+  readonly conversationId?: ConversationId | null;
   /** The engine family whose fields go with messages that are not composed; null or absent: the configured one. */
   readonly engine?: EngineName | null;
   /** Null: the messages cannot be composed. They go to the engine unmodified. */
   readonly compose: ComposeRequest | null;
+  /** Why it is not to be composed, where it is not: its client says so, or makes it for itself. Default: it is. */
+  readonly notWanted?: NotWantedReason | null;
   /** The client's body, without memstem's fields. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Default: chat completions. */

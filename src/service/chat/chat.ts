@@ -5,6 +5,7 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
+import { marksBehind } from "../../engines/anthropic/messages-as-chat.js";
 import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
@@ -12,13 +13,15 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { CHAT_COMPLETIONS, type ChatFormat } from "./chat-format.js";
+import { CacheDiagnostics, type Comparison } from "./cache-diagnostics.js";
+import { formatOf } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
 import { EngineLimits } from "./engine-limits.js";
 import { ExchangeReader } from "./exchange.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
+import { withSessionKey } from "./session-key.js";
 import { SpeculativeCall } from "./speculative-call.js";
 import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
@@ -27,7 +30,7 @@ export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
 export { MESSAGES } from "./chat-format.js";
-export type { ChatEngine, ChatParts, ChatRequest, IdentityHeaders, ProxiedAnswer } from "./chat-request.js";
+export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
@@ -46,6 +49,8 @@ export class Chat {
 
   readonly #terms: KnownConstraints;
 
+  readonly #diagnostics: CacheDiagnostics;
+
   readonly #exchanges: ExchangeReader;
 
   readonly #limits: EngineLimits;
@@ -54,7 +59,8 @@ export class Chat {
     this.#usage = new StreamUsage(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.#terms = new KnownConstraints(parts.clock);
-    this.#exchanges = new ExchangeReader(parts);
+    this.#diagnostics = new CacheDiagnostics(parts.diagnostics ?? null);
+    this.#exchanges = new ExchangeReader(parts, this.#diagnostics);
     this.#limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
@@ -77,17 +83,18 @@ export class Chat {
    * @param signal aborts when the client disconnects
    */
   async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
-    const request = this.#withDestination(memstem, asked);
+    const request = withSessionKey(memstem, this.#withDestination(memstem, asked), this.parts.router ?? null);
     const watch = this.#watch(memstem, request);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    const { answer, isUsageAdded, started } = sent;
+    const { answer, isUsageAdded, comparison, started } = sent;
     try {
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
         return { ...answer, composed, notComposed, usage: null };
       }
       this.#limits.answered(request);
-      const exchange = { memstem, request, watch, composed, started, observed: formatOf(request).answerReader() };
+      const observed = formatOf(request).answerReader();
+      const exchange = { memstem, request, watch, composed, comparison, started, observed };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
         return {
@@ -218,20 +225,18 @@ export class Chat {
     ahead: SpeculativeCall<Sent>,
   ): Promise<ChatPrompt> {
     const { compose, body, isShed = false } = request;
-    if (compose === null) return { composed: null, notComposed: "messages" };
+    if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const { isChat } = formatOf(request);
-    const warmUp = isRepeated || !isChat ? null : this.#warmUp;
+    const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth =
-      isRepeated || !isChat ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : compose.toolMemories;
     const asked = {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: anthropicMarksElsewhere(body),
+      marksElsewhere: anthropicMarksElsewhere(body) + marksBehind(compose.messages),
     };
     const beforeStored = (prompt: ComposeAnswer) => ahead.start((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>
@@ -259,10 +264,10 @@ export class Chat {
     let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
     const format = formatOf(request);
-    const body = {
+    const { body, comparison } = this.#diagnostics.asked(memstem, request, {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
       ...format.bodyOf(own, composed?.messages ?? null),
-    };
+    });
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const send = (sent: object) =>
       inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
@@ -278,9 +283,9 @@ export class Chat {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started };
+    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, comparison, started };
     const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
-    return { answer, isUsageAdded, started };
+    return { answer, isUsageAdded, comparison, started };
   }
 
   /** The engine did not compute the prompt, so no hit is expected from it. */
@@ -294,16 +299,13 @@ interface Sent {
   readonly answer: UpstreamAnswer;
   /** Whether memstem asked for the usage, where the client did not. */
   readonly isUsageAdded: boolean;
+  readonly comparison: Comparison;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
 }
 
 /** A prompt, or why there is none, and the answer. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
-
-function formatOf({ format }: ChatRequest): ChatFormat {
-  return format ?? CHAT_COMPLETIONS;
-}
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
   return headers.find(([name]) => name === wanted)?.[1] ?? null;

@@ -11,11 +11,15 @@ import {
 import { linkedSignal } from "../base/linked-signal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 
+/** Why a chat is not to be composed: its client asks for that, or makes the call for itself. */
+export type NotWantedReason = "bypass" | "side_call";
+
 /**
- * Why a chat goes to its engine unmodified: its messages cannot be composed (`messages`); overload (`lag`); the user's queue is full;
+ * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); overload (`lag`); the user's queue is full;
  * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault.
  */
 export type NotComposedReason =
+  | NotWantedReason
   | "messages"
   | "lag"
   | "user_queue"

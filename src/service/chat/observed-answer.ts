@@ -30,6 +30,8 @@ export class ObservedAnswer implements AnswerReader {
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
   reported: unknown = null;
+  /** Chat completions name no earlier answer, and have no diagnosis. */
+  readonly id = null;
   /** Its end is OpenAI's `[DONE]`, which is no JSON. */
   readonly isOver = false;
 
@@ -45,6 +47,10 @@ export class ObservedAnswer implements AnswerReader {
       this.#append((delta ?? message)?.["content"]);
       this.#finish = finish_reason ?? this.#finish;
     }
+  }
+
+  diagnosis(): null {
+    return null;
   }
 
   /** The first choice's text, once it is complete; null where it is not, or is too long. */

@@ -1,3 +1,4 @@
+import { type ReportedDiagnosis, readAnthropicDiagnosis } from "../../engines/adapters/reported-diagnosis.js";
 import type { AnswerReader } from "./answer-reader.js";
 
 /** Most characters of an answer that is written back as a memory; a longer one is not. */
@@ -15,6 +16,8 @@ export class ObservedMessage implements AnswerReader {
   #usage: Readonly<Record<string, unknown>> | null = null;
   /** What stands beside the usage: llama.cpp's `timings`. */
   #beside: Readonly<Record<string, unknown>> = {};
+  /** The message as it began: its id, and the provider's diagnosis. */
+  #begun: Readonly<Record<string, unknown>> | null = null;
   firstTokenAt: number | null = null;
   isOver = false;
 
@@ -26,7 +29,8 @@ export class ObservedMessage implements AnswerReader {
         this.#takeMessage(event);
         break;
       case "message_start":
-        this.#takeFirstUsage(recordOf(event["message"])?.["usage"]);
+        this.#begun = recordOf(event["message"]);
+        this.#takeFirstUsage(this.#begun?.["usage"]);
         break;
       case "content_block_start":
         // A text's opening is empty and no token; a call's has its name.
@@ -51,6 +55,15 @@ export class ObservedMessage implements AnswerReader {
     return this.#usage === null ? null : { ...this.#beside, usage: this.#usage };
   }
 
+  get id(): string | null {
+    const id = this.#begun?.["id"];
+    return typeof id === "string" ? id : null;
+  }
+
+  diagnosis(wasCompared: boolean): ReportedDiagnosis | null {
+    return readAnthropicDiagnosis(this.#begun, wasCompared);
+  }
+
   get text(): string | null {
     return TEXT_IS_WHOLE.has(this.#stop) && this.#text !== "" ? this.#text : null;
   }
@@ -60,6 +73,7 @@ export class ObservedMessage implements AnswerReader {
     for (const block of Array.isArray(content) ? (content as readonly unknown[]) : [])
       if (recordOf(block)?.["type"] === "text") this.#append(recordOf(block)?.["text"]);
     this.#stop = stop_reason;
+    this.#begun = message;
     if (timings != null) this.#beside = { timings };
     this.#takeUsage(usage);
   }

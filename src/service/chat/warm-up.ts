@@ -3,6 +3,7 @@ import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
+import { type ChatFormat, formatOf } from "./chat-format.js";
 
 /** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;
@@ -12,6 +13,8 @@ export interface WarmedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   readonly query: string;
   readonly headers: readonly HeaderPair[];
+  /** Default: chat completions. */
+  readonly format?: ChatFormat | undefined;
 }
 
 /**
@@ -19,16 +22,14 @@ export interface WarmedRequest {
  * request for one token, which is cancelled when the search ends; what was computed by then stays cached. Failures are ignored.
  */
 export class WarmUp {
-  /** Models whose engine refused a warm-up: it would refuse the next one too. */
-  readonly #refused: RefusedModels;
+  /** Models whose engine refused a warm-up: it would refuse the next one too. By path: what one API refuses another may take. */
+  readonly #refused = new Map<string, RefusedModels>();
 
   /** @param clock milliseconds, monotonic */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
-    clock: () => number,
-  ) {
-    this.#refused = new RefusedModels(clock);
-  }
+    private readonly clock: () => number,
+  ) {}
 
   /**
    * Sends the prefix. The function returned cancels that and resolves when it has ended, after {@link OVER_MS} at most: an engine that still
@@ -36,16 +37,19 @@ export class WarmUp {
    *
    * @param tenant the request's tenant: the same object for all of one tenant's requests
    */
-  start(tenant: object, { body: own, query, headers }: WarmedRequest, head: ColdHead): () => Promise<void> {
+  start(tenant: object, request: WarmedRequest, head: ColdHead): () => Promise<void> {
     const cancel = new AbortController();
     let sending = Promise.resolve();
-    if (!this.#refused.has(tenant, own)) {
-      const { stream: _stream, stream_options: _options, n: _n, max_tokens: _most, ...same } = own;
-      const most = "max_completion_tokens" in own ? "max_completion_tokens" : "max_tokens";
-      const body = JSON.stringify({ ...head.fields, ...same, messages: head.messages, [most]: 1 });
+    const { body: own, query, headers } = request;
+    const format = formatOf(request);
+    const { path } = format;
+    const refused = this.#refusedAt(path);
+    const warming = refused.has(tenant, own) ? null : format.warmUpOf(own, head.messages);
+    if (warming !== null) {
+      const body = JSON.stringify({ ...head.fields, ...warming });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
-      const request = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-      sending = this.#send(request, cancel.signal, () => this.#refused.add(tenant, own));
+      const call = { method: "POST", path, query, headers: sent, body } as const;
+      sending = this.#send(call, cancel.signal, () => refused.add(tenant, own));
     }
     return async () => {
       cancel.abort();
@@ -54,6 +58,12 @@ export class WarmUp {
       await Promise.race([sending, patience]);
       waiting.abort();
     };
+  }
+
+  #refusedAt(path: string): RefusedModels {
+    const known = this.#refused.get(path) ?? new RefusedModels(this.clock);
+    this.#refused.set(path, known);
+    return known;
   }
 
   async #send(request: Parameters<Upstream["send"]>[0], signal: AbortSignal, onRefused: () => void): Promise<void> {

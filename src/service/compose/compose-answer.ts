@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  type ConversationId,
   digestOf,
   type Injection,
   isEmptyInjection,
@@ -163,6 +164,12 @@ export function enginePrompt(served: PromptForEngine): AdapterPrompt {
 /** An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches. */
 export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
   return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
+}
+
+/** An opaque key of a conversation; without one, of the scope. */
+export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null, cacheSecret: string): string {
+  const { userId, agentId } = scope;
+  return digestOf(JSON.stringify(["memstem session", cacheSecret, userId, agentId, conversationId]));
 }
 
 function cacheKeys(scope: Scope, cacheSecret: string): Pick<AdapterPrompt, "tenantKey" | "scopeKey"> {

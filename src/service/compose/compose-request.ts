@@ -40,7 +40,8 @@ export interface ComposeRequest {
   readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
-  readonly topK: number;
+  /** Null: the configured number. */
+  readonly topK: number | null;
   readonly memoryBudgetTokens: number | null;
   readonly memoryBudgetRatio: number | null;
   /** Null: the configured one. */
@@ -81,7 +82,7 @@ export interface Destination {
 }
 
 /** Default number of memories to search for; Mem0's own default. */
-const DEFAULT_TOP_K = 20;
+export const DEFAULT_TOP_K = 20;
 
 const annotations = z.union(
   [
@@ -171,7 +172,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     history: fields.history ?? null,
     historyRatio: fields.historyRatio ?? null,
     memories: fields.memories ?? null,
-    topK: fields.topK ?? DEFAULT_TOP_K,
+    topK: fields.topK ?? null,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
     policy: fields.policy ?? null,

@@ -14,7 +14,7 @@ import {
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
-import type { ComposeRequest } from "./compose-request.js";
+import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */
 export type MemoryLookup =
@@ -39,6 +39,8 @@ export interface LookupParts {
   /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
   readonly blockTemplate?: string | undefined;
   readonly timeZone?: string | undefined;
+  /** Default: {@link DEFAULT_TOP_K}. */
+  readonly topK?: number | undefined;
 }
 
 /**
@@ -56,7 +58,7 @@ export async function lookUpMemories(
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    const found = await source.search({ scope, query, topK: request.topK }, signal);
+    const found = await source.search({ scope, query, topK: request.topK ?? parts.topK ?? DEFAULT_TOP_K }, signal);
     if (found.length > 0) return asBlocks(parts, request, found);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };

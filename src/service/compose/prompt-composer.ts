@@ -20,7 +20,7 @@ import { type Committed, retryWhileLocked, type TenantQueues } from "../scopes/u
 import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
-import type { ComposeRequest } from "./compose-request.js";
+import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
@@ -73,8 +73,8 @@ export class PromptComposer {
 
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
-    const { blockTemplate, timeZone } = defaults;
-    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone };
+    const { blockTemplate, timeZone, topK } = defaults;
+    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, topK };
     this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }
@@ -269,7 +269,8 @@ export class PromptComposer {
       return lookUpMemories(this.#lookup, scope, request, this.on.jobs.closing);
     const lookUp = () =>
       this.on.jobs.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
-    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": request.topK }, async (span) => {
+    const topK = request.topK ?? this.#lookup.topK ?? DEFAULT_TOP_K;
+    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": topK }, async (span) => {
       const start = this.on.parts.now();
       const lookup = await lookUp();
       const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";

@@ -29,7 +29,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
-import type { ComposeRequest } from "./compose-request.js";
+import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { readHistory, type SaidMessages } from "./stored-history.js";
@@ -95,7 +95,7 @@ export class PromptPlanner {
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
     const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
-    const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
+    const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, this.#topKOf(request));
     const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
     const input = { ...this.#input(working.state, scope, { ...request, ...said }, retrieved, at), memories };
     const composition = bounded(() => compose(working.state, input));
@@ -138,7 +138,7 @@ export class PromptPlanner {
     retrieved: Retrieved,
     depth: Depth | null,
   ): DraftedPrompt {
-    const { memories } = settleLookup(retrieved.lookup, state.register, request.topK);
+    const { memories } = settleLookup(retrieved.lookup, state.register, this.#topKOf(request));
     const { warnings: _, ...said } = this.#saidIn(state, scope, request);
     const input = this.#input(state, scope, { ...request, ...said }, retrieved, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() =>
@@ -187,6 +187,10 @@ export class PromptPlanner {
       }),
     );
     return { messages, fields, headers };
+  }
+
+  #topKOf({ topK }: ComposeRequest): number {
+    return topK ?? this.parts.defaults.topK ?? DEFAULT_TOP_K;
   }
 
   /** The stored answer of a request's id; null for none. */

@@ -1,5 +1,5 @@
 import { type Digest, digestOf } from "../../core/index.js";
-import type { ComposeRequest } from "./compose-request.js";
+import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /**
  * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
@@ -15,7 +15,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     query: request.query,
     messages: request.messages,
     memories: memoriesAskedFor(request),
-    topK: request.topK,
+    topK: request.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: request.memoryBudgetTokens,
     memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
     policy: request.policy,

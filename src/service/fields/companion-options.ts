@@ -36,7 +36,9 @@ export const forgetUserOptions = z.strictObject({ userId: field.userId });
 export type ForgetUserOptions = z.input<typeof forgetUserOptions>;
 
 /** An engine's report, without absent fields. */
-export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
+export function observationOf(
+  reported: Partial<Record<Exclude<keyof EngineReport, "diagnosis">, number | null | undefined>>,
+): EngineReport {
   const { promptTokens, cachedTokens, ttftMs } = reported;
   return {
     ...(promptTokens == null ? {} : { promptTokens }),

@@ -26,7 +26,7 @@ import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
+import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
 import { EngineLaw } from "../learning/engine-law.js";
@@ -36,6 +36,7 @@ import { type ExplainedRequest, explainIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
+import { StoredResponses } from "../records/stored-responses.js";
 import { type UserExport, UserRecords } from "../records/user-records.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
@@ -289,6 +290,7 @@ export class Memstem {
   #chatComposer(): ChatComposer {
     const { engines, defaults, newRequestId, countTokens } = this.parts;
     const additions = this.#additions;
+    const responses = new StoredResponses(this.parts.store, this.#jobs);
     return {
       countTokens,
       compose: (request, signal, hooks) => this.#composer.compose(request, signal, hooks),
@@ -298,6 +300,10 @@ export class Memstem {
       withdraw: (userId, agentId, id) => this.#reports.withdraw(userId, agentId, id),
       keepExchange: (userId, agentId, exchange, watch) => additions.keepExchange(userId, agentId, exchange, watch),
       watchDeletions: (userId) => additions.watch(userId),
+      findResponse: (userId, agentId, id) => responses.find(userId, agentId, id),
+      keepResponse: (userId, agentId, response, watch) => responses.keep(userId, agentId, response, watch),
+      sessionKey: (userId, agentId, conversationId) =>
+        sessionKeyOf(this.#jobs.scopeOf(userId, agentId), conversationId, this.tenant.cacheSecret),
       fieldsWithoutPrompt: (userId, agentId, engine) => {
         const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
         return engines[engine ?? defaults.engineFamily].emit(prompt).fields;

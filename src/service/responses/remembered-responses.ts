@@ -48,8 +48,8 @@ interface Entry {
 }
 
 /**
- * Which response continues which conversation, and what was said in it. In memory only, for the least recently used to be forgotten first:
- * after a restart a `previous_response_id` is one that memstem does not know.
+ * Which response continues which conversation, and what was said in it. In memory only, the least recently used forgotten first; what was
+ * composed is found in the store after a restart (`StoredResponses`).
  */
 export class RememberedResponses {
   readonly #entries = new Map<string, Entry>();

@@ -6,21 +6,14 @@
 
 import { randomUUID } from "node:crypto";
 import type { ChatMessage, ConversationId } from "../../core/index.js";
-import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
-import { inputOf, isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
-import type { AnswerReader } from "../chat/answer-reader.js";
+import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
-import type { ChatFormat, ProxiedBody } from "../chat/chat-format.js";
+import type { ProxiedBody } from "../chat/chat-format.js";
 import type { ChatComposer } from "../chat/chat-request.js";
+import type { FoundResponse } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
-import {
-  type KnownResponse,
-  type RememberedResponse,
-  RememberedResponses,
-  type ResponseKey,
-} from "./remembered-responses.js";
-import { ResponsesAnswer } from "./responses-answer.js";
-import { continues, NOTHING_SENT, sentWith } from "./sent-prompt.js";
+import { type KnownResponse, RememberedResponses, type ResponseKey } from "./remembered-responses.js";
+import { conversationKey, itemKey, ResponsesFormat, type ResponseTurn } from "./responses-format.js";
 
 /** Most characters of a conversation's name. */
 const MAX_NAME = 200;
@@ -34,6 +27,8 @@ export function messagesOfResponses({ input, instructions }: ProxiedBody): reado
 export class Responses {
   constructor(
     private readonly chat: Pick<Chat, "complete">,
+    /** Called with internal faults; the client gets its answer all the same. */
+    private readonly onFault: (error: unknown) => void = () => {},
     private readonly remembered = new RememberedResponses(),
   ) {}
 
@@ -42,16 +37,16 @@ export class Responses {
     const asked = this.#withItems(memstem, given);
     const { compose } = asked;
     const turn = this.#turnOf(memstem, asked);
-    const format = new ResponsesFormat(turn, this.remembered, asked.body["store"] === false);
-    if (compose === null) return this.chat.complete(memstem, { ...asked, format }, signal);
+    const format = new ResponsesFormat(memstem, turn, this.remembered, asked.body["store"] === false, this.onFault);
+    const { conversationId } = turn;
+    if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
     const history = turn.previous?.history ?? [];
     // What was said is not known here; the store may have it.
     const isStored = turn.isContinued && turn.previous === null && turn.conversationId !== null;
     const messages = [...compose.messages.filter(isInstructions), ...history, ...turn.added];
-    const conversationId = turn.conversationId;
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
     const composed = { ...compose, messages, conversationId, ...stored };
-    return this.chat.complete(memstem, { ...asked, compose: composed, format }, signal);
+    return this.chat.complete(memstem, { ...asked, conversationId, compose: composed, format }, signal);
   }
 
   /** The request with items in place of references to those that the engine does not keep. */
@@ -67,15 +62,29 @@ export class Responses {
     return { ...asked, body: { ...body, input: items } };
   }
 
-  #turnOf(memstem: ChatComposer, { userId, agentId, body, compose }: ChatRequest): Turn {
+  /** A response that is remembered, else one that is stored: from before a restart, or one that had to go. */
+  #found(memstem: ChatComposer, key: ResponseKey): KnownResponse | null {
+    const remembered = this.remembered.of(key);
+    if (remembered !== null && remembered.history !== null) return remembered;
+    const watch = watchOf(memstem, key.userId);
+    const stored = watch && storedOf(memstem, key);
+    if (watch === null || stored === null) return remembered;
+    const { conversationId, isHeld, sent } = stored;
+    const messages = stored.history.filter((message) => !isInstructions(message));
+    this.remembered.set(key, { conversationId, previous: null, messages, isHeld, sent, watch });
+    return { conversationId, previous: null, messages, history: messages, isHeld, sent, watch };
+  }
+
+  #turnOf(memstem: ChatComposer, asked: ChatRequest): ResponseTurn {
+    const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
-    const found = before === null ? null : this.remembered.of(key(before));
+    const found = before === null ? null : this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
-    const named = compose?.conversationId ?? found?.conversationId ?? held;
+    const named = compose?.conversationId ?? asked.conversationId ?? found?.conversationId ?? held;
     const isContinued = before !== null;
     return {
       key,
@@ -91,116 +100,9 @@ export class Responses {
   }
 }
 
-/** A request as a turn of its conversation. */
-interface Turn {
-  /** The key of one of the user's responses. */
-  readonly key: (id: string) => ResponseKey;
-  /** The response that it continues; null: none, or one of which not everything is remembered. */
-  readonly previous: (KnownResponse & { readonly history: readonly ChatMessage[] }) | null;
-  readonly previousKey: ResponseKey | null;
-  /** Whether it names what it continues: a response, or a conversation of the engine's. */
-  readonly isContinued: boolean;
-  /** The engine's conversation that it names. */
-  readonly held: string | null;
-  /** What its input adds. */
-  readonly added: readonly ChatMessage[];
-  readonly conversationId: ConversationId | null;
-  /** Null where the store fails. */
-  readonly watch: DeletionWatch | null;
-}
-
-/** The wire format of one request. */
-class ResponsesFormat implements ChatFormat {
-  readonly path = "responses";
-  readonly isChat = false;
-  readonly readUsage = readOpenAiUsage;
-
-  constructor(
-    private readonly turn: Turn,
-    private readonly remembered: RememberedResponses,
-    /** Whether the client wants it kept nowhere. */
-    private readonly isUnstored: boolean,
-  ) {}
-
-  bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody {
-    const { previous, isContinued, added } = this.turn;
-    const prompt = messages?.filter((message) => !isInstructions(message)) ?? null;
-    if (!isContinued) return prompt === null ? own : { ...own, input: inputOf(prompt, own["input"]) };
-    if (previous !== null && !previous.isHeld) {
-      return { ...withoutIds(own), input: inputOf(prompt ?? [...previous.history, ...added], null) };
-    }
-    if (prompt === null) return own;
-    if (previous !== null) {
-      if (continues(prompt, previous.sent)) return withTail(own, prompt.slice(previous.sent.count));
-      // The prompt begins anew, say because it grew too long: only without the id does the engine see it so.
-      if (this.turn.held === null) return { ...withoutIds(own), input: inputOf(prompt, null) };
-    }
-    return withTail(own, tailOf(prompt, added));
-  }
-
-  answerReader(): ResponsesAnswer {
-    return new ResponsesAnswer();
-  }
-
-  /** Remembers the response for requests that continue it. */
-  answered(reader: AnswerReader, sent: readonly ChatMessage[] | null): void {
-    const response = reader instanceof ResponsesAnswer ? reader.finished : null;
-    const { key, previous, previousKey, isContinued, held, added, conversationId, watch } = this.turn;
-    if (!response?.id || this.isUnstored) return;
-    const isWhole = response.status === "completed" || response.status === "incomplete";
-    // What led to it is not known: the engine alone can continue it. A conversation is known from here on.
-    const isOrphan = isContinued && previous === null && held === null;
-    if (!isWhole || watch === null || isOrphan) return;
-    const output = messagesOf(response.output) ?? [];
-    const prompt = sent?.filter((message) => !isInstructions(message)) ?? null;
-    const before = prompt === null ? sentWith(previous?.sent ?? NOTHING_SENT, added) : sentWith(NOTHING_SENT, prompt);
-    const remembered: RememberedResponse = {
-      conversationId,
-      previous: previousKey,
-      messages: [...added, ...output],
-      isHeld: response.store === true || response.conversation != null,
-      sent: sentWith(before, output),
-      watch,
-    };
-    this.remembered.set(key(response.id), remembered);
-    if (!remembered.isHeld) this.#rememberItems(remembered, response.output);
-    // The conversation's name stands for its newest response.
-    const newest = { ...remembered, messages: [], previous: key(response.id) };
-    if (held !== null) this.remembered.set(key(conversationKey(held)), newest);
-  }
-
-  /** Clients may name an item by its id where the engine would keep it. */
-  #rememberItems(response: RememberedResponse, output: readonly Readonly<Record<string, unknown>>[]): void {
-    for (const item of output) {
-      if (typeof item["id"] !== "string") continue;
-      const messages = messagesOf([item]) ?? [];
-      this.remembered.set(this.turn.key(itemKey(item["id"])), { ...response, previous: null, messages });
-    }
-  }
-}
-
 function isReference(item: unknown): item is { readonly id: string } {
   if (typeof item !== "object" || item === null || !("type" in item) || !("id" in item)) return false;
   return item.type === "item_reference" && typeof item.id === "string";
-}
-
-/** The body with the new end of a prompt whose beginning the engine keeps. */
-function withTail(own: ProxiedBody, tail: readonly ChatMessage[]): ProxiedBody {
-  return { ...own, input: inputOf(tail, own["input"]) };
-}
-
-function withoutIds({
-  previous_response_id: _previous,
-  conversation: _conversation,
-  ...own
-}: ProxiedBody): ProxiedBody {
-  return own;
-}
-
-/** The end of a prompt that holds the added messages, and the memories behind a tool's result. */
-function tailOf(prompt: readonly ChatMessage[], added: readonly ChatMessage[]): readonly ChatMessage[] {
-  const hasOwnMessage = added.at(-1)?.role === "tool" && prompt.at(-1)?.role === "user";
-  return prompt.slice(-(added.length + (hasOwnMessage ? 1 : 0)));
 }
 
 /**
@@ -215,14 +117,6 @@ function newName(): string {
   return `response-${randomUUID()}`;
 }
 
-function itemKey(id: string): string {
-  return `item ${id}`;
-}
-
-function conversationKey(id: string): string {
-  return `conversation ${id}`;
-}
-
 /** The id of the engine's conversation that a request names: a text, or an object with an id. */
 function conversationIn(given: unknown): string | null {
   if (typeof given === "object" && given !== null && "id" in given) return textIn(given.id);
@@ -231,6 +125,15 @@ function conversationIn(given: unknown): string | null {
 
 function textIn(given: unknown): string | null {
   return typeof given === "string" && given.trim() !== "" && given.length <= MAX_NAME ? given : null;
+}
+
+/** Null where the store fails: the engine may know it. */
+function storedOf(memstem: ChatComposer, { userId, agentId, id }: ResponseKey): FoundResponse | null {
+  try {
+    return memstem.findResponse(userId, agentId, id);
+  } catch {
+    return null;
+  }
 }
 
 function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): DeletionWatch | null {

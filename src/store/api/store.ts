@@ -6,6 +6,7 @@
  */
 
 import type {
+  CacheDiagnosis,
   ChatMessage,
   Composition,
   ConversationId,
@@ -99,11 +100,25 @@ export interface AnsweredRequest {
   readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
 }
 
-/** What the engine reported of a request: tokens and milliseconds. Absent: unknown, not zero. */
+/** What the engine reported of a request: tokens, milliseconds, its own diagnosis. Absent: unknown, not zero. */
 export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
+  /** What the provider says of its cache. */
+  readonly diagnosis?: CacheDiagnosis;
+}
+
+/** A response of the proxy's that a later request may continue by its id. */
+export interface StoredResponse {
+  /** The prompt that led to it. */
+  readonly requestId: RequestId;
+  /** Whether the engine keeps the response, and takes its id for what was said. */
+  readonly isHeld: boolean;
+  /** What stands before the next request's input at such an engine: so many messages, and a digest of them. */
+  readonly sent: { readonly count: number; readonly digest: Digest };
+  /** The messages of the answer. */
+  readonly output: readonly ChatMessage[];
 }
 
 /** What handling an engine's report reads of a request. */
@@ -253,6 +268,13 @@ export interface Store {
   emptyLog(): void;
   /** A request answered before; null where there is none, or where messages of it were erased since. */
   findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
+  /** A response by a digest of its id; null where none is kept of this scope. */
+  findResponse(scope: Scope, id: Digest): StoredResponse | null;
+  /**
+   * Keeps a response whose request is stored, and counts the one that it continues as used. Durable like a compose. A tenant's least recently
+   * used are removed past `most`, a few later. All of a user's go with any memory that the user forgets.
+   */
+  keepResponse(scope: Scope, id: Digest, response: StoredResponse, continued: Digest | null, most: number): void;
   /** Requests of a tenant's users with one of these ids that were not evicted. */
   findLiveRequests(
     tenant: string,

@@ -1,5 +1,15 @@
 import { isNotNull } from "drizzle-orm";
-import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  blob,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../../core/index.js";
 import type { SealedDigest } from "./digest-seal.js";
 
@@ -248,6 +258,39 @@ export const requests = sqliteTable(
     // By id first: engines report requests by id alone, and our own ids grow with time.
     primaryKey({ columns: [table.requestId, table.scopeId] }),
     index("requests_by_turn").on(table.scopeId, table.turn),
+  ],
+);
+
+/**
+ * Responses of the proxy's, for requests that continue one by its id: which prompt led to it, and what the engine said. Removed with the
+ * prompt, and all of a user's with any memory that the user forgets. A tenant has so many, the least recently used are removed first.
+ */
+export const responses = sqliteTable(
+  "responses",
+  {
+    scopeId: ofScope(),
+    /** Of the response's id. */
+    id: digest("id").notNull(),
+    tenant: text("tenant").notNull(),
+    /** Grows with every use within the tenant. */
+    used: integer("used").notNull(),
+    requestId: text("request_id").notNull(),
+    /** Whether the engine keeps the response, and takes its id. */
+    held: integer("held", { mode: "boolean" }).notNull(),
+    /** Messages that stand before the next request's input at such an engine, and their digest. */
+    sentMessages: integer("sent_messages").notNull(),
+    sent: digest("sent").notNull(),
+    /** JSON array of the answer's messages. */
+    output: text("output").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    foreignKey({
+      columns: [table.requestId, table.scopeId],
+      foreignColumns: [requests.requestId, requests.scopeId],
+    }).onDelete("cascade"),
+    index("responses_by_request").on(table.requestId, table.scopeId),
+    index("responses_by_use").on(table.tenant, table.used),
   ],
 );
 

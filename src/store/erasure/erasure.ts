@@ -7,9 +7,10 @@
 
 import { and, eq } from "drizzle-orm";
 import { type Label, labelsIn, withoutLabels } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
 import type { ForgetRecord, StoredAnswer } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, messages, requests, scopes, turns } from "../database/schema.js";
+import { blocks, messages, requests, responses, scopes, turns } from "../database/schema.js";
 import type { Statements } from "../database/statements.js";
 import { readAnswer, readInjection, readLabels, writeAnswer, writeInjection } from "../records/rows.js";
 import type { ForgottenPieces } from "./forgotten-pieces.js";
@@ -67,7 +68,13 @@ export function collectTexts(orm: OpenDatabase["orm"], tenant: string, userId: s
   for (const { scopeId } of own) {
     const texts = orm.select({ text: blocks.text }).from(blocks).where(eq(blocks.scopeId, scopeId)).all();
     for (const { text } of texts) pieces.add(text);
-    const said = orm.select({ json: messages.body }).from(messages).where(eq(messages.scopeId, scopeId)).all();
+    const said: { json: string | null }[] = orm
+      .select({ json: messages.body })
+      .from(messages)
+      .where(eq(messages.scopeId, scopeId))
+      .all();
+    const answers = orm.select({ json: responses.output }).from(responses).where(eq(responses.scopeId, scopeId)).all();
+    append(said, answers);
     for (const { json } of said) if (json !== null && !pieces.isFull) pieces.addJson(JSON.parse(json));
   }
 }

@@ -101,7 +101,7 @@ class PromptReading {
     const path = this.#pathTo(row, mostTurns);
     if (path === null) return null;
     const served = request === null ? null : readServed(request);
-    const { cachedTokens, promptTokens = null } = served?.observed ?? {};
+    const { cachedTokens, promptTokens = null, diagnosis = null } = served?.observed ?? {};
     return {
       requestId: request === null ? null : (request.requestId as RequestId),
       turns: path,
@@ -110,6 +110,7 @@ class PromptReading {
       plan: served?.plan ?? null,
       evicted: served?.evicted ?? false,
       report: cachedTokens === undefined ? null : { cachedTokens, promptTokens },
+      diagnosis,
     };
   }
 

@@ -14,6 +14,8 @@ import {
   BY_LIST,
   BY_SHAPES,
   type ConversationId,
+  DIAGNOSING_PROVIDERS,
+  DIAGNOSIS_OUTCOMES,
   type InjectedBlock,
   type Injection,
   type Label,
@@ -22,6 +24,7 @@ import {
   type PlacedMemory,
   type Placement,
   type Plan,
+  type RequestId,
   type Turn,
   type TurnId,
   type Warning,
@@ -126,6 +129,19 @@ const observation = z.object({
   promptTokens: z.int().optional(),
   cachedTokens: z.int().optional(),
   ttftMs: z.number().optional(),
+  diagnosis: z
+    .object({
+      provider: z.enum(DIAGNOSING_PROVIDERS),
+      outcome: z.enum(DIAGNOSIS_OUTCOMES),
+      reason: z.string().nullable(),
+      missedTokens: z.int().nullable(),
+      reusableTokens: z.int().nullable(),
+      comparedWith: z
+        .string()
+        .transform((id) => id as RequestId)
+        .nullable(),
+    })
+    .optional(),
 });
 
 export function readServed(row: RequestRow): ServedRequest {

@@ -16,6 +16,8 @@ const OWN_JSON: readonly SQLiteColumn[] = [
   schema.turns.requested,
   schema.requests.observed,
 ];
+/** Columns with the application's own JSON: exported unmodified. */
+const GIVEN_JSON: readonly SQLiteColumn[] = [schema.responses.output];
 /** Columns that list the application's messages: exported unmodified, null for erased ones. */
 const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
 /** Digests are not exported: they would confirm a guess of a short text. */
@@ -26,7 +28,11 @@ const DIGESTS: readonly SQLiteColumn[] = [
   schema.turns.head,
   schema.turns.prompt,
   schema.turns.anchor,
+  schema.responses.id,
+  schema.responses.sent,
 ];
+/** Columns that name the tenant, or count other users' rows. */
+const NOT_THE_USERS: readonly SQLiteColumn[] = [schema.responses.tenant, schema.responses.used];
 /** Tables that hold only digests, or that are exported where they are referred to. */
 const NOT_EXPORTED: readonly SQLiteTable[] = [schema.scopes, schema.sections, schema.messages];
 
@@ -98,7 +104,7 @@ async function readRows(
   pause: () => Promise<void>,
 ): Promise<readonly ExportedRow[]> {
   const rows: ExportedRow[] = [];
-  const exported = columns.filter(([, at]) => !DIGESTS.includes(at));
+  const exported = columns.filter(([, at]) => !DIGESTS.includes(at) && !NOT_THE_USERS.includes(at));
   const names = key.map((keyColumn) => sql`${keyColumn}`);
   const keyFields = key.map((keyColumn) => columns.find(([, at]) => at === keyColumn)?.[0] ?? "");
   for (let isBehind: SQL | undefined; ; ) {
@@ -123,6 +129,7 @@ function exportedValue(messages: StoredMessages, column: SQLiteColumn, value: un
   if (value === null || typeof value !== "string") return value;
   if (column === schema.turns.injection) return snakeCased(readInjection(value));
   if (column === schema.requests.answer) return snakeCased(readAnswer(value));
+  if (GIVEN_JSON.includes(column)) return JSON.parse(value);
   if (OWN_JSON.includes(column)) return snakeCased(JSON.parse(value));
   return SAID.includes(column) ? messages.bodiesOf(value) : value;
 }

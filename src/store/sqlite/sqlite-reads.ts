@@ -25,6 +25,7 @@ import type {
   ScopesFound,
   ServedRequest,
   StoredHistory,
+  StoredResponse,
   StoredVersion,
 } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
@@ -37,6 +38,7 @@ import { readExpired, readScopesWithOldTurns, scanTurns } from "../records/expir
 import { FirstTokenTimes } from "../records/first-token-times.js";
 import { readScopesWithMemory } from "../records/memory-holders.js";
 import { RequestRecords } from "../records/request-records.js";
+import { ResponseRecords } from "../records/response-records.js";
 import { readTurn } from "../records/rows.js";
 import { StoredMessages } from "../records/stored-messages.js";
 import { keyOf, readScope, readStoredScope } from "../records/stored-scope.js";
@@ -52,6 +54,7 @@ export class SqliteReads {
   protected readonly deletions: Deletions;
   protected readonly messages: StoredMessages;
   protected readonly requests: RequestRecords;
+  protected readonly responses: ResponseRecords;
 
   constructor(protected readonly database: OpenDatabase) {
     this.statements = prepareStatements(database.sqlite);
@@ -59,6 +62,7 @@ export class SqliteReads {
     this.deletions = new Deletions(database);
     this.messages = new StoredMessages(database);
     this.requests = new RequestRecords(database, this.statements, this.messages);
+    this.responses = new ResponseRecords(database);
   }
 
   versionOf(scope: Scope): StoredVersion | null {
@@ -90,6 +94,11 @@ export class SqliteReads {
     const scopeId = this.#idOf(scope);
     const parts = { statements: this.statements, messages: this.messages, digests: this.database.digests };
     return scopeId === null ? null : readConversationHistory(parts, scopeId, id);
+  }
+
+  findResponse(scope: Scope, id: Digest): StoredResponse | null {
+    const scopeId = this.#idOf(scope);
+    return scopeId === null ? null : this.responses.find(scopeId, id);
   }
 
   countFirstTokenTimes(engine: string): number {

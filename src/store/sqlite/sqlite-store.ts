@@ -6,7 +6,16 @@
  */
 
 import { and, eq } from "drizzle-orm";
-import type { FirstTokenTime, MemoryId, RequestId, Scope, ScopeChanges, TurnId, UserId } from "../../core/index.js";
+import type {
+  Digest,
+  FirstTokenTime,
+  MemoryId,
+  RequestId,
+  Scope,
+  ScopeChanges,
+  TurnId,
+  UserId,
+} from "../../core/index.js";
 import {
   type ComposeRecord,
   type EngineReport,
@@ -15,6 +24,7 @@ import {
   type FoundQuotes,
   StaleScopeError,
   type Store,
+  type StoredResponse,
   type StoredVersion,
 } from "../api/store.js";
 import { CommitGroup } from "../database/commit-group.js";
@@ -79,6 +89,14 @@ export class SqliteStore extends SqliteReads implements Store {
     });
   }
 
+  keepResponse(scope: Scope, id: Digest, response: StoredResponse, continued: Digest | null, most: number): void {
+    this.#group.run(() => {
+      const { tenant } = keyOf(scope);
+      const scopeId = this.statements.scopeId.get(keyOf(scope));
+      if (scopeId !== undefined) this.responses.keep({ scopeId, tenant }, id, response, continued, most);
+    });
+  }
+
   keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void {
     this.times.keep(engine, time, most);
   }
@@ -119,6 +137,7 @@ export class SqliteStore extends SqliteReads implements Store {
     const pieces = new ForgottenPieces();
     const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
       eraseFromTurns(this.database, this.statements, scopeId, record, pieces);
+      this.#removeResponses(scopeId, pieces);
       this.deletions.count(scope, record.memoryId, record.isInSource);
       this.#erasure.count();
     });
@@ -130,7 +149,10 @@ export class SqliteStore extends SqliteReads implements Store {
   eraseQuotes(quotes: FoundQuotes): void {
     const pieces = new ForgottenPieces();
     this.#group.run(() => {
-      for (const scopeId of quotes.scopes.keys()) eraseQuotes(this.database.sqlite, scopeId, quotes, pieces);
+      for (const scopeId of quotes.scopes.keys()) {
+        eraseQuotes(this.database.sqlite, scopeId, quotes, pieces);
+        this.#removeResponses(scopeId, pieces);
+      }
       this.#erasure.count();
     });
     this.#erasure.begin(pieces);
@@ -201,6 +223,11 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#erasure.close();
     this.checkpoints?.close();
     this.database.sqlite.close();
+  }
+
+  /** An answer may say in other words what was forgotten, so it is not searched for quotes. */
+  #removeResponses(scopeId: number, pieces: ForgottenPieces): void {
+    for (const output of this.responses.removeAll(scopeId)) if (!pieces.isFull) pieces.addJson(JSON.parse(output));
   }
 
   /** A commit of its own: durable when this returns. */

@@ -99,6 +99,22 @@ describe("Anthropic's messages as chat messages", () => {
     expect(chatOfMessages(body)).toBeNull();
   });
 
+  it("end with the user's message where a system message stands behind it", () => {
+    const system = { role: "system", content: "Be brief." };
+    const body = { messages: [{ role: "user", content: "Which?" }, system, system] };
+    expect(chatOf(body)).toEqual([{ role: "user", content: "Which?", anthropic_behind: [system, system] }]);
+  });
+
+  it("have memories behind a tool's result before the system message behind it", () => {
+    const system = { role: "system", content: "Be brief." };
+    const body = { messages: [{ role: "user", content: [result] }, system] };
+    const composed = [...chatOf(body), { role: "user", content: section }];
+    expect(withComposedMessages(body, composed)["messages"]).toEqual([
+      { role: "user", content: [result, { type: "text", text: section }] },
+      system,
+    ]);
+  });
+
   const result = { type: "tool_result", tool_use_id: "toolu_1", content: "12 C" };
   const section = "<memories>\n1 Ada drinks green tea\n</memories>";
 

@@ -2,6 +2,7 @@ import { getTableColumns, getTableName, is } from "drizzle-orm";
 import { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
+import { digestOf, type RequestId, type UserId } from "../../../src/core/index.js";
 import { exportResult } from "../../../src/http/contracts/export-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import * as schema from "../../../src/store/database/schema.js";
@@ -17,7 +18,7 @@ async function exported(app: ServedApp, user: string): Promise<Exported> {
   return exportResult.parse(JSON.parse(text));
 }
 
-/** Numbers that count other users, and digests. */
+/** Numbers that count other users, the tenant, and digests. */
 function isLeftOut(table: string, column: string): boolean {
   const digests = [
     "digest",
@@ -25,10 +26,13 @@ function isLeftOut(table: string, column: string): boolean {
     "prompt",
     ...(table === "turns" ? ["head"] : []),
     ...(table === "requests" ? ["body"] : []),
+    ...(table === "responses" ? ["id", "sent", "tenant", "used"] : []),
   ];
   return ["scope_id", ...digests].includes(column);
 }
 
+const ADA = "ada" as UserId;
+const answer = { role: "assistant", content: "Under the pot.", tool_calls: [{ aName: 1 }] };
 const NOTHING = { user_id: "ada", scopes: [], forgotten_memories: [] };
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const key = { id: "m-key", memory: "Ada hides the key under the flower pot" };
@@ -58,6 +62,10 @@ describe("GET /users/{user_id}/export", () => {
     await app.compose({ ...composed, user_id: "bob", system: "Be long" });
     await app.send("POST", "/feedback", { user_id: "ada", request_id: "r-1", cached_tokens: 1, prompt_tokens: 50 });
     await app.send("DELETE", "/users/ada/memories/m-gone");
+    const { chats } = app.memstem;
+    const answered = { id: "resp_1", requestId: "r-1" as RequestId, isHeld: true, output: [answer], continued: null };
+    const sent = { count: 1, digest: digestOf("sent") };
+    await chats.keepResponse(ADA, null, { ...answered, sent }, chats.watchDeletions(ADA));
   }
 
   it("holds no digest, by which a short text could be guessed", async () => {
@@ -113,6 +121,7 @@ describe("GET /users/{user_id}/export", () => {
       },
       observed: { cached_tokens: 1, prompt_tokens: 50 },
     });
+    expect(scope?.tables["responses"]).toEqual([{ request_id: "r-1", held: true, sent_messages: 1, output: [answer] }]);
     expect(scope?.tables.blocks.map((block) => block["text"])).toEqual([tea.memory, key.memory]);
     expect(scope?.scope).toMatchObject({ next_label: 3, requests: 2 });
   });

@@ -73,6 +73,36 @@ describe("a client that continues a response by its id", () => {
     expect(told(sent.at(-1)?.input)).toEqual(await wholeHistory());
   });
 
+  it("passes without memories, and with all that was said, where it asks for that", async () => {
+    const answers = answersResponses((turn) => `Answer ${turn}.`);
+    engine.behave((request, response, usage) => {
+      const asked = { ...(JSON.parse(request.raw) as object), store: false };
+      answers({ ...request, raw: JSON.stringify(asked) }, response, usage);
+    });
+    const ask = async (headers: Record<string, string>, input: string, previous: string | null) => {
+      const before = previous === null ? {} : { previous_response_id: previous };
+      return (await clientOf(app, headers).responses.create({ model: "stub-1", input, ...before })).id;
+    };
+    source.found = FACTS;
+    const ada = { "x-memstem-user": "ada" };
+    const first = await ask({ ...ada, "x-memstem-bypass": "true" }, "One?", null);
+    const second = await ask({ ...ada, "x-memstem-bypass": "true" }, "Two?", first);
+    expect(told(received()[1]?.input)).toEqual([
+      ["user", "One?"],
+      ["assistant", "Answer 0."],
+      ["user", "Two?"],
+    ]);
+    await ask(ada, "Three?", second);
+    expect(told(received()[2]?.input).map(([role]) => role)).toEqual([
+      "user",
+      "assistant",
+      "user",
+      "assistant",
+      "user",
+    ]);
+    expect(JSON.stringify(received()[2])).toContain(FACTS[0]);
+  });
+
   it("may continue one response twice, and one that another user has not at all", async () => {
     let turn = 0;
     engine.behave((_request, response) => {

@@ -54,6 +54,48 @@ export function describeStore(name: string, open: () => Store): void {
       expect(store.counts(ana)).toEqual({ conversations: 1, turns: 1, requests: 1 });
     });
 
+    describe("responses", () => {
+      const responseTo = (request: string, text = "Tea.") => ({
+        requestId: id(request),
+        isHeld: true,
+        sent: { count: 2, digest: digestOf("sent") },
+        output: [{ role: "assistant", content: text }],
+      });
+
+      it("are found by their ids in their own scope, as they were kept last", () => {
+        composeInto(store, ana, { ...TEA, conversationId: "c" });
+        store.keepResponse(ana, digestOf("a"), responseTo("r1", "Milk."), null, 10);
+        store.keepResponse(ana, digestOf("a"), responseTo("r1"), null, 10);
+        expect(store.findResponse(ana, digestOf("a"))).toEqual(responseTo("r1"));
+        expect(store.findResponse(ana, digestOf("b"))).toBeNull();
+        composeInto(store, scopeOf("bo"), TEA);
+        for (const other of [scopeOf("bo"), scopeOf("nobody")])
+          expect(store.findResponse(other, digestOf("a"))).toBeNull();
+      });
+
+      it("are not kept without their request, and go with it", () => {
+        store.keepResponse(ana, digestOf("a"), responseTo("r1"), null, 10);
+        composeInto(store, ana, TEA);
+        expect(store.findResponse(ana, digestOf("a"))).toBeNull();
+        store.keepResponse(ana, digestOf("a"), responseTo("r1"), null, 10);
+        const { scope, version } = store.loadScope(ana);
+        store.commitWithdrawal(ana, version, new ScopeState(scope, countTokens).drain(), 1 as TurnId);
+        expect(store.findResponse(ana, digestOf("a"))).toBeNull();
+      });
+
+      it("of one tenant are bounded; the least recently used go first", () => {
+        composeInto(store, ana, TEA);
+        const other = scopeOf("ana", "other");
+        composeInto(store, other, TEA);
+        store.keepResponse(other, digestOf("theirs"), responseTo("r1"), null, 5);
+        for (let at = 0; at < 64; at++)
+          store.keepResponse(ana, digestOf(`${at}`), responseTo("r1"), at < 60 ? null : digestOf("3"), 5);
+        const kept = [...Array(64).keys()].filter((at) => store.findResponse(ana, digestOf(`${at}`)) !== null);
+        expect(kept).toEqual([3, 60, 61, 62, 63]);
+        expect(store.findResponse(other, digestOf("theirs"))).not.toBeNull();
+      });
+    });
+
     it("finds the whole path of turns for a later request of a conversation", () => {
       composeInto(store, ana, { ...TEA, conversationId: "c" });
       const history = [TEA.question, "Tea."];

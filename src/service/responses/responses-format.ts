@@ -1,0 +1,169 @@
+import type { ChatMessage, ConversationId, RequestId } from "../../core/index.js";
+import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
+import { NoChatFormError, toChatCompletion } from "../../engines/responses/chat-request.js";
+import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
+import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import type { AnswerReader } from "../chat/answer-reader.js";
+import { type ChatFormat, forShortAnswer, type ProbeRequest, type ProxiedBody } from "../chat/chat-format.js";
+import type { ChatComposer } from "../chat/chat-request.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { KnownResponse, RememberedResponse, RememberedResponses, ResponseKey } from "./remembered-responses.js";
+import { ResponsesAnswer } from "./responses-answer.js";
+import { continues, NOTHING_SENT, sentWith } from "./sent-prompt.js";
+
+/** Least `max_output_tokens` that OpenAI's API takes. */
+const LEAST_OUTPUT = 16;
+
+/** A request as a turn of its conversation. */
+export interface ResponseTurn {
+  /** The key of one of the user's responses. */
+  readonly key: (id: string) => ResponseKey;
+  /** The response that it continues; null: none, or one of which not everything is remembered. */
+  readonly previous: (KnownResponse & { readonly history: readonly ChatMessage[] }) | null;
+  readonly previousKey: ResponseKey | null;
+  /** Whether it names what it continues: a response, or a conversation of the engine's. */
+  readonly isContinued: boolean;
+  /** The engine's conversation that it names. */
+  readonly held: string | null;
+  /** What its input adds. */
+  readonly added: readonly ChatMessage[];
+  readonly conversationId: ConversationId | null;
+  /** Null where the store fails. */
+  readonly watch: DeletionWatch | null;
+}
+
+/** The wire format of one request. */
+export class ResponsesFormat implements ChatFormat {
+  readonly path = "responses";
+  readonly isChat = false;
+  readonly readUsage = readOpenAiUsage;
+
+  constructor(
+    private readonly memstem: Pick<ChatComposer, "keepResponse">,
+    private readonly turn: ResponseTurn,
+    private readonly remembered: RememberedResponses,
+    /** Whether the client wants it kept nowhere. */
+    private readonly isUnstored: boolean,
+    private readonly onFault: (error: unknown) => void,
+  ) {}
+
+  bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody {
+    const { previous, isContinued, added } = this.turn;
+    const prompt = messages?.filter((message) => !isInstructions(message)) ?? null;
+    if (!isContinued) return prompt === null ? own : { ...own, input: inputOf(prompt, own["input"]) };
+    if (previous !== null && !previous.isHeld) {
+      return { ...withoutIds(own), input: inputOf(prompt ?? [...previous.history, ...added], null) };
+    }
+    if (prompt === null) return own;
+    if (previous !== null) {
+      if (continues(prompt, previous.sent)) return withTail(own, prompt.slice(previous.sent.count));
+      // The prompt begins anew, say because it grew too long: only without the id does the engine see it so.
+      if (this.turn.held === null) return { ...withoutIds(own), input: inputOf(prompt, null) };
+    }
+    return withTail(own, tailOf(prompt, added));
+  }
+
+  /** Not where the engine keeps the prefix: it is what it was, and is named by an id. */
+  warmUpOf(own: ProxiedBody, prefix: readonly ChatMessage[]): ProxiedBody | null {
+    const { previous, isContinued } = this.turn;
+    if (isContinued && previous?.isHeld !== false) return null;
+    const { background: _background, ...same } = withoutIds(forShortAnswer(own));
+    return { ...same, input: inputOf(prefix, null), store: false, max_output_tokens: LEAST_OUTPUT };
+  }
+
+  probeOf(own: ProxiedBody, messages: readonly ChatMessage[], headers: readonly HeaderPair[]): ProbeRequest | null {
+    const { previous, isContinued } = this.turn;
+    // What the engine has is not known here.
+    if (isContinued && previous === null) return null;
+    try {
+      const asked = { ...withoutIds(forShortAnswer(own)), input: inputOf(messages, null) };
+      return { body: toChatCompletion(asked), headers };
+    } catch (error) {
+      if (error instanceof NoChatFormError) return null;
+      throw error;
+    }
+  }
+
+  answerReader(): ResponsesAnswer {
+    return new ResponsesAnswer();
+  }
+
+  /** Remembers the response for requests that continue it. */
+  answered(reader: AnswerReader, composed: Pick<ComposeAnswer, "requestId" | "messages"> | null): void {
+    const response = reader instanceof ResponsesAnswer ? reader.finished : null;
+    const { key, previous, previousKey, isContinued, held, added, conversationId, watch } = this.turn;
+    if (!response?.id || this.isUnstored) return;
+    const isWhole = response.status === "completed" || response.status === "incomplete";
+    // What led to it is not known: the engine alone can continue it. A conversation is known from here on.
+    const isOrphan = isContinued && previous === null && held === null;
+    if (!isWhole || watch === null || isOrphan) return;
+    const output = messagesOf(response.output) ?? [];
+    const prompt = composed?.messages.filter((message) => !isInstructions(message)) ?? null;
+    const before = prompt === null ? sentWith(previous?.sent ?? NOTHING_SENT, added) : sentWith(NOTHING_SENT, prompt);
+    const remembered: RememberedResponse = {
+      conversationId,
+      previous: previousKey,
+      messages: [...added, ...output],
+      isHeld: response.store === true || response.conversation != null,
+      sent: sentWith(before, output),
+      watch,
+    };
+    this.remembered.set(key(response.id), remembered);
+    if (composed !== null) this.#store(response.id, composed.requestId, remembered, output);
+    if (!remembered.isHeld) this.#rememberItems(remembered, response.output);
+    // The conversation's name stands for its newest response.
+    const newest = { ...remembered, messages: [], previous: key(response.id) };
+    if (held !== null) this.remembered.set(key(conversationKey(held)), newest);
+  }
+
+  #store(
+    id: string,
+    requestId: RequestId,
+    { isHeld, sent, watch }: RememberedResponse,
+    output: readonly ChatMessage[],
+  ): void {
+    const { key, previousKey } = this.turn;
+    const { userId, agentId } = key(id);
+    const response = { id, requestId, isHeld, sent, output, continued: previousKey?.id ?? null };
+    this.memstem.keepResponse(userId, agentId, response, watch).catch(this.onFault);
+  }
+
+  /** Clients may name an item by its id where the engine would keep it. */
+  #rememberItems(response: RememberedResponse, output: readonly Readonly<Record<string, unknown>>[]): void {
+    for (const item of output) {
+      if (typeof item["id"] !== "string") continue;
+      const messages = messagesOf([item]) ?? [];
+      this.remembered.set(this.turn.key(itemKey(item["id"])), { ...response, previous: null, messages });
+    }
+  }
+}
+
+/** The body with the new end of a prompt whose beginning the engine keeps. */
+function withTail(own: ProxiedBody, tail: readonly ChatMessage[]): ProxiedBody {
+  return { ...own, input: inputOf(tail, own["input"]) };
+}
+
+function withoutIds({
+  previous_response_id: _previous,
+  conversation: _conversation,
+  ...own
+}: ProxiedBody): ProxiedBody {
+  return own;
+}
+
+/** The end of a prompt that holds the added messages, and the memories behind a tool's result. */
+function tailOf(prompt: readonly ChatMessage[], added: readonly ChatMessage[]): readonly ChatMessage[] {
+  const hasOwnMessage = added.at(-1)?.role === "tool" && prompt.at(-1)?.role === "user";
+  return prompt.slice(-(added.length + (hasOwnMessage ? 1 : 0)));
+}
+
+/** Under which an item of an answer is remembered. */
+export function itemKey(id: string): string {
+  return `item ${id}`;
+}
+
+/** Under which a conversation of the engine's is remembered: its newest response. */
+export function conversationKey(id: string): string {
+  return `conversation ${id}`;
+}

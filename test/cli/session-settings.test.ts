@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { identityOf, readSettings } from "../../src/cli/settings.js";
+
+const issueOf = (environment: Record<string, string>) => {
+  try {
+    readSettings(environment);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "";
+};
+
+describe("MEMSTEM_IDENTITY", () => {
+  it("lists places in their order, behind the single headers", () => {
+    const settings = readSettings({
+      MEMSTEM_USER_HEADER: "X-User",
+      MEMSTEM_IDENTITY: "user=header:X-Other,user=body:metadata.user_id,conversation=header:x-session",
+    });
+    expect(identityOf(settings)).toEqual({
+      user: [
+        { from: "header", name: "x-user" },
+        { from: "header", name: "x-other" },
+        { from: "body", path: ["metadata", "user_id"] },
+      ],
+      agent: [],
+      conversation: [{ from: "header", name: "x-session" }],
+      sideCall: [{ from: "header", name: "x-openwebui-task" }],
+    });
+  });
+
+  it("may tell side calls by a client's prompts", () => {
+    const { sideCall } = identityOf(readSettings({ MEMSTEM_IDENTITY: "side_call=prompt:open-webui" }));
+    expect(sideCall).toContainEqual({ from: "prompt", client: "open-webui" });
+    expect(issueOf({ MEMSTEM_IDENTITY: "side_call=prompt:other" })).toContain("MEMSTEM_IDENTITY");
+    expect(issueOf({ MEMSTEM_IDENTITY: "user=prompt:open-webui" })).toContain("MEMSTEM_IDENTITY");
+  });
+
+  it.each([
+    "user",
+    "user=x",
+    "tenant=header:x",
+    "user=header:x y",
+    "user=header:X-Memstem-User",
+    "user=body:",
+    "user=body:a..b",
+    "",
+  ])("rejects %j", (value) => {
+    const issue = issueOf({ MEMSTEM_IDENTITY: `user=header:x-a,${value}` });
+    expect(issue).toContain("MEMSTEM_IDENTITY");
+    expect(issue).toContain(JSON.stringify(value));
+  });
+});
+
+describe("MEMSTEM_ROUTER", () => {
+  it("is a known router, or a header", () => {
+    expect(readSettings({ MEMSTEM_ROUTER: "dynamo" }).router).toEqual({ header: "x-dynamo-session-id" });
+    expect(readSettings({ MEMSTEM_ROUTER: "header:X-Session" }).router).toEqual({ header: "x-session" });
+    expect(issueOf({ MEMSTEM_ROUTER: "other" })).toContain("MEMSTEM_ROUTER");
+    expect(issueOf({ MEMSTEM_ROUTER: "header:" })).toContain("MEMSTEM_ROUTER");
+  });
+});
+
+describe("MEMSTEM_CACHE_DIAGNOSTICS", () => {
+  it("needs an upstream that has them", () => {
+    const on = { MEMSTEM_CACHE_DIAGNOSTICS: "on", MEMSTEM_UPSTREAM_URL: "https://api.example.com/v1" };
+    expect(issueOf(on)).toContain("MEMSTEM_CACHE_DIAGNOSTICS");
+    expect(issueOf({ ...on, MEMSTEM_ENGINE_FAMILY: "openai-breakpoints" })).toBe("");
+    expect(issueOf({ ...on, MEMSTEM_UPSTREAM_API: "anthropic" })).toBe("");
+  });
+});

@@ -1,0 +1,110 @@
+import type OpenAI from "openai";
+import { beforeEach, describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf } from "./chat-client.js";
+import { openAiEngine } from "./openai-engine.js";
+import { storedRows } from "./stored-rows.js";
+
+const TITLE = "### Task:\nGenerate a title.\n### Chat History:\n<chat_history>\nUSER: Which tea?\n</chat_history>";
+type Said = OpenAI.ChatCompletionMessageParam[];
+
+describe("a request that is not to be composed", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(["Ada drinks green tea"]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMSTEM_SOURCE: "embedded",
+      MEMSTEM_WRITE_BACK: "on",
+      MEMSTEM_ENGINE_FAMILY: "vllm",
+      MEMSTEM_IDENTITY: "side_call=header:x-task, side_call=body:metadata.task",
+    },
+  });
+  beforeEach(() => {
+    source.queries.length = 0;
+    source.added.length = 0;
+  });
+  const inTrip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+  const raw = (headers: Record<string, string>, fields: object = {}) =>
+    fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { connection: "close", "content-type": "application/json", ...inTrip, ...headers },
+      body: JSON.stringify({ ...ask(TITLE), ...fields }),
+    });
+  /** Asks, and gives the history with the answer. */
+  const say = async (history: Said, content: string): Promise<Said> => {
+    const messages: Said = [...history, { role: "user", content }];
+    const { choices } = await clientOf(app, inTrip).chat.completions.create({ model: "stub-1", messages });
+    return [...messages, choices[0]?.message ?? { role: "assistant", content: "" }];
+  };
+  const turns = () => storedRows(app.database).get("turns") ?? [];
+
+  it.each([
+    ["bypass", { "x-memstem-bypass": "true" }, {}],
+    ["bypass", {}, { memstem: { bypass: true } }],
+    ["side_call", { "x-openwebui-task": "title_generation" }, {}],
+    ["side_call", { "x-task": "tags" }, {}],
+    ["side_call", {}, { metadata: { task: "follow_up" } }],
+  ])("passes unmodified: %s, by %o and %o", async (reason, headers, fields) => {
+    const answer = await raw(headers, fields);
+    expect(answer.headers.get("x-memstem-not-composed")).toBe(reason);
+    expect(answer.headers.get("x-memstem-warnings")).toBeNull();
+    const { memstem: _memstem, ...own } = fields as { memstem?: object };
+    // The salt keeps tenants' caches apart, also of prompts that nobody composed.
+    const {
+      cache_salt,
+      request_id: _id,
+      ...sent
+    } = JSON.parse(engine.requests[0]?.raw ?? "{}") as Record<string, unknown>;
+    expect([sent, typeof cache_salt]).toEqual([{ ...ask(TITLE), ...own }, "string"]);
+    expect(source.queries).toEqual([]);
+    expect(app.log.at(-1)).toMatchObject({ notComposed: reason, warnings: [] });
+  });
+
+  it("is no turn of its conversation, whose next prompt goes on from the one before; and nothing of it is written back", async () => {
+    const history = await say([], "Which tea?");
+    await raw({ "x-openwebui-task": "title_generation" });
+    await raw({ "x-memstem-bypass": "true" });
+    await say(history, "And with it?");
+    expect(turns()).toHaveLength(2);
+    const [first, , , second] = engine.requests.map(({ body }) => body.messages);
+    expect(second?.slice(0, first?.length)).toEqual(first);
+    await app.memstem.close();
+    expect(source.added.map(({ text }) => text.includes("### Task"))).toEqual([false, false]);
+  });
+
+  it("is composed where nothing says so, also then without harm to its conversation's prefix", async () => {
+    const history = await say([], "Which tea?");
+    expect((await raw({ "x-openwebui-task": "" })).headers.get("x-memstem-not-composed")).toBeNull();
+    expect((await raw({ "x-task": "false" })).headers.get("x-memstem-not-composed")).toBeNull();
+    await say(history, "And with it?");
+    const [first, title, , second] = engine.requests.map(({ body }) => body.messages);
+    expect(title).toHaveLength(1);
+    expect(second?.slice(0, first?.length)).toEqual(first);
+  });
+});
+
+describe("a client whose side calls are told by their prompts", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine, environment: { MEMSTEM_IDENTITY: "side_call=prompt:open-webui" } });
+  const reasonOf = async (body: object) => {
+    const answer = await fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+      body: JSON.stringify(body),
+    });
+    await answer.text();
+    return answer.headers.get("x-memstem-not-composed");
+  };
+
+  it("has them passed unmodified, and what looks like them in a chat composed", async () => {
+    expect(await reasonOf(ask(TITLE))).toBe("side_call");
+    expect(await reasonOf({ ...ask(TITLE), stream: true })).toBeNull();
+    expect(await reasonOf(ask(`What does this mean? ${TITLE}`))).toBeNull();
+    expect(
+      await reasonOf({ ...ask(TITLE), messages: [{ role: "system", content: "Be kind." }, ...ask(TITLE).messages] }),
+    ).toBeNull();
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf, errorOf } from "./chat-client.js";
+import { messagesClientOf } from "./messages-client.js";
+import { openAiEngine } from "./openai-engine.js";
+import { storedRows } from "./stored-rows.js";
+
+/** A chat with fields that OpenAI's client does not know. */
+const askWith = (fields: object) => ({ ...ask("Which tea?"), ...fields });
+
+describe("a request that names its user in a place of the operator's choice", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(["Ada drinks green tea"]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMSTEM_USER_HEADER: "x-forwarded-user",
+      MEMSTEM_IDENTITY:
+        "user=header:x-openwebui-user-id, user=body:safety_identifier, user=body:metadata.user_id.account_uuid, agent=header:x-agent, conversation=header:x-opencode-session, conversation=body:metadata.user_id.session_id",
+    },
+  });
+  const named = () => {
+    const [row] = storedRows(app.database).get("users") ?? [];
+    const [turn] = storedRows(app.database).get("turns") ?? [];
+    return [row?.["user_id"], row?.["agent_id"], turn?.["conversation_id"]];
+  };
+
+  it("is known by the first that has a name; an empty header has none", async () => {
+    const headers = {
+      "x-forwarded-user": "",
+      "x-openwebui-user-id": "ada",
+      "x-agent": "cook",
+      "x-opencode-session": "s-1",
+    };
+    await clientOf(app, headers).chat.completions.create(askWith({ safety_identifier: "other" }));
+    expect(named()).toEqual(["ada", "cook", "s-1"]);
+    expect(engine.requests[0]?.headers).toMatchObject({ "x-openwebui-user-id": "ada", "x-opencode-session": "s-1" });
+  });
+
+  it("may name it in the body, with letters of any script", async () => {
+    await clientOf(app, {}).chat.completions.create(askWith({ safety_identifier: "Åda", user: "other" }));
+    expect(named()).toEqual(["Åda", "", null]);
+  });
+
+  it("may name it in JSON within a text, as coding agents do", async () => {
+    const user_id = JSON.stringify({ device_id: "d", account_uuid: "a-1", session_id: "s-2" });
+    const messages = [{ role: "user" as const, content: "Which tea?" }];
+    await messagesClientOf(app, {}).messages.create({ model: "m", max_tokens: 9, messages, metadata: { user_id } });
+    expect(named()).toEqual(["a-1", "", "s-2"]);
+  });
+
+  it.each([
+    [
+      { "x-openwebui-user-id": "ada", "x-memstem-user": "bob" },
+      {},
+      "x-memstem-user: differs from the header x-openwebui-user-id",
+    ],
+    [
+      { "x-openwebui-user-id": "ada" },
+      { memstem: { user_id: "bob" } },
+      "memstem.user_id: differs from the header x-openwebui-user-id",
+    ],
+    [
+      {},
+      { safety_identifier: "ada", memstem: { user_id: "bob" } },
+      "memstem.user_id: differs from the field safety_identifier",
+    ],
+    [{ "x-openwebui-user-id": "Åda" }, {}, "x-openwebui-user-id: must be printable ASCII"],
+    [{}, { safety_identifier: 7 }, "safety_identifier: Invalid input: expected string"],
+  ])("is rejected with the headers %o and the body's %o", async (headers, fields, message) => {
+    const attempt = fetch(`${app.base}/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify(askWith(fields)),
+      headers: Object.entries(headers).map(([name, value]) => [name, Buffer.from(value, "utf8").toString("latin1")]),
+    });
+    const answer = await attempt;
+    expect([answer.status, ((await answer.json()) as { error: { message: string } }).error.message]).toEqual([
+      422,
+      expect.stringContaining(message),
+    ]);
+    expect(engine.requests).toHaveLength(0);
+  });
+
+  it("is rejected where its header comes twice: the gateway's name and the client's would be one", async () => {
+    const headers = new Headers([["content-type", "application/json"]]);
+    const { status, text } = await twice(app.base, "x-openwebui-user-id", ["bob", "ada"], headers);
+    expect([status, text]).toEqual([422, expect.stringContaining("x-openwebui-user-id: must be given once")]);
+    expect(engine.requests).toHaveLength(0);
+  });
+});
+
+describe("a request whose operator lists no place", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine });
+
+  it("is of nobody, whatever other tools' headers and fields say", async () => {
+    const headers = { "x-openwebui-user-id": "ada", "x-litellm-session-id": "s-1", "x-dynamo-session-id": "s-1" };
+    const asked = clientOf(app, headers).chat.completions.create(askWith({ safety_identifier: "ada" }));
+    expect((await errorOf(asked)).status).toBe(422);
+  });
+
+  it("is a single prompt", async () => {
+    const headers = { "x-memstem-user": "ada", "x-litellm-session-id": "s-1", "x-opencode-session": "s-1" };
+    await clientOf(app, headers).chat.completions.create(ask("Which tea?"));
+    expect(storedRows(app.database).get("turns")?.[0]?.["conversation_id"]).toBeNull();
+  });
+});
+
+/** Sends a chat with a header in two lines, which `fetch` would join. */
+async function twice(base: string, name: string, values: readonly string[], headers: Headers) {
+  const { request } = await import("node:http");
+  const { text } = await import("node:stream/consumers");
+  return new Promise<{ readonly status: number; readonly text: string }>((resolve, reject) => {
+    const sent = request(`${base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { ...Object.fromEntries(headers), connection: "close", [name]: [...values] },
+    });
+    sent.once("error", reject);
+    sent.once("response", async (answer) => resolve({ status: answer.statusCode ?? 0, text: await text(answer) }));
+    sent.end(JSON.stringify(ask("Which tea?")));
+  });
+}

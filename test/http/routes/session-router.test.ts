@@ -1,0 +1,111 @@
+import { describe, expect, it, vi } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { ask, clientOf } from "./chat-client.js";
+import { openAiEngine } from "./openai-engine.js";
+import { answersResponses } from "./responses-engine.js";
+
+const KEY = /^[\w-]{20,}$/;
+
+describe("the session's key for a router that reads a header", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(["Ada drinks green tea"]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: { MEMSTEM_ROUTER: "dynamo", MEMSTEM_WARM_UP: "on" },
+  });
+  const keyOf = async (headers: Record<string, string>, system = "") => {
+    const { model, messages } = ask("Which tea?");
+    const instructions = system === "" ? [] : [{ role: "system" as const, content: system }];
+    await clientOf(app, headers).chat.completions.create({ model, messages: [...instructions, ...messages] });
+    return engine.requests.at(-1)?.headers["x-dynamo-session-id"];
+  };
+
+  it("is the conversation's: the same for each of its turns, another for others and for other users", async () => {
+    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    const key = await keyOf(trip);
+    expect(key).toMatch(KEY);
+    expect(key).not.toMatch(/ada|trip/);
+    expect(await keyOf(trip)).toBe(key);
+    const others = [
+      await keyOf({ ...trip, "x-memstem-conversation": "work" }),
+      await keyOf({ ...trip, "x-memstem-user": "bob" }),
+      await keyOf({ ...trip, "x-memstem-agent": "cook" }),
+      await keyOf({ "x-memstem-user": "ada" }),
+    ];
+    expect(new Set([key, ...others]).size).toBe(5);
+    expect(await keyOf({ "x-memstem-user": "ada" })).toBe(others[3]);
+  });
+
+  it("stays where the client sent its own; a chat that is passed unmodified has it, a side call none", async () => {
+    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    expect(await keyOf({ ...trip, "x-dynamo-session-id": "mine" })).toBe("mine");
+    expect(await keyOf({ ...trip, "x-memstem-bypass": "true" })).toBe(await keyOf(trip));
+    expect(await keyOf({ ...trip, "x-openwebui-task": "title_generation" })).toBeUndefined();
+  });
+
+  it("goes with a warm-up too, which would else warm another replica", async () => {
+    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    const search = vi.spyOn(source, "search").mockImplementation(async () => {
+      await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
+      return [];
+    });
+    const key = await keyOf(trip, "Be kind, and say what you know. ".repeat(60));
+    expect(engine.requests.map(({ headers }) => headers["x-dynamo-session-id"])).toEqual([key, key]);
+    search.mockRestore();
+  });
+});
+
+describe("the session's key of xAI", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ROUTER: "xai" } });
+
+  it("is a header of chats and a field of responses", async () => {
+    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "trip" });
+    await client.chat.completions.create(ask("Which tea?"));
+    const key = engine.requests[0]?.headers["x-grok-conv-id"];
+    expect(key).toMatch(KEY);
+    engine.behave(answersResponses());
+    await client.responses.create({ model: "stub-1", input: "Which tea?" });
+    const response = engine.requests[1];
+    expect(response?.headers["x-grok-conv-id"]).toBeUndefined();
+    expect(JSON.parse(response?.raw ?? "{}")).toMatchObject({ prompt_cache_key: key });
+  });
+});
+
+describe("the session's key for SGLang's gateway", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    upstream: engine,
+    environment: { MEMSTEM_ROUTER: "sglang", MEMSTEM_ENGINE_FAMILY: "sglang" },
+  });
+
+  it("is not beside a `rid`, which the gateway would take for it", async () => {
+    await clientOf(app).chat.completions.create(ask("Which tea?"));
+    const [request] = engine.requests;
+    expect(request?.headers["x-smg-routing-key"]).toMatch(KEY);
+    expect(JSON.parse(request?.raw ?? "{}")).toMatchObject({ cache_salt: expect.any(String) });
+    expect(JSON.parse(request?.raw ?? "{}")).not.toHaveProperty("rid");
+  });
+});
+
+describe("the session's key as OpenAI's `prompt_cache_key`", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    upstream: engine,
+    environment: { MEMSTEM_ROUTER: "openai", MEMSTEM_ENGINE_FAMILY: "openai" },
+  });
+
+  it("is one per conversation, and the client's where it has one", async () => {
+    const keyOf = async (conversation: string, fields: object = {}) => {
+      const headers = { "x-memstem-user": "ada", "x-memstem-conversation": conversation };
+      await clientOf(app, headers).chat.completions.create({ ...ask("Which tea?"), ...fields });
+      return (JSON.parse(engine.requests.at(-1)?.raw ?? "{}") as { prompt_cache_key?: string }).prompt_cache_key;
+    };
+    const trip = await keyOf("trip");
+    expect(await keyOf("trip")).toBe(trip);
+    expect(await keyOf("work")).not.toBe(trip);
+    expect(await keyOf("trip", { prompt_cache_key: "mine" })).toBe("mine");
+  });
+});
