@@ -70,9 +70,9 @@ export async function agentEngine(api: EngineApi): Promise<AgentEngine> {
     const asked = readChatRequest(given);
     const said = modelSays(asked);
     const counted = serve(asked);
-    if (!asked.stream) return sendJson(response, 200, chatAnswer(said, counted));
+    if (!asked.stream) return sendJson(response, 200, chatAnswer(said, served.length, counted));
     const { stream_options: options } = given as { readonly stream_options?: { readonly include_usage?: boolean } };
-    const chunks = chatChunks(said, options?.include_usage === true ? counted : null);
+    const chunks = chatChunks(said, served.length, options?.include_usage === true ? counted : null);
     const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     return stream(response, `${events.join("")}data: [DONE]\n\n`);
   };

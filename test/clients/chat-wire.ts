@@ -38,17 +38,21 @@ export function chatUsage({ prompt, cached }: Counted) {
   };
 }
 
-export function chatAnswer(said: Said, counted: Counted): object {
-  if (said.kind === "text") return wholeAnswer(said.text, chatUsage(counted));
+/** Frameworks know a message by its id. */
+const idOf = (turn: number) => ({ id: `chatcmpl-${turn}` });
+
+export function chatAnswer(said: Said, turn: number, counted: Counted): object {
+  if (said.kind === "text") return { ...wholeAnswer(said.text, chatUsage(counted)), ...idOf(turn) };
   const call = { id: said.id, type: "function", function: { name: said.name, arguments: said.json } };
   const message = { content: null, tool_calls: [call] };
-  return wholeAnswer("", chatUsage(counted), message, { finish_reason: "tool_calls" });
+  return { ...wholeAnswer("", chatUsage(counted), message, { finish_reason: "tool_calls" }), ...idOf(turn) };
 }
 
 /** The chunks of a stream; the usage in one of its own where `counted` is not null. */
-export function chatChunks(said: Said, counted: Counted | null): readonly object[] {
+export function chatChunks(said: Said, turn: number, counted: Counted | null): readonly object[] {
   const usage = counted === null ? null : chatUsage(counted);
-  const chunks = streamedAnswer(said.kind === "text" ? said.text : "", usage);
+  const text = said.kind === "text" ? said.text : "";
+  const chunks = streamedAnswer(text, usage).map((chunk) => ({ ...chunk, ...idOf(turn) }));
   if (said.kind === "text") return chunks;
   const [head = {}, , ...rest] = chunks;
   const delta = (given: object) => ({
