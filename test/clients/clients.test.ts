@@ -1,17 +1,18 @@
-import { readdirSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { tryClient } from "./tried-client.js";
+import { documentedTable, rowOf } from "./client-table.js";
+import { LIGHT_CLIENTS, lightClient } from "./light-clients.js";
+import { tryClient, wrongIn } from "./tried-client.js";
 
-const folder = fileURLToPath(new URL("../..", import.meta.url));
-const programs = fileURLToPath(new URL("./programs", import.meta.url));
-const files = readdirSync(programs).filter((name) => name.endsWith(".ts"));
-
+/** Those that are too large to be development dependencies are tried by `npm run clients`. */
 describe("a client as its users write it", () => {
-  it.each(files)("%s: prompts begin with those before, usage is fed back", { timeout: 180_000 }, async (name) => {
-    const { tried } = await tryClient({ file: `${programs}/${name}`, folder });
-    const wrong = tried.flatMap(({ use, engine, wrong }) => wrong.map((what) => `${use}, ${engine}: ${what}`));
-    expect(wrong).toEqual([]);
-    expect(tried.length).toBeGreaterThan(0);
-  });
+  it.each(LIGHT_CLIENTS)(
+    "%s: prompts begin with those before, usage is fed back",
+    { timeout: 180_000 },
+    async (name) => {
+      const client = await tryClient(lightClient(name));
+      expect(wrongIn(client)).toEqual([]);
+      expect(client.tried.length).toBeGreaterThan(0);
+      expect(documentedTable()).toContain(`\n${rowOf(client)}`);
+    },
+  );
 });

@@ -39,6 +39,8 @@ export interface ProgramPlace {
   readonly file: string;
   /** The folder in which its packages are installed. */
   readonly folder: string;
+  /** The Node that runs it. */
+  readonly node: string;
 }
 
 /** Engines that a client is tried with: the one that speaks its API first. */
@@ -88,6 +90,11 @@ export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
   } finally {
     await program.stop();
   }
+}
+
+/** All that was found wrong with a client. */
+export function wrongIn({ tried }: TriedClient): readonly string[] {
+  return tried.flatMap(({ use, engine, wrong }) => wrong.map((what) => `${use}, ${engine}: ${what}`));
 }
 
 /** A search that finds one fact more each time, the newest first. */
@@ -193,10 +200,10 @@ interface RunningProgram {
 /** Milliseconds that a conversation may take. */
 const CONVERSATION_MS = 60_000;
 
-async function startProgram({ file, folder }: ProgramPlace): Promise<RunningProgram> {
+async function startProgram({ file, folder, node }: ProgramPlace): Promise<RunningProgram> {
   const loader = import.meta.resolve("tsx");
   const child: ChildProcess = endingWithUs(
-    spawn(process.execPath, ["--import", loader, file], {
+    spawn(node, ["--import", loader, file], {
       cwd: folder,
       // Whatever a client would send home, it sends to nobody.
       env: { PATH: process.env["PATH"], OPENAI_AGENTS_DISABLE_TRACING: "1", MEM0_TELEMETRY: "false" },
