@@ -127,3 +127,19 @@ export function kindsIn({ events, otherEnds }: EveryEvent): ReadonlySet<string> 
   ]);
   return new Set(kinds.filter((kind) => kind !== undefined));
 }
+
+/**
+ * Ways to cut bytes into chunks that have a boundary before every byte between them: chunks of one byte, and of as many as `size` from each
+ * of their first bytes on.
+ */
+export function allCuts(length: number, size = 61): readonly (readonly number[])[] {
+  const every = (from: number, step: number) =>
+    Array.from({ length: Math.max(0, Math.ceil((length - from) / step)) }, (_, n) => from + n * step);
+  return [every(1, 1), ...Array.from({ length: size }, (_, from) => every(from, size))];
+}
+
+/** The bytes in chunks that end at these places. */
+export async function* chunksAt(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
+  const ends = [...cuts, bytes.length];
+  for (const [at, end] of ends.entries()) yield bytes.subarray(ends[at - 1] ?? 0, end);
+}
