@@ -211,6 +211,7 @@ async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
 
 async function indexOf(base: string, user: string) {
   const answer = await fetch(`${base}/users/${user}/index?limit=1000`, { headers: { connection: "close" } });
+  if (answer.status !== 200) throw new Error(`index of ${user}: ${answer.status} ${await answer.text()}`);
   return indexResult.parse(await answer.json());
 }
 
