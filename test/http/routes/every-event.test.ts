@@ -68,7 +68,10 @@ describe.each(STREAMS)("a stream with every event of $api", ({ stream, kinds, re
             passed.push(bytes);
           }
           const { isOver, text, reported, firstTokenAt } = observed;
-          return { isSame: Buffer.concat(passed).equals(wire), learned: JSON.stringify({ isOver, text, reported, firstTokenAt }) };
+          return {
+            isSame: Buffer.concat(passed).equals(wire),
+            learned: JSON.stringify({ isOver, text, reported, firstTokenAt }),
+          };
         };
         const { learned } = await read([]);
         for (const cuts of allCuts(wire.length)) expect(await read(cuts)).toEqual({ isSame: true, learned });
