@@ -21,7 +21,7 @@ export type Said =
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly json: string };
 
 /** Name of the tool that clients offer. */
-export const WEATHER = "weather";
+const WEATHER = "weather";
 const CITIES = ["Lisbon", "Porto", "Faro"];
 /** What it answers by a schema. */
 export const TRIP = { city: "Lisbon", days: 3 } as const;

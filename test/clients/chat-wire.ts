@@ -29,7 +29,7 @@ export function readChatRequest(given: unknown): Asked {
 }
 
 /** OpenAI's usage of a chat. */
-export function chatUsage({ prompt, cached }: Counted) {
+function chatUsage({ prompt, cached }: Counted) {
   return {
     prompt_tokens: prompt,
     completion_tokens: 2,

@@ -48,7 +48,7 @@ const recordIn = (value: unknown) => (typeof value === "object" && value !== nul
 const numberIn = (value: unknown) => (typeof value === "number" ? value : Number.NaN);
 const textIn = (part: Json | undefined) => (typeof part?.["text"] === "string" ? part["text"] : "");
 
-export const CHAT_WIRE: FaultWire = {
+const CHAT_WIRE: FaultWire = {
   path: "/v1/chat/completions",
   body: ({ model, user, instructions, question, stream }) => ({
     ...{ model, user, stream },
@@ -75,7 +75,7 @@ const response = (text: string, counted: Counted) => {
   return { output, object: responseAnswer(0, output, counted, true) };
 };
 
-export const RESPONSES_WIRE: FaultWire = {
+const RESPONSES_WIRE: FaultWire = {
   path: "/v1/responses",
   body: ({ model, user, instructions, question, stream, isSmall }) => ({
     ...{ model, user, instructions, stream, store: isSmall },
@@ -100,7 +100,7 @@ export const RESPONSES_WIRE: FaultWire = {
   isEnded: (stream) => /\n\nevent: response\.completed\ndata: .*\n\n$/.test(stream),
 };
 
-export const MESSAGES_WIRE: FaultWire = {
+const MESSAGES_WIRE: FaultWire = {
   path: "/v1/messages",
   body: ({ model, user, instructions, question, stream }) => ({
     ...{ model, stream, max_tokens: 100, system: instructions, metadata: { user_id: user } },
