@@ -1,15 +1,18 @@
 /**
- * `npm run bench:proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer; and what a hop
- * adds that does nothing (`bench/bare-hop.ts`), below which no proxy comes. Engine, built service, hop and client are processes of their
- * own on the loopback; the engine streams at an engine's pace (`bench/paced-engine.ts`). Every stream takes the ways in turn, in an order that changes from round to round, so that whatever else the machine does meets all of them;
- * each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the request (the direct call has
- * them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
+ * `npm run bench:proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer, by each of its
+ * APIs; and what a hop adds that does nothing (`bench/bare-hop.ts`), below which no proxy comes. Engine, built services, hop and client are
+ * processes of their own on the loopback; the engine streams at an engine's pace (`bench/paced-engine.ts`), by every API alike, so that one
+ * direct call stands for all. Every stream takes the ways in turn, in an order that changes from round to round, so that whatever else the
+ * machine does meets all of them; each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the
+ * request (the direct call has them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
  *
- * `messages`: the same request in Anthropic's form, converted both ways.
+ * `converted`: the engine speaks chat completions only.
  *
- * The added time is the difference between the two ways' percentiles.
+ * The added time is the difference between the two ways' percentiles. Ends with 1 where an API adds over a millisecond more than chats
+ * do to the first byte, at the median, streams not in step.
  * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
- * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder` writes the service's profile there. Takes `--data FOLDER` (`recorded-data.ts`).
+ * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder`
+ * writes the services' profiles there. Takes `--data FOLDER` (`recorded-data.ts`).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -21,10 +24,15 @@ import { listeningChild } from "./child-process.js";
 import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
-const WAYS = ["direct", "hop", "proxied", "messages", "direct with memories", "proxied with memories"] as const;
-type Way = (typeof WAYS)[number];
-/** How a way is named in the table; the proxy's own is not. */
-const NAMED: Partial<Record<Way, string>> = { hop: ", bare hop", messages: ", messages" };
+const APIS = ["chats", "responses", "responses, converted", "messages", "messages, converted"] as const;
+const BASES = ["direct", "hop", ...APIS] as const;
+type Base = (typeof BASES)[number];
+type Way = Base | `${Base} with memories`;
+/** With memories only what nothing converts. */
+const RECALLING = ["direct", "chats", "responses", "messages"] as const satisfies readonly Base[];
+const WAYS: readonly Way[] = [...BASES, ...RECALLING.map((base): Way => `${base} with memories`)];
+/** Most milliseconds that an API may add to what chats add. */
+const MOST_MORE_MS = 1;
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 const data = neededData();
@@ -38,7 +46,7 @@ interface Timing {
 }
 
 const agent = new Agent({ keepAlive: true });
-function call(base: string, path: string, end: string, body: object, user: string): Promise<Timing> {
+function call(base: string, path: string, end: RegExp, body: object, user: string): Promise<Timing> {
   const sent = JSON.stringify(body);
   const headers = {
     "content-type": "application/json",
@@ -56,7 +64,7 @@ function call(base: string, path: string, end: string, body: object, user: strin
       });
       response.on("error", reject);
       response.on("end", () => {
-        if (response.statusCode !== 200 || first === null || !last.endsWith(end))
+        if (response.statusCode !== 200 || first === null || !end.test(last))
           return reject(new Error(`${response.statusCode}, and its end is ${JSON.stringify(last)}`));
         return resolve({ first, total: performance.now() - start });
       });
@@ -66,29 +74,36 @@ function call(base: string, path: string, end: string, body: object, user: strin
   });
 }
 
+function baseOf(way: Way): Base {
+  return way.replace(" with memories", "") as Base;
+}
+
 function bodyOf(way: Way, round: number, tokens: number): object {
   const asked = trace.questions[round % trace.questions.length];
   const question = asked?.question ?? "";
   const memories = (asked?.retrieved ?? [])
     .slice(0, K)
     .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
-  const withMemories = way.endsWith("memories");
-  const inline =
-    withMemories && way.startsWith("direct") ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
-  if (way === "messages") {
-    const messages = [{ role: "user", content: question }];
-    return { model: "stub", stream: true, max_tokens: tokens, system: INSTRUCTION, messages };
-  }
-  return {
+  const isRecalling = way.endsWith("with memories");
+  const base = baseOf(way);
+  const inline = isRecalling && base === "direct" ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
+  const common = {
     model: "stub",
     stream: true,
-    max_tokens: tokens,
-    messages: [
-      { role: "system", content: INSTRUCTION },
-      { role: "user", content: `${inline}${question}` },
-    ],
-    ...(way === "proxied with memories" ? { memstem: { memories } } : {}),
+    ...(isRecalling && base !== "direct" ? { memstem: { memories } } : {}),
   };
+  const content = `${inline}${question}`;
+  if (base.startsWith("messages")) {
+    return { ...common, max_tokens: tokens, system: INSTRUCTION, messages: [{ role: "user", content }] };
+  }
+  if (base.startsWith("responses")) {
+    return { ...common, max_output_tokens: tokens, instructions: INSTRUCTION, input: content, store: false };
+  }
+  const messages = [
+    { role: "system", content: INSTRUCTION },
+    { role: "user", content },
+  ];
+  return { ...common, max_tokens: tokens, messages };
 }
 
 const quantile = (sorted: readonly number[], share: number) =>
@@ -98,34 +113,47 @@ const dataDir = mkdtempSync(join(tmpdir(), "memstem-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
-const service = await listeningChild(
-  [...(profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`]), path("../dist/cli/main.js"), "serve"],
-  {
+/** Started one after the other: each has a database of its own. */
+async function startService(name: string, upstream: string, api: "openai" | "anthropic") {
+  const main = path("../dist/cli/main.js");
+  const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
+  return listeningChild([...profiling, main, "serve"], {
     MEMSTEM_PORT: "0",
     MEMSTEM_SOURCE: "none",
     MEMSTEM_LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
-    MEMSTEM_DATA_DIR: dataDir,
-    MEMSTEM_UPSTREAM_URL: engine.address,
-  },
-);
-const random = seeded(11);
-function baseOf(way: Way): string {
-  if (way.startsWith("direct")) return engine.address;
-  return way === "hop" ? `${hop.address}/v1` : `${service.address}/v1`;
+    MEMSTEM_DATA_DIR: join(dataDir, name),
+    MEMSTEM_UPSTREAM_URL: upstream,
+    MEMSTEM_UPSTREAM_API: api,
+  });
 }
+const service = await startService("openai", engine.address, "openai");
+const overChats = await startService("chats", engine.address.replace("/v1", "/chats/v1"), "openai");
+const overAnthropic = await startService("anthropic", engine.address, "anthropic");
+const random = seeded(11);
+/** Where each way asks. */
+const ADDRESSES: Readonly<Record<Base, string>> = {
+  direct: engine.address,
+  hop: `${hop.address}/v1`,
+  chats: `${service.address}/v1`,
+  responses: `${service.address}/v1`,
+  "responses, converted": `${overChats.address}/v1`,
+  messages: `${overAnthropic.address}/v1`,
+  "messages, converted": `${service.address}/v1`,
+};
 
-/** The path of a way's calls, and the end of its streams. */
-function pathOf(way: Way): [path: string, end: string] {
-  return way === "messages"
-    ? ["messages", 'data: {"type":"message_stop"}\n\n']
-    : ["chat/completions", "data: [DONE]\n\n"];
+/** The path of a way's calls, and what its streams end with. */
+function pathOf(way: Way): [path: string, end: RegExp] {
+  const base = baseOf(way);
+  if (base.startsWith("messages")) return ["messages", /data: \{"type":"message_stop"\}\n\n$/];
+  if (base.startsWith("responses")) return ["responses", /\}\n\n$/];
+  return ["chat/completions", /data: \[DONE\]\n\n$/];
 }
 
 async function measure(streams: number, rounds: number, tokens: number, inStep: boolean): Promise<void> {
   const seen = new Map<Way, Timing[]>(WAYS.map((way) => [way, []]));
   const user = (stream: number) => `user-${streams}-${inStep ? "step" : "own"}-${stream}`;
   const once = async (stream: number, round: number, way: Way) => {
-    const timing = await call(baseOf(way), ...pathOf(way), bodyOf(way, round, tokens), user(stream));
+    const timing = await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, tokens), user(stream));
     // The first round opens connections and users.
     if (round > 0) seen.get(way)?.push(timing);
   };
@@ -149,29 +177,29 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
     );
   }
   const name = `${streams}${inStep ? ", in step" : ""}`;
-  for (const memories of ["", " with memories"] as const) {
-    const sorted = (way: Way, field: keyof Timing) =>
-      (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
-    const compared: [Way, keyof Timing][] = [
-      ...(memories === "" ? [["hop", "first"] satisfies [Way, keyof Timing]] : []),
-      ...(memories === ""
-        ? ([
-            ["messages", "first"],
-            ["messages", "total"],
-          ] satisfies [Way, keyof Timing][])
-        : []),
-      [`proxied${memories}`, "first"],
-      [`proxied${memories}`, "total"],
-    ];
-    for (const [way, field] of compared) {
-      const [direct, proxied] = [sorted(`direct${memories}`, field), sorted(way, field)];
+  const sorted = (way: Way, field: keyof Timing) =>
+    (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
+  for (const way of WAYS.filter((one) => baseOf(one) !== "direct")) {
+    const isRecalling = way.endsWith("with memories");
+    const compared: Way = isRecalling ? "direct with memories" : "direct";
+    for (const field of way === "hop" ? (["first"] as const) : (["first", "total"] as const)) {
+      const [direct, proxied] = [sorted(compared, field), sorted(way, field)];
       const cells = [0.5, 0.99].flatMap((share) => {
         const [a, b] = [quantile(direct, share), quantile(proxied, share)];
         return [a.toFixed(1), b.toFixed(1), (b - a).toFixed(1)];
       });
-      const what = `${field === "first" ? "first byte" : "whole answer"}${NAMED[way] ?? ""}`;
-      console.log(`| ${name} | ${memories === "" ? "none" : K} | ${what} | ${direct.length} | ${cells.join(" | ")} |`);
+      const to = field === "first" ? "first byte" : "whole answer";
+      const what = [name, isRecalling ? K : "none", baseOf(way), to, direct.length];
+      console.log(`| ${[...what, ...cells].join(" | ")} |`);
     }
+  }
+  if (inStep) return;
+  for (const way of WAYS.filter((one) => /^(?:responses|messages)/.test(one))) {
+    const chats: Way = way.endsWith("with memories") ? "chats with memories" : "chats";
+    const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(chats, "first"), 0.5);
+    if (more <= MOST_MORE_MS) continue;
+    console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than chats to the first byte`);
+    process.exitCode = 1;
   }
 }
 
@@ -180,11 +208,12 @@ const SIDE_BY_SIDE = 8;
 await Promise.all(
   Array.from({ length: SIDE_BY_SIDE }, async (_, stream) => {
     for (let round = stream; round < warmUp; round += SIDE_BY_SIDE)
-      for (const way of WAYS) await call(baseOf(way), ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
+      for (const way of WAYS)
+        await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
   }),
 );
 console.log(
-  "| streams | memories | to | calls | direct p50, ms | proxied | added | direct p99 | proxied | added |\n| --- | --: | --- | --: | --: | --: | --: | --: | --: | --: |",
+  "| streams | memories | by | to | calls | direct p50, ms | proxied | added | direct p99 | proxied | added |\n| --- | --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |",
 );
 const rounds = Number(process.env["ROUNDS"] ?? 0);
 await measure(1, rounds || 100, 5, false);
@@ -192,7 +221,7 @@ await measure(32, Math.min(rounds || 12, 12), 50, false);
 await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
-await service.stop();
+for (const one of [service, overChats, overAnthropic]) await one.stop();
 await hop.stop();
 await engine.stop();
 rmSync(dataDir, { recursive: true });

@@ -33,7 +33,7 @@ const MARK = "cache_control";
  */
 export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | null {
   const { system, messages } = body;
-  if (!Array.isArray(messages)) return null;
+  if (!Array.isArray(messages) || !(system == null || isContent(system))) return null;
   const chat: ChatMessage[] = system == null ? [] : [{ role: "system", content: system as ChatMessage["content"] }];
   const joins = new Joins();
   for (const given of messages as readonly unknown[]) {
@@ -144,7 +144,8 @@ class Joins {
 /** A message of Anthropic's as chat messages: one, or one for each tool result and for what stands between. Null: it is none. */
 function piecesOf(given: unknown): readonly ChatMessage[] | null {
   const { role, content, ...more } = record(given);
-  if (typeof role !== "string" || Object.hasOwn(more, JOINED) || Object.hasOwn(more, BEHIND)) return null;
+  const hasMarks = Object.hasOwn(more, JOINED) || Object.hasOwn(more, BEHIND);
+  if (typeof role !== "string" || hasMarks || !isContent(content)) return null;
   if (role !== "user" || !Array.isArray(content) || !content.some(isResult)) return [given as ChatMessage];
   // Of several chat messages none could hold the other fields.
   if (Object.keys(more).length > 0) return null;
@@ -161,10 +162,17 @@ function piecesOf(given: unknown): readonly ChatMessage[] | null {
     }
     endBetween();
     if (RESERVED.some((field) => Object.hasOwn(block, field))) return null;
+    if (block["content"] != null && !isContent(block["content"])) return null;
     pieces.push(resultMessage(block));
   }
   endBetween();
   return pieces;
+}
+
+/** A text, or blocks. */
+function isContent(given: unknown): boolean {
+  if (!Array.isArray(given)) return typeof given === "string";
+  return (given as readonly unknown[]).every((block) => typeof record(block)["type"] === "string");
 }
 
 function isResult(block: unknown): boolean {

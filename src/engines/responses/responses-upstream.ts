@@ -105,7 +105,8 @@ async function* responseStream({ body }: UpstreamAnswer, name: string, head: Res
     if (record(data)["error"] != null) return;
   }
   if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
-  yield eventBytes(stream.end());
+  // Each of them has the whole text: one at a time, so that others are served between them.
+  for (const event of stream.end()) yield eventBytes([event]);
 }
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ChatRequest, chatOfMessages, MESSAGES } from "../../service/chat/chat.js";
+import { UnheldThreadError } from "../problems/anthropic-problem.js";
 import type { GivenIdentity } from "../requests/identity.js";
 import { type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
@@ -52,11 +53,20 @@ export function withoutSettings(given: unknown): unknown {
   return body;
 }
 
-/** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid. */
+const threaded = z.looseObject({ thread: z.looseObject({ type: z.string() }) });
+
+/**
+ * Reads a request's body and headers. A thread is not begun: its later requests would have what is new alone, and a prompt is composed of
+ * the whole conversation. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid, and
+ * {@link UnheldThreadError} for a request that goes on with a thread.
+ */
 export function readMessages(
   given: unknown,
   headers: Pick<Headers, "get">,
   identity?: GivenIdentity,
 ): Omit<ChatRequest, "headers" | "query"> {
-  return { ...readChat(given, headers, identity, ANTHROPIC_FORM), format: MESSAGES };
+  const read = threaded.safeParse(given);
+  if (read.data?.thread.type === "continue") throw new UnheldThreadError();
+  const { thread: _thread, ...alone } = read.data ?? {};
+  return { ...readChat(read.success ? alone : given, headers, identity, ANTHROPIC_FORM), format: MESSAGES };
 }

@@ -46,7 +46,8 @@ const PROBLEMS = {
   },
   404: {
     name: "NotFound",
-    description: "The user has no such request.",
+    description:
+      "What the request names does not exist: a request of the user, or a thread, which memstem does not hold.",
     headers: RATE_HEADERS,
     example: problemOf(new NotFoundError("request_id", "no such request of this user")),
   },

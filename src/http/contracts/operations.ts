@@ -102,7 +102,7 @@ export const OPERATIONS = {
     tags: ["Messages"],
     summary: "Create a message with the user's memories",
     description: "Anthropic's API. The answer is the engine's, unmodified; memstem adds headers.",
-    problems: [...BODY_PROBLEMS, 501, 502, 504],
+    problems: [...BODY_PROBLEMS, 404, 501, 502, 504],
   },
   countTokens: {
     operationId: "countMessageTokens",

@@ -35,7 +35,7 @@ export function answerProblem(
 
 /** A problem as the error object of a path's API; on paths of no API as OpenAI's. */
 function errorFor(path: string, value: Problem, error: unknown): object {
-  return isAnthropicPath(path) ? anthropicErrorOf(value) : openAiErrorOf(value, error);
+  return isAnthropicPath(path) ? anthropicErrorOf(value, error) : openAiErrorOf(value, error);
 }
 
 /**

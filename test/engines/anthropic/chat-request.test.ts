@@ -96,4 +96,16 @@ describe("a request of Anthropic's as a chat completion", () => {
   it("is none without messages", () => {
     expect(toChatCompletion({ model: "m" }, PLAIN)).toBeNull();
   });
+
+  it.each([7, true, {}, [null], ["text"], [{ type: 1 }]])("is none where %j is to be content", (content) => {
+    const user = { role: "user", content: "Tea?" };
+    const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content }] };
+    const bodies = [
+      { system: content, messages: [user] },
+      { messages: [{ role: "user", content }] },
+      { messages: [{ role: "assistant", content }, user] },
+      { messages: [user, result] },
+    ];
+    for (const body of bodies) expect(toChatCompletion(body, PLAIN)).toBeNull();
+  });
 });

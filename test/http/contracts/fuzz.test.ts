@@ -8,9 +8,13 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
+import { chatAnswer, chatChunks } from "../../clients/chat-wire.js";
+import { messageAnswer, messageStream } from "../../clients/messages-wire.js";
+import { responseAnswer, responseOutput, responseStream } from "../../clients/responses-wire.js";
 import { TEMPLATE_TOKENS } from "../../core/escaping/template-tokens.js";
 import { endingWithUs } from "../../ending-children.js";
-import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../routes/openai-engine.js";
+import { type Behaviour, openAiEngine, openEvents, sendEvents, sendJson } from "../routes/openai-engine.js";
+import { eventsText } from "../routes/responses-engine.js";
 import type { Composed } from "../server/served-app.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "./fuzzed-requests.js";
 import type { Told } from "./fuzzed-service.js";
@@ -41,7 +45,37 @@ const ANSWERS = [
   Object.values(TEMPLATE_TOKENS).flat().join(" "),
 ];
 
-describe("whatever comes over HTTP", () => {
+/** An engine that has every route, and says what it is told; with its prompts counted as anything. */
+const answers =
+  (next: () => { readonly text: string; readonly turn: number }): Behaviour =>
+  ({ url, body }, response) => {
+    const { text, turn } = next();
+    const said = { kind: "text", text } as const;
+    // Its usage is as good as any: what the service makes of one has tests of its own.
+    const counted = { prompt: 90, cached: turn % 90 };
+    const isStream = body.stream === true;
+    switch (url) {
+      case "/v1/responses": {
+        const output = responseOutput(said, turn % 2);
+        const answer = responseAnswer(turn % 2, output, counted, turn % 3 === 0);
+        if (!isStream) return sendJson(response, 200, answer);
+        openEvents(response);
+        return void response.end(eventsText(responseStream(answer, output)));
+      }
+      case "/v1/messages":
+        if (!isStream) return sendJson(response, 200, messageAnswer(said, turn, counted));
+        openEvents(response);
+        return void response.end(eventsText(messageStream(said, turn, counted)));
+      case "/v1/messages/count_tokens":
+        return sendJson(response, 200, { input_tokens: 90 });
+      default:
+        if (!isStream) return sendJson(response, 200, chatAnswer(said, turn, counted));
+        return sendEvents(response, chatChunks(said, turn, body.stream_options?.include_usage ? counted : null));
+    }
+  };
+
+/** Chats and responses are passed on, messages converted; or messages are passed on, and the others converted. */
+describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine that speaks the API of %s,", (api) => {
   const engine = openAiEngine();
   let dataDir = "";
   let service: ChildProcess;
@@ -64,6 +98,7 @@ describe("whatever comes over HTTP", () => {
         MEMSTEM_SOURCE: "embedded",
         MEMSTEM_DATA_DIR: dataDir,
         MEMSTEM_UPSTREAM_URL: engine.url,
+        MEMSTEM_UPSTREAM_API: api,
         MEMSTEM_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
         MEMSTEM_WRITE_BACK: "on",
       },
@@ -82,24 +117,16 @@ describe("whatever comes over HTTP", () => {
     `is answered, never with a 5xx, blocks nobody for long, and leaves nothing where it is refused: ${REQUESTS} requests`,
     async () => {
       let answered = 0;
-      engine.behave(({ body }, response) => {
-        // Its usage is as good as any: what the service makes of one has tests of its own.
-        const usage = {
-          prompt_tokens: 90,
-          completion_tokens: 2,
-          total_tokens: 92,
-          prompt_tokens_details: { cached_tokens: answered % 90 },
-        };
-        const text = ANSWERS[answered++ % ANSWERS.length] ?? "";
-        engine.requests.length = 0;
-        if (body.stream === true)
-          sendEvents(response, streamedAnswer(text, body.stream_options?.include_usage ? usage : null));
-        else sendJson(response, 200, wholeAnswer(text, usage));
-      });
+      engine.behave(
+        answers(() => {
+          engine.requests.length = 0;
+          return { text: ANSWERS[answered % ANSWERS.length] ?? "", turn: answered++ };
+        }),
+      );
       const outside = new Database(join(dataDir, "memstem.db"), { readonly: true });
       /** Changes with every commit of another connection. */
       const version = () => outside.pragma("data_version", { simple: true });
-      const answers = new Map<string, number>();
+      const outcomes = new Map<string, number>();
       /** Users with a memory that was forgotten: a stored answer does not name it, though its text, another memory's too, may stand. */
       const forgetful = new Set<string>();
       const seen = new Set<string>();
@@ -107,19 +134,20 @@ describe("whatever comes over HTTP", () => {
       const blocks: { readonly block: number; readonly shown: string }[] = [];
       for (const request of fc.sample(fuzzedRequest, { numRuns: REQUESTS, seed: SEED })) {
         const before = version();
-        const { status, type, text } = await send(told.base, request);
+        const { status, type, text, origin } = await send(told.base, request);
         // What is learned of an engine's answer is stored behind it.
-        if (request.path === CHAT && status < 400) await settled(told.base);
+        if (PROMPTS.has(request.path) && status < 400) await settled(told.base);
         const shown = `${request.method} ${request.path} ${String(request.body).length} ${String(request.body).slice(0, 2_000)} → ${status} ${text.slice(0, 500)}`;
         const outcome = `${about(request)} ${status}`;
-        answers.set(outcome, (answers.get(outcome) ?? 0) + 1);
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
         expect(status, shown).toBeLessThan(500);
         if ((request.body?.length ?? 0) > LONG) {
           const block = await longestBlock(told.base);
           if (block > (blocks.at(-1)?.block ?? LEAST_BLOCK_S)) blocks.push({ block, shown: shown.slice(0, 300) });
         }
         if (status >= 400) {
-          expect(version(), `wrote something: ${shown}`).toBe(before);
+          // What the engine's API cannot say is refused behind composing.
+          if (origin !== "upstream") expect(version(), `wrote something: ${shown}`).toBe(before);
           expect(PROBLEM_TYPES, shown).toContain(type);
           expect(JSON.parse(text), shown).toBeTypeOf("object");
         } else if (request.path === "/compose") {
@@ -141,7 +169,7 @@ describe("whatever comes over HTTP", () => {
       const block = await longestBlock(told.base);
       expect(block, JSON.stringify(blocks, null, 2)).toBeLessThan(LONGEST_BLOCK_S);
       if (process.env["FUZZ_REQUESTS"] !== undefined) {
-        console.log(Object.fromEntries([...answers].sort()));
+        console.log(Object.fromEntries([...outcomes].sort()));
         console.log(
           `chats ${answered}, written back ${written.length}, longest block of the event loop ${Math.round(1_000 * block)} ms`,
         );
@@ -151,7 +179,7 @@ describe("whatever comes over HTTP", () => {
   );
 });
 
-const CHAT = "/v1/chat/completions";
+const PROMPTS = new Set(["/v1/chat/completions", "/v1/responses", "/v1/messages"]);
 /** Milliseconds from an answer's last byte to what is done behind it. */
 const BEHIND_MS = 10;
 
@@ -209,5 +237,7 @@ async function send(base: string, { method, path, body, type }: FuzzedRequest) {
     signal: AbortSignal.timeout(HANGS_MS),
   });
   const text = await answer.text();
-  return { status: answer.status, type: answer.headers.get("content-type")?.split(";")[0] ?? "", text };
+  const { status, headers } = answer;
+  const given = headers.get("content-type")?.split(";")[0] ?? "";
+  return { status, type: given, text, origin: headers.get("x-memstem-error-origin") };
 }

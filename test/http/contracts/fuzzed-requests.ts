@@ -1,6 +1,18 @@
 import fc from "fast-check";
-import { hostileText } from "../../core/escaping/hostile-text.js";
-import { TEMPLATE_TOKENS } from "../../core/escaping/template-tokens.js";
+import { chat, claude, response } from "./fuzzed-doors.js";
+import {
+  anything,
+  count,
+  engineName,
+  history,
+  memories,
+  message,
+  mostly,
+  name,
+  policy,
+  retention,
+  text,
+} from "./fuzzed-values.js";
 
 /** One request as it goes over the socket. */
 export interface FuzzedRequest {
@@ -11,102 +23,6 @@ export interface FuzzedRequest {
   readonly type: string;
 }
 
-/** One of these, but for once in a while. */
-function mostly<T, U>(usual: fc.Arbitrary<T>, unusual: fc.Arbitrary<U>): fc.Arbitrary<T | U> {
-  return fc.oneof({ weight: 24, arbitrary: usual }, { weight: 1, arbitrary: unusual });
-}
-
-/** Special tokens of public models, as they are and with something that nobody sees between. */
-const markers = fc
-  .array(
-    fc.tuple(
-      fc.constantFrom(...Object.values(TEMPLATE_TOKENS).flat()),
-      fc.constantFrom("", "", "\u200b", "\u00ad", "\\"),
-    ),
-    { minLength: 1, maxLength: 5 },
-  )
-  .map((tokens) => tokens.map(([token, between]) => token.slice(0, 1) + between + token.slice(1)).join(" tea "));
-/** What a text of many characters is made of, so that reading it may take the square of its length. */
-const REPEATED = [
-  ...[
-    "<memories>\n",
-    "<memories>\n[1] ",
-    "tea <memories>\n",
-    "[1]",
-    "[1] a\n",
-    "  a\n",
-    "<",
-    "<[",
-    "[A",
-    "<\u200b",
-    "/think",
-  ],
-  ...[
-    "a",
-    " ",
-    "\n",
-    "\r\n",
-    "\t",
-    "1",
-    "!",
-    "茶",
-    "\u0301",
-    "👩‍👩‍👧‍👦",
-    "\\",
-    '\\"',
-    '"',
-    "ａ",
-    "\u2028",
-    "(replaces [1][1]",
-  ],
-];
-const huge = fc
-  .tuple(fc.constantFrom(...REPEATED), fc.integer({ min: 5_000, max: 200_000 }))
-  .map(([piece, length]) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length));
-const storable = hostileText.map((written) => `${written.replace(/[\0\p{Surrogate}]/gu, "")}tea`);
-const text = mostly(
-  fc.oneof(
-    { weight: 4, arbitrary: storable },
-    { weight: 2, arbitrary: markers },
-    fc.constantFrom("Where?", "x".repeat(300), "😀".repeat(50)),
-  ),
-  fc.oneof(hostileText, fc.constantFrom("", " ")),
-);
-/** A text of a message or a memory; now and then a very long one. */
-const written = fc.oneof({ weight: 80, arbitrary: text }, { weight: 1, arbitrary: huge });
-/** Few names, so that requests meet what others left. */
-const name = mostly(fc.constantFrom("ada", "bo", "c", "1", "m-1", "m-2", "r-1", "r-2"), text);
-const oddNumber = fc.oneof(
-  fc.constantFrom(0, -1, 1.5, 1e9, 2 ** 53, -(2 ** 53), 1e308, Number.MIN_VALUE),
-  fc.integer(),
-);
-const count = mostly(fc.integer({ min: 1, max: 300 }), oddNumber);
-const anything = fc.jsonValue({ maxDepth: 4 });
-const role = mostly(fc.constantFrom("user", "assistant", "system", "tool", "developer"), text);
-const parts = fc.array(mostly(fc.record({ type: fc.constant("text"), text: written }), fc.dictionary(name, anything)), {
-  maxLength: 3,
-});
-const message = fc.record(
-  {
-    role,
-    content: mostly(written, fc.oneof(parts, fc.constant(null))),
-    name: text,
-    tool_calls: anything,
-    tool_call_id: name,
-  },
-  { requiredKeys: ["role", "content"] },
-);
-const history = fc
-  .tuple(fc.array(message, { maxLength: 4 }), mostly(written, anything))
-  .map(([before, question]) => [...before, { role: "user", content: question }]);
-const memory = fc.record(
-  { id: mostly(name, oddNumber), memory: written, score: oddNumber, metadata: anything },
-  { requiredKeys: ["id", "memory"] },
-);
-const memories = fc.oneof(
-  fc.array(memory, { maxLength: 6 }),
-  fc.record({ results: fc.array(memory, { maxLength: 6 }), relations: anything }, { requiredKeys: ["results"] }),
-);
 const composeFields = {
   user_id: name,
   agent_id: fc.option(name),
@@ -119,19 +35,13 @@ const composeFields = {
   top_k: fc.option(count),
   memory_budget_tokens: fc.option(count),
   memory_budget_ratio: fc.option(mostly(fc.double({ min: 1, max: 100, noNaN: true }), count)),
-  policy: mostly(
-    fc.constantFrom("retrieval", "sorted", "context-pilot", "knowledge-tree", "prefix-exact", "carry-over"),
-    text,
-  ),
-  retention: mostly(fc.constantFrom("keep", "volatile", "ephemeral", "auto"), text),
+  policy,
+  retention,
   annotations: mostly(
     fc.oneof(fc.boolean(), fc.record({ order: fc.boolean(), top_n: fc.integer({ min: 1, max: 9 }) })),
     anything,
   ),
-  engine: mostly(
-    fc.constantFrom("vllm", "sglang", "openai", "openai-breakpoints", "anthropic", "llamacpp", "generic"),
-    text,
-  ),
+  engine: engineName,
   prompt: mostly(fc.boolean(), anything),
 };
 const composed = fc.record(composeFields, { requiredKeys: ["user_id", "messages", "memories"] });
@@ -152,29 +62,6 @@ const mem0Event = fc.record(
   { id: name, event: mostly(fc.constantFrom("UPDATE", "DELETE", "ADD"), text), data: fc.record({ memory: text }) },
   { requiredKeys: ["id", "event"] },
 );
-const chat = fc.record(
-  {
-    messages: mostly(history, anything),
-    user: name,
-    model: text,
-    stream: mostly(fc.boolean(), anything),
-    tools: anything,
-    memstem: fc.record(
-      {
-        user_id: name,
-        conversation_id: fc.option(name),
-        policy: composeFields.policy,
-        memories,
-        retention: composeFields.retention,
-        engine: composeFields.engine,
-        write_back: fc.boolean(),
-      },
-      { requiredKeys: ["conversation_id"] },
-    ),
-  },
-  { requiredKeys: ["messages", "user"] },
-);
-
 /** A body of the right shape; or with one field that is anything; or with one more. */
 function spoiled(body: fc.Arbitrary<object>): fc.Arbitrary<unknown> {
   const changed = fc.tuple(body, fc.nat(), anything).map(([good, at, bad]) => {
@@ -194,6 +81,8 @@ const deep: fc.Arbitrary<FuzzedRequest> = fc
     fc.oneof(
       fc.tuple(fc.constant("/compose"), composed),
       fc.tuple(fc.constant("/v1/chat/completions"), chat),
+      fc.tuple(fc.constant("/v1/responses"), response),
+      fc.tuple(fc.constant("/v1/messages"), claude),
       fc.tuple(fc.constant("/feedback"), feedback),
     ),
     fc.nat(),
@@ -230,7 +119,10 @@ const encoded: fc.Arbitrary<FuzzedRequest> = fc
 /** Text that is almost a body, bytes that are no text, and what says that it is something else. */
 const broken: fc.Arbitrary<FuzzedRequest> = fc
   .tuple(
-    fc.constantFrom("/compose", "/compose/batch", "/feedback", "/evict", "/memories", "/v1/chat/completions"),
+    fc.constantFrom(
+      ...["/compose", "/compose/batch", "/feedback", "/evict", "/memories"],
+      ...["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"],
+    ),
     fc.oneof(
       fc.tuple(composed, fc.nat()).map(([body, at]) => {
         const json = JSON.stringify(body);
@@ -293,6 +185,9 @@ export const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(
   },
   { weight: 1, arbitrary: posted(`/webhooks/mem0?token=${WEBHOOK_TOKEN}`, fc.record({ event_details: mem0Event })) },
   { weight: 8, arbitrary: posted("/v1/chat/completions", chat) },
+  { weight: 6, arbitrary: posted("/v1/responses", response) },
+  { weight: 6, arbitrary: posted("/v1/messages", claude) },
+  { weight: 1, arbitrary: posted("/v1/messages/count_tokens", claude) },
   { weight: 1, arbitrary: deep },
   { weight: 1, arbitrary: encoded },
   {

@@ -10,17 +10,15 @@ import { indexResult } from "../../../src/http/contracts/contracts.js";
 import { childOutput } from "../../child-output.js";
 import { endingWithUs } from "../../ending-children.js";
 import type { Held } from "../server/watched-service.js";
+import { type Happening, wrongAnswer } from "./fault-outcomes.js";
+import { FAULT_DOORS, type FaultDoor, type FaultDoorName, type Json } from "./fault-wires.js";
 import {
-  BIG_EVENTS,
+  CALLER_HEADER,
   ENGINE_CONDUCTS,
   type EngineConduct,
   type FaultyEngine,
   faultyEngine,
-  MALFORMED,
 } from "./faulty-engine.js";
-
-/** What can happen to a call. */
-type Happening = EngineConduct | "refuses" | "client leaves before the answer";
 
 /** What a run of faults came to. */
 export interface FaultRun {
@@ -49,6 +47,7 @@ const FACTS = Array.from({ length: 24 }, (_, n) => ({
 }));
 
 export interface FaultPlan {
+  readonly door: FaultDoorName;
   readonly calls: number;
   readonly seed: number;
   /** Milliseconds that the first byte may take: with room for the pauses of a loaded machine, for an engine that hangs takes as long. */
@@ -56,10 +55,12 @@ export interface FaultPlan {
 }
 
 /** Sends calls of all kinds mixed through a service in a process of its own. */
-export async function runFaults({ calls, seed, firstByteMs }: FaultPlan): Promise<FaultRun> {
+export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultPlan): Promise<FaultRun> {
   const dataDir = mkdtempSync(join(tmpdir(), "memstem-faults-"));
-  const engine = await faultyEngine();
-  let service = await watchedService(dataDir, engine.url, firstByteMs);
+  const door: FaultDoor = FAULT_DOORS[name];
+  const engine = await faultyEngine(door.engine);
+  const start = () => watchedService(dataDir, { url: engine.url, api: door.api, firstByteMs });
+  let service = await start();
   const agent = new Agent({ keepAlive: true, maxSockets: USERS });
   try {
     const random = seeded(seed);
@@ -70,7 +71,7 @@ export async function runFaults({ calls, seed, firstByteMs }: FaultPlan): Promis
       counts[happening] = (counts[happening] ?? 0) + 1;
       const id = `call-${number}`;
       if (NEVER_SERVED.has(happening)) unserved.push(id);
-      const asked = { base: service.address, agent, user, id, memories: some(FACTS, random), engine };
+      const asked = { base: service.address, agent, user, id, memories: some(FACTS, random), engine, door };
       const fault = await outcomeOf(happening, asked).catch((error: unknown) => String(error));
       if (fault !== null) wrong.push(`${id} (${happening}): ${fault}`);
     };
@@ -98,15 +99,13 @@ export async function runFaults({ calls, seed, firstByteMs }: FaultPlan): Promis
     for (const user of users) {
       const memories = some(FACTS, random);
       for (const id of [`before-${user}`, `last-${user}`]) {
-        const asked = { base: service.address, agent, user, id, memories, engine };
+        const asked = { base: service.address, agent, user, id, memories, engine, door };
         const answer = await responseTo(asked, "answers whole");
-        const { usage } = JSON.parse((await bytesOf(answer)).toString("utf8")) as {
-          usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
-        };
+        const counted = door.client.countedIn(JSON.parse((await bytesOf(answer)).toString("utf8")) as Json);
         expectations.push({
           expected: Number(answer.headers["x-memstem-expected-cached-tokens"]),
-          observed: usage.prompt_tokens_details.cached_tokens,
-          prompt: usage.prompt_tokens,
+          observed: counted.cached,
+          prompt: counted.prompt,
         });
       }
     }
@@ -115,7 +114,7 @@ export async function runFaults({ calls, seed, firstByteMs }: FaultPlan): Promis
     const live = new Set(running.flatMap(({ nodes }) => nodes.flatMap(({ request_ids }) => request_ids)));
     agent.destroy();
     const stderr = await service.stop();
-    service = await watchedService(dataDir, engine.url, firstByteMs);
+    service = await start();
     const reloaded = await indexesOf();
     return {
       counts,
@@ -139,6 +138,7 @@ const MIXED: readonly Happening[] = [...ENGINE_CONDUCTS, "client leaves before t
 const NEVER_SERVED = new Set<Happening>([
   "refuses",
   "hangs before headers",
+  "answers with another protocol",
   "limits the rate",
   "dies in a whole answer",
 ]);
@@ -150,11 +150,12 @@ interface Asked {
   readonly id: string;
   readonly memories: readonly { readonly id: string; readonly memory: string }[];
   readonly engine: FaultyEngine;
+  readonly door: FaultDoor;
 }
 
 /** Makes a call; null where it ended as it should, else what was wrong. */
 async function outcomeOf(happening: Happening, asked: Asked): Promise<string | null> {
-  const { user, engine } = asked;
+  const { user, engine, door } = asked;
   switch (happening) {
     case "client leaves before the answer": {
       const taken = engine.taken(user).then(() => null);
@@ -173,64 +174,28 @@ async function outcomeOf(happening: Happening, asked: Asked): Promise<string | n
     }
     default: {
       const answer = await responseTo(asked, happening === "refuses" ? "answers whole" : happening);
-      return expected(happening, answer, await bytesOf(answer));
+      return wrongAnswer(happening, door, answer, await bytesOf(answer));
     }
   }
 }
 
-/** Compares with what a client of this call should see. */
-function expected(happening: Happening, { statusCode, headers }: IncomingMessage, body: Buffer): string | null {
-  const text = () => body.toString("utf8");
-  const seen = `${statusCode} ${body.subarray(0, 200).toString("utf8")}`;
-  const check = (isRight: boolean) => (isRight ? null : seen);
-  switch (happening) {
-    case "answers whole":
-    case "answers 10 MB whole":
-      return check(statusCode === 200 && contentOf(text()).length === (happening === "answers whole" ? 7 : 10_485_760));
-    case "answers in a stream":
-      return check(statusCode === 200 && text().endsWith("data: [DONE]\n\n") && text().includes("think."));
-    case "answers 10 MB in a stream":
-      return check(statusCode === 200 && text().endsWith("data: [DONE]\n\n") && holdsBigEvents(body));
-    case "dies in a stream":
-      return check(statusCode === 200 && text().includes('"code":"upstream_broken"'));
-    case "dies in a whole answer":
-      return check(statusCode === 502 && text().includes('"code":"upstream_broken"'));
-    case "sends malformed events":
-      return check(statusCode === 200 && body.equals(MALFORMED));
-    case "limits the rate":
-      return check(statusCode === 429 && headers["retry-after"] === "7" && text().includes("Slower."));
-    case "hangs before headers":
-      return check(statusCode === 504 && text().includes('"code":"upstream_timeout"'));
-    case "refuses":
-      return check(statusCode === 502 && text().includes('"code":"upstream_unreachable"'));
-    default:
-      return seen;
-  }
-}
-
-function contentOf(json: string): string {
-  const { choices } = JSON.parse(json) as { choices: readonly { message: { content: string } }[] };
-  return choices[0]?.message.content ?? "";
-}
-
-function holdsBigEvents(body: Buffer): boolean {
-  const { event, count } = BIG_EVENTS;
-  return body.subarray(0, event.length * count).equals(Buffer.from(event.repeat(count)));
-}
-
-function open({ base, agent, user, id, memories }: Asked, conduct: EngineConduct) {
-  const body = JSON.stringify({
+function open({ base, agent, user, id, memories, door }: Asked, conduct: EngineConduct) {
+  const isStream = conduct.includes("stream") || conduct.includes("events") || conduct.includes("goes on");
+  const asked = door.client.body({
     model: conduct,
     user,
-    stream: conduct.includes("stream") || conduct.includes("events") || conduct.includes("goes on"),
-    messages: [
-      { role: "system", content: `You answer ${user}, and nobody else.` },
-      { role: "user", content: `${id}?` },
-    ],
-    memstem: { request_id: id, memories },
+    instructions: `You answer ${user}, and nobody else.`,
+    question: `${id}?`,
+    stream: isStream,
+    isSmall: !conduct.includes("10 MB"),
   });
-  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-  const outgoing = request(`${base}/v1/chat/completions`, { method: "POST", agent, headers });
+  const body = JSON.stringify({ ...asked, memstem: { request_id: id, memories } });
+  const headers = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    [CALLER_HEADER]: user,
+  };
+  const outgoing = request(`${base}${door.client.path}`, { method: "POST", agent, headers });
   outgoing.end(body);
   return outgoing;
 }
@@ -246,6 +211,7 @@ async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
 
 async function indexOf(base: string, user: string) {
   const answer = await fetch(`${base}/users/${user}/index?limit=1000`, { headers: { connection: "close" } });
+  if (answer.status !== 200) throw new Error(`index of ${user}: ${answer.status} ${await answer.text()}`);
   return indexResult.parse(await answer.json());
 }
 
@@ -263,13 +229,20 @@ function shuffle<T>(values: T[], random: () => number): void {
   }
 }
 
-async function watchedService(dataDir: string, upstream: string, firstByteMs: number) {
+interface WatchedUpstream {
+  readonly url: string;
+  readonly api: FaultDoor["api"];
+  readonly firstByteMs: number;
+}
+
+async function watchedService(dataDir: string, { url, api, firstByteMs }: WatchedUpstream) {
   const main = fileURLToPath(new URL("../server/watched-service.ts", import.meta.url));
   const environment = {
     MEMSTEM_PORT: "0",
     MEMSTEM_SOURCE: "none",
     MEMSTEM_DATA_DIR: dataDir,
-    MEMSTEM_UPSTREAM_URL: upstream,
+    MEMSTEM_UPSTREAM_URL: url,
+    MEMSTEM_UPSTREAM_API: api,
     MEMSTEM_UPSTREAM_TIMEOUT_MS: String(firstByteMs),
     MEMSTEM_LOG_LEVEL: "error",
     // What is kept of a user by design stays the same from the first third on.

@@ -1,37 +1,43 @@
 import { describe, expect, it } from "vitest";
 import { runFaults } from "./fault-run.js";
+import { FAULT_DOORS, type FaultDoorName } from "./fault-wires.js";
 
 const MIB = 1024 * 1024;
 
 /** Of 1,000 calls; `npm run faults` sends them. Here some of every kind. */
 const CALLS = 48;
+const DOORS = Object.keys(FAULT_DOORS) as FaultDoorName[];
 
 describe("engines and clients that fail in every way, one after the other and at once", () => {
-  it("cost the proxy nothing that lasts, and leave every user's index right", { timeout: 180_000 }, async () => {
-    const run = await runFaults({ calls: CALLS, seed: 7, firstByteMs: 2_500 });
-    expect(run.wrong).toEqual([]);
-    expect(Object.values(run.counts).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
-    expect(Object.keys(run.counts)).toHaveLength(12);
-    for (const calls of Object.values(run.counts)) expect(calls).toBeGreaterThanOrEqual(3);
+  it.each(DOORS)(
+    "cost the proxy nothing that lasts, and leave every index right: %s",
+    { timeout: 180_000 },
+    async (door) => {
+      const run = await runFaults({ door, calls: CALLS, seed: 7, firstByteMs: 2_500 });
+      expect(run.wrong).toEqual([]);
+      expect(Object.values(run.counts).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
+      expect(Object.keys(run.counts)).toHaveLength(13);
+      for (const calls of Object.values(run.counts)) expect(calls).toBeGreaterThanOrEqual(3);
 
-    // No call is left at the engine, and each side keeps no more connections than had calls at once.
-    for (const { connections, calls } of run.engine) {
-      expect(calls).toBe(0);
-      expect(connections).toBeLessThanOrEqual(8);
-    }
-    const [first, , last] = run.held;
-    for (const { resources } of run.held) expect(resources["TCPSocketWrap"] ?? 0).toBeLessThanOrEqual(16);
-    expect((last?.heapBytes ?? Number.NaN) - (first?.heapBytes ?? Number.NaN)).toBeLessThan(2 * MIB);
-    expect((last?.bufferBytes ?? Number.NaN) - (first?.bufferBytes ?? Number.NaN)).toBeLessThan(2 * MIB);
-    expect(last?.unhandled).toEqual([]);
-    expect(run.stderr).toBe("");
+      // No call is left at the engine, and each side keeps no more connections than had calls at once.
+      for (const { connections, calls } of run.engine) {
+        expect(calls).toBe(0);
+        expect(connections).toBeLessThanOrEqual(8);
+      }
+      const [first, , last] = run.held;
+      for (const { resources } of run.held) expect(resources["TCPSocketWrap"] ?? 0).toBeLessThanOrEqual(16);
+      expect((last?.heapBytes ?? Number.NaN) - (first?.heapBytes ?? Number.NaN)).toBeLessThan(2 * MIB);
+      expect((last?.bufferBytes ?? Number.NaN) - (first?.bufferBytes ?? Number.NaN)).toBeLessThan(2 * MIB);
+      expect(last?.unhandled).toEqual([]);
+      expect(run.stderr).toBe("");
 
-    // What the engine never computed is not expected to hit; what it did is, as far as it really does.
-    expect(run.stillExpected).toEqual([]);
-    for (const { expected, observed, prompt } of run.expectations) {
-      expect(expected).toBeLessThanOrEqual(observed);
-      expect(observed - expected).toBeLessThanOrEqual(prompt / 4);
-    }
-    for (const { running, reloaded } of run.indexes) expect(reloaded).toEqual(running);
-  });
+      // What the engine never computed is not expected to hit; what it did is, as far as it really does.
+      expect(run.stillExpected).toEqual([]);
+      for (const { expected, observed, prompt } of run.expectations) {
+        expect(expected).toBeLessThanOrEqual(observed);
+        expect(observed - expected).toBeLessThanOrEqual(prompt / 4);
+      }
+      for (const { running, reloaded } of run.indexes) expect(reloaded).toEqual(running);
+    },
+  );
 });

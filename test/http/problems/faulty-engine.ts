@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { encodeO200k } from "../../../src/cli/o200k.js";
-import type { ChatMessage } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
-import { eventOf, isLimitRequest, streamedAnswer, wholeAnswer } from "../routes/openai-engine.js";
+import type { Counted } from "../../clients/wire.js";
+import { isLimitRequest } from "../routes/openai-engine.js";
+import type { FaultWire, Json } from "./fault-wires.js";
 
 /** What an engine can do; a request names it as its `model`. */
 export const ENGINE_CONDUCTS = [
@@ -14,6 +15,7 @@ export const ENGINE_CONDUCTS = [
   "answers 10 MB whole",
   "answers 10 MB in a stream",
   "hangs before headers",
+  "answers with another protocol",
   "dies in a stream",
   "dies in a whole answer",
   "sends malformed events",
@@ -22,10 +24,11 @@ export const ENGINE_CONDUCTS = [
 ] as const;
 export type EngineConduct = (typeof ENGINE_CONDUCTS)[number];
 
-const BIG = "0123456789abcdef".repeat(640);
-const BIG_TEXT = BIG.repeat(1_024);
-/** The events that make up 10 MB. */
-export const BIG_EVENTS = { event: eventOf(streamedAnswer(BIG, null)[1] ?? {}), count: 1_024 };
+/** A text that makes up 10 MB when it is said so many times. */
+export const BIG = { text: "0123456789abcdef".repeat(640), times: 1_024 };
+const BIG_TEXT = BIG.text.repeat(BIG.times);
+/** Header of a request that says whose call it is, for {@link FaultyEngine.taken}. */
+export const CALLER_HEADER = "x-caller";
 /** Broken JSON, no JSON, no field name, bytes that are no UTF-8, no end: what the client gets all the same. */
 export const MALFORMED = Buffer.concat([
   Buffer.from('data: {"choices": [{"delta":\n\ndata: nonsense\n\nnonsense\n\n: \n\ndata: [1, {"x": null}]\n\ndata: '),
@@ -33,7 +36,7 @@ export const MALFORMED = Buffer.concat([
   Buffer.from('data: {"choices": "none", "usage": 7}'),
 ]);
 
-/** An engine with a simulated prefix cache that does what a request's `model` says. */
+/** An engine with a simulated prefix cache that does what a request's `model` says, and has the route of one API. */
 export interface FaultyEngine {
   readonly url: string;
   /** Connections that are open now. */
@@ -48,7 +51,7 @@ export interface FaultyEngine {
   close(): Promise<void>;
 }
 
-export async function faultyEngine(): Promise<FaultyEngine> {
+export async function faultyEngine(wire: FaultWire): Promise<FaultyEngine> {
   const cache = new RadixCache();
   const tokens = chatTokenizer(encodeO200k);
   const waiting = new Map<string, () => void>();
@@ -63,24 +66,14 @@ export async function faultyEngine(): Promise<FaultyEngine> {
     });
     const raw = await incoming.toArray().catch(() => null);
     if (raw === null) return;
-    const { model, user, messages } = JSON.parse(Buffer.concat(raw).toString("utf8")) as {
-      model: EngineConduct;
-      user: string;
-      messages: ChatMessage[];
-    };
-    const isServed =
-      model !== "hangs before headers" && model !== "limits the rate" && model !== "dies in a whole answer";
-    const prompt = tokens(messages);
-    const cachedTokens = isServed ? cache.serve({ tokens: prompt }, ++served).cachedTokens : 0;
-    const usage = {
-      prompt_tokens: prompt.length,
-      completion_tokens: 2,
-      total_tokens: prompt.length + 2,
-      prompt_tokens_details: { cached_tokens: cachedTokens },
-    };
+    if (incoming.url !== wire.path) return response.writeHead(404).end();
+    const body = JSON.parse(Buffer.concat(raw).toString("utf8")) as Json & { readonly model: EngineConduct };
+    const prompt = tokens(wire.messages(body));
+    const cached = NOT_SERVED.has(body.model) ? 0 : cache.serve({ tokens: prompt }, ++served).cachedTokens;
+    const user = String(incoming.headers[CALLER_HEADER]);
     waiting.get(user)?.();
     waiting.delete(user);
-    await behave(model, response, usage);
+    await behave(body.model, response, wire, { prompt: prompt.length, cached });
   });
   const listen = async () => {
     server.listen(port, "127.0.0.1");
@@ -114,37 +107,43 @@ export async function faultyEngine(): Promise<FaultyEngine> {
   };
 }
 
-type Usage = Parameters<typeof wholeAnswer>[1];
+/** With these the engine does not compute the prompt. */
+const NOT_SERVED = new Set<EngineConduct>([
+  "hangs before headers",
+  "answers with another protocol",
+  "limits the rate",
+  "dies in a whole answer",
+]);
 
-async function behave(conduct: EngineConduct, response: ServerResponse, usage: Usage): Promise<void> {
+async function behave(
+  conduct: EngineConduct,
+  response: ServerResponse,
+  wire: FaultWire,
+  counted: Counted,
+): Promise<void> {
   response.on("error", () => {});
   const json = { "content-type": "application/json" };
   const openStream = () => response.writeHead(200, { "content-type": "text/event-stream" });
   switch (conduct) {
     case "answers whole":
-      response.writeHead(200, json).end(JSON.stringify(wholeAnswer("Indeed.", usage)));
+      response.writeHead(200, json).end(JSON.stringify(wire.whole("Indeed.", counted)));
       return;
     case "answers 10 MB whole":
-      response.writeHead(200, json).end(JSON.stringify(wholeAnswer(BIG_TEXT, usage)));
+      response.writeHead(200, json).end(JSON.stringify(wire.whole(BIG_TEXT, counted)));
       return;
     case "answers in a stream":
-      openStream();
-      for (const chunk of streamedAnswer("Green tea, I think.", usage)) response.write(eventOf(chunk));
-      response.end("data: [DONE]\n\n");
+      openStream().end(wire.stream("Green tea, I think.", counted));
       return;
     case "answers 10 MB in a stream": {
       openStream();
-      for (let n = 0; n < BIG_EVENTS.count && !response.destroyed; n++) await written(response, BIG_EVENTS.event);
-      for (const last of streamedAnswer("", usage).slice(-2)) response.write(eventOf(last));
-      response.end("data: [DONE]\n\n");
+      for (let n = 0; n < BIG.times && !response.destroyed; n++) await written(response, wire.delta(BIG.text));
+      response.end(wire.end(counted));
       return;
     }
-    case "dies in a stream": {
+    case "dies in a stream":
       openStream();
-      const [, chunk] = streamedAnswer("Green tea.", null);
-      response.write(`${eventOf(chunk ?? {})}data: {"id":`, () => response.destroy());
+      response.write(`${wire.delta("Green tea.")}data: {"id":`, () => response.destroy());
       return;
-    }
     case "dies in a whole answer":
       response.writeHead(200, { ...json, "content-length": 1_000 });
       response.write('{"id": "chat', () => response.destroy());
@@ -155,15 +154,16 @@ async function behave(conduct: EngineConduct, response: ServerResponse, usage: U
     case "limits the rate":
       response.writeHead(429, { ...json, "retry-after": "7" }).end(JSON.stringify({ error: { message: "Slower." } }));
       return;
-    case "goes on until the client leaves": {
+    case "goes on until the client leaves":
       openStream();
-      const [, chunk] = streamedAnswer("Green tea.", null);
       while (!response.destroyed) {
-        await written(response, eventOf(chunk ?? {}));
+        await written(response, wire.delta("Green tea."));
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       return;
-    }
+    case "answers with another protocol":
+      response.socket?.end("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+      return;
     case "hangs before headers":
       return;
   }

@@ -206,6 +206,23 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     }
   });
 
+  it("may hold its conversation in a thread: it sends the whole of it again, with a prefix that only grows", async () => {
+    const thread = client({ "x-memstem-conversation": "kitchen" }).beta.messages.thread(ASK);
+    for (const content of ["Sure?", "Really?"]) await thread.send({ role: "user", content });
+    expect(anthropic.calls.map(({ body }) => body["thread"])).toEqual([undefined, undefined]);
+    const [first = [], second = []] = anthropic.calls.map(({ body }) => plain(body));
+    expect(second.map(({ role }) => role)).toEqual(["system", "user", "user", "assistant", "user"]);
+    expect(JSON.stringify(second.slice(0, first.length))).toBe(JSON.stringify(first));
+    const asked = { ...ASK, thread: { type: "continue", previous_message_id: "msg_1" }, metadata: { user_id: "ada" } };
+    const { status, text } = await app.send("POST", "/v1/messages", asked);
+    expect([status, JSON.parse(text)]).toMatchObject([
+      404,
+      { type: "error", error: { type: "not_found_error", details: { error_code: "thread_not_found" } } },
+    ]);
+    expect(anthropic.calls).toHaveLength(2);
+    expect(app.faults).toEqual([]);
+  });
+
   it("may give instructions in the middle of a conversation", async () => {
     const messages: Anthropic.MessageParam[] = [
       ...ASK.messages,

@@ -1,0 +1,138 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { encodeO200k } from "../../src/cli/o200k.js";
+import { RadixCache } from "../../src/simulator/radix-cache.js";
+import { isLimitRequest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
+import { eventsText } from "../http/routes/responses-engine.js";
+import { type Asked, modelSays } from "./agent-model.js";
+import { chatAnswer, chatChunks, readChatRequest } from "./chat-wire.js";
+import { messageAnswer, messageStream, readMessagesRequest } from "./messages-wire.js";
+import {
+  type KeptItems,
+  readResponsesRequest,
+  responseAnswer,
+  responseOutput,
+  responseStream,
+} from "./responses-wire.js";
+import type { Counted } from "./wire.js";
+
+/** What an engine speaks: OpenAI's two APIs, chat completions alone, or Anthropic's. */
+export const ENGINE_APIS = ["openai", "chats", "anthropic"] as const;
+export type EngineApi = (typeof ENGINE_APIS)[number];
+
+/** One prompt that the engine answered. */
+export interface ServedPrompt {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly asked: Asked;
+  readonly counted: Counted;
+}
+
+/** An engine for agents, with a prefix cache that is exact to the token. */
+export interface AgentEngine {
+  readonly url: string;
+  readonly served: readonly ServedPrompt[];
+  /** What it could not read, as it was sent. */
+  readonly refused: readonly string[];
+  close(): Promise<void>;
+}
+
+export async function agentEngine(api: EngineApi): Promise<AgentEngine> {
+  const served: ServedPrompt[] = [];
+  const refused: string[] = [];
+  const count = countingCache();
+  const responses = new Map<string, readonly Readonly<Record<string, unknown>>[]>();
+  const items = new Map<string, Readonly<Record<string, unknown>>>();
+  const kept: KeptItems = { responses, items };
+
+  const server = createServer(async (incoming, response) => {
+    const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
+    const { headers, method } = incoming;
+    const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
+    if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
+    const answer = ANSWERS[api][path];
+    if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
+    try {
+      answer(JSON.parse(raw), response, (asked) => {
+        const counted = count(asked.prompt);
+        served.push({ path, headers, asked, counted });
+        return counted;
+      });
+    } catch (error) {
+      refused.push(`${path} ${raw}: ${String(error)}`);
+      sendJson(response, 400, { error: { message: String(error), type: "invalid_request_error" } });
+    }
+  });
+
+  type Answer = (given: unknown, response: ServerResponse, serve: (asked: Asked) => Counted) => void;
+  const chat: Answer = (given, response, serve) => {
+    const asked = readChatRequest(given);
+    const said = modelSays(asked);
+    const counted = serve(asked);
+    if (!asked.stream) return sendJson(response, 200, chatAnswer(said, served.length, counted));
+    const { stream_options: options } = given as { readonly stream_options?: { readonly include_usage?: boolean } };
+    const chunks = chatChunks(said, served.length, options?.include_usage === true ? counted : null);
+    const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+    return stream(response, `${events.join("")}data: [DONE]\n\n`);
+  };
+  const respond: Answer = (given, response, serve) => {
+    const { asked, items: before, isStored } = readResponsesRequest(given, kept);
+    const counted = serve(asked);
+    const turn = served.length;
+    const output = responseOutput(modelSays(asked), turn);
+    if (isStored) {
+      responses.set(`resp_${turn}`, [...before, ...output]);
+      for (const item of output) items.set(String(item["id"]), item);
+    }
+    const object = responseAnswer(turn, output, counted, isStored);
+    if (!asked.stream) return sendJson(response, 200, object);
+    return stream(response, eventsText(responseStream(object, output)));
+  };
+  const message: Answer = (given, response, serve) => {
+    const asked = readMessagesRequest(given);
+    const said = modelSays(asked);
+    const counted = serve(asked);
+    if (!asked.stream) return sendJson(response, 200, messageAnswer(said, served.length, counted));
+    return stream(response, eventsText(messageStream(said, served.length, counted)));
+  };
+  const ANSWERS: Readonly<Record<EngineApi, Readonly<Record<string, Answer>>>> = {
+    openai: { "chat/completions": chat, responses: respond },
+    chats: { "chat/completions": chat },
+    anthropic: { messages: message },
+  };
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    served,
+    refused,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
+
+/** Sends a stream in pieces that end where no event does. */
+function stream(response: ServerResponse, text: string): void {
+  openEvents(response);
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += 97) response.write(bytes.subarray(at, at + 97));
+  response.end();
+}
+
+/** Counts the tokens of prompts, and how many of them a radix cache of all prompts before has. */
+function countingCache(): (prompt: readonly string[]) => Counted {
+  const cache = new RadixCache();
+  let turn = 0;
+  return (prompt) => {
+    const tokens = prompt.flatMap((part) => [...encodeO200k(part), END]);
+    const { cachedTokens } = cache.serve({ tokens }, turn++);
+    return { prompt: tokens.length, cached: cachedTokens };
+  };
+}
+
+/** Behind every part of a prompt; no text has it. */
+const END = -1;

@@ -1,0 +1,86 @@
+import { generateText, type LanguageModel, type ModelMessage, Output, stepCountIs, streamText, tool } from "ai";
+import { z } from "zod";
+import { type ClientProgram, type Conversing, INSTRUCTIONS, type Session, weatherIn } from "./client-program.js";
+
+const trip = z.object({ city: z.string(), days: z.number() });
+const tools = {
+  weather: tool({
+    description: "The weather in a city.",
+    inputSchema: z.object({ city: z.string() }),
+    execute: async ({ city }) => weatherIn(city),
+  }),
+};
+
+/** What people do with the AI SDK, with the model of any provider. */
+export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientProgram["uses"] {
+  const withTools: Conversing = async (session) => {
+    const messages: ModelMessage[] = [];
+    const answers: unknown[] = [];
+    for (const content of session.questions) {
+      messages.push({ role: "user", content });
+      const model = modelOf(session);
+      const { text, response } = await generateText({
+        model,
+        system: INSTRUCTIONS,
+        messages,
+        tools,
+        stopWhen: stepCountIs(5),
+      });
+      messages.push(...response.messages);
+      answers.push(text);
+    }
+    return answers;
+  };
+  return {
+    json: async (session) => {
+      const messages: ModelMessage[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const { text, response } = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages });
+        messages.push(...response.messages);
+        answers.push(text);
+      }
+      return answers;
+    },
+    stream: async (session) => {
+      const messages: ModelMessage[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const result = streamText({ model: modelOf(session), system: INSTRUCTIONS, messages });
+        let text = "";
+        for await (const piece of result.textStream) text += piece;
+        messages.push(...(await result.response).messages);
+        answers.push(text);
+      }
+      return answers;
+    },
+    tools: withTools,
+    steps: async (session) => {
+      const messages: ModelMessage[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const model = modelOf(session);
+        const result = streamText({ model, system: INSTRUCTIONS, messages, tools, stopWhen: stepCountIs(5) });
+        await result.consumeStream();
+        messages.push(...(await result.response).messages);
+        answers.push(await result.text);
+      }
+      return answers;
+    },
+    structured: async (session) => {
+      const messages: ModelMessage[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const output = Output.object({ schema: trip });
+        const result = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages, output });
+        messages.push(...result.response.messages);
+        answers.push(result.output);
+      }
+      return answers;
+    },
+  };
+}

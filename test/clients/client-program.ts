@@ -1,0 +1,62 @@
+/** What every client is tried with, as far as it has it. */
+export const USES = ["json", "stream", "tools", "steps", "structured"] as const;
+export type Use = (typeof USES)[number];
+
+/** One conversation that a client is to have. */
+export interface Session {
+  /** Address of the service, without `/v1`. */
+  readonly base: string;
+  /** Headers that say who asks, in which conversation. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the user says, turn by turn. */
+  readonly questions: readonly string[];
+}
+
+/** Has a conversation. Gives the answers, turn by turn: a text, or an object where it was to be one. */
+export type Conversing = (session: Session) => Promise<readonly unknown[]>;
+
+/** A program of somebody who uses a client: nothing of memstem's is in it but an address and the headers. */
+export interface ClientProgram {
+  /** As the table names it. */
+  readonly client: string;
+  /** Packages whose versions are shown beside it. */
+  readonly packages: readonly string[];
+  /** The route that it asks by default. */
+  readonly api: "chat completions" | "Responses" | "Messages";
+  /** Where its configuration names the user and the conversation. */
+  readonly identity: string;
+  readonly uses: Partial<Readonly<Record<Use, Conversing>>>;
+}
+
+/** What a program says of itself when it has started. */
+export type Introduction = Omit<ClientProgram, "uses"> & { readonly uses: readonly Use[] };
+
+/** What it is asked, over its channel, and what it says then. */
+export interface Order {
+  readonly use: Use;
+  readonly session: Session;
+}
+export type Outcome = { readonly answers: readonly unknown[] } | { readonly error: string };
+
+/** Runs a program: a process that has conversations as its parent tells it to. */
+export function runProgram({ uses, ...about }: ClientProgram): void {
+  process.on("message", async ({ use, session }: Order) => {
+    let outcome: Outcome;
+    try {
+      outcome = { answers: (await uses[use]?.(session)) ?? [] };
+    } catch (error) {
+      outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+    process.send?.(outcome);
+  });
+  process.once("disconnect", () => process.exit());
+  const offered = USES.filter((use) => uses[use] !== undefined);
+  process.send?.({ ...about, uses: offered } satisfies Introduction);
+}
+
+/** What the tool `weather` knows. */
+export function weatherIn(city: string): string {
+  return `12 degrees in ${city}.`;
+}
+
+export const INSTRUCTIONS = "You plan trips. Be brief.";

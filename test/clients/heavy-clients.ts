@@ -1,0 +1,59 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { z } from "zod";
+import type { ProgramPlace } from "./tried-client.js";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+/** The packages of each program, whose versions do not go together. */
+const PACKAGES = z
+  .record(z.string(), z.record(z.string(), z.string()))
+  .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
+/** What programs share. */
+const SHARED = ["client-program.ts", "ai-sdk-uses.ts"];
+
+/** Names of the programs whose clients are too large to be development dependencies. */
+export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES);
+
+/** The oldest Node that they all run on, and the one that is installed where this one is older. */
+const OLDEST_NODE = [22, 13] as const;
+const NODE = "22.23.3";
+
+/**
+ * Installs a program's packages into a folder of its own below `folder`, with npm. Packages run no scripts.
+ */
+export async function installClient(name: string, folder: string): Promise<ProgramPlace> {
+  const own = join(folder, name.replace(/\.ts$/, ""));
+  mkdirSync(join(own, "heavy"), { recursive: true });
+  const manifest = { private: true, type: "module", dependencies: PACKAGES[name] };
+  writeFileSync(join(own, "package.json"), JSON.stringify(manifest));
+  for (const file of SHARED) cpSync(join(HERE, file), join(own, file));
+  cpSync(join(HERE, "heavy", name), join(own, "heavy", name));
+  await install(own);
+  return { file: join(own, "heavy", name), folder: own, node: await nodeIn(folder) };
+}
+
+/** Path of a Node that runs all clients: this one, or one that is installed into the folder. */
+async function nodeIn(folder: string): Promise<string> {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const [oldestMajor, oldestMinor] = OLDEST_NODE;
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return process.execPath;
+  const platform = process.platform === "win32" ? "win" : process.platform;
+  const name = `node-${platform}-${process.arch}`;
+  const own = join(folder, "node");
+  if (!existsSync(own)) {
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: NODE } }));
+    await install(own);
+  }
+  return join(own, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
+}
+
+async function install(folder: string): Promise<void> {
+  const quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+  // npm's Node is not the one that runs them.
+  const args = ["install", "--ignore-scripts", "--engine-strict=false", ...quiet];
+  await promisify(execFile)("npm", args, { cwd: folder });
+}

@@ -1,0 +1,73 @@
+import { Agent } from "@mastra/core/agent";
+import { createTool } from "@mastra/core/tools";
+import { z } from "zod";
+import { type Conversing, INSTRUCTIONS, runProgram, type Session, weatherIn } from "../client-program.js";
+
+const trip = z.object({ city: z.string(), days: z.number() });
+const weather = createTool({
+  id: "weather",
+  description: "The weather in a city.",
+  inputSchema: z.object({ city: z.string() }),
+  execute: async ({ city }) => weatherIn(city),
+});
+const agentOf = ({ base, headers }: Session, tools = {}) =>
+  new Agent({
+    id: "planner",
+    name: "Planner",
+    instructions: INSTRUCTIONS,
+    model: { id: "memstem/any", url: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } },
+    tools,
+  });
+
+const withTools: Conversing = async (session) => {
+  const agent = agentOf(session, { weather });
+  const messages: unknown[] = [];
+  const answers: unknown[] = [];
+  for (const content of session.questions) {
+    messages.push({ role: "user", content });
+    const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], { maxSteps: 5 });
+    messages.push(...result.response.messages);
+    answers.push(result.text);
+  }
+  return answers;
+};
+
+runProgram({
+  client: "Mastra",
+  packages: ["@mastra/core"],
+  api: "chat completions",
+  identity: "`model.headers`",
+  uses: {
+    json: withTools,
+    stream: async (session) => {
+      const agent = agentOf(session);
+      const messages: unknown[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const result = await agent.stream(messages as Parameters<typeof agent.stream>[0]);
+        let text = "";
+        for await (const piece of result.textStream) text += piece;
+        messages.push(...(await result.response).messages);
+        answers.push(text);
+      }
+      return answers;
+    },
+    tools: withTools,
+    steps: withTools,
+    structured: async (session) => {
+      const agent = agentOf(session);
+      const messages: unknown[] = [];
+      const answers: unknown[] = [];
+      for (const content of session.questions) {
+        messages.push({ role: "user", content });
+        const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], {
+          structuredOutput: { schema: trip },
+        });
+        messages.push(...result.response.messages);
+        answers.push(result.object);
+      }
+      return answers;
+    },
+  },
+});

@@ -1,0 +1,19 @@
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { aiSdkUses } from "../ai-sdk-uses.js";
+import { runProgram } from "../client-program.js";
+
+runProgram({
+  client: "AI SDK, OpenAI-compatible",
+  packages: ["ai", "@ai-sdk/openai-compatible"],
+  api: "chat completions",
+  identity: "`headers`",
+  uses: aiSdkUses(({ base, headers }) =>
+    createOpenAICompatible({
+      name: "memstem",
+      baseURL: `${base}/v1`,
+      apiKey: "the engine's",
+      headers: { ...headers },
+      supportsStructuredOutputs: true,
+    })("any"),
+  ),
+});
