@@ -87,6 +87,7 @@ function assembleOn(
       blockTemplate: settings.blockTemplate,
       timeZone: settings.timeZone,
       dedupe: settings.dedupe,
+      workers: settings.workers,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),

@@ -18,6 +18,7 @@ import {
   timeZoneProblem,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { workers } from "../service/fields/fields.js";
 import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
@@ -130,6 +131,15 @@ export const SETTINGS = {
     "MEMSTEM_CACHE_SLOTS",
     "prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: the slots of the embedded engine, else no limit",
     wholeNumber(1, 256).optional(),
+  ),
+  workers: setting(
+    "MEMSTEM_WORKERS",
+    "names of engine replicas that a gateway routes prompts to by a header, separated by commas; see docs/ordering.md; default: none",
+    z
+      .string()
+      .transform((names) => names.split(",").map((name) => name.trim()))
+      .pipe(workers)
+      .optional(),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",

@@ -5,6 +5,7 @@
 
 export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
+export { type RoutedPrompt, routePrompt, WorkerLoads } from "./batch/worker-choice.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/block-template.js";

@@ -26,7 +26,15 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "composeTimeoutMs",
   ],
   "The engine and its cache": [
-    ...(["engineFamily", "engineModel", "blockSeparator", "cacheTtlSeconds", "cacheTokens", "cacheSlots"] as const),
+    ...([
+      "engineFamily",
+      "engineModel",
+      "blockSeparator",
+      "cacheTtlSeconds",
+      "cacheTokens",
+      "cacheSlots",
+      "workers",
+    ] as const),
   ],
   "The proxy": [
     ...(["upstreamUrl", "upstreamApi", "upstreamApiKey", "upstreamTimeoutMs", "upstreamIdleMs"] as const),

@@ -119,7 +119,7 @@ export class ScopeState implements WithPublished {
     return this.#requests;
   }
 
-  /** Which workers of batches processed which blocks. */
+  /** Which workers processed which blocks. */
   get workers(): WorkerBlocks {
     this.#workers ??= new WorkerBlocks([]);
     return this.#workers;
@@ -176,7 +176,7 @@ export class ScopeState implements WithPublished {
   /** Estimated bytes of memory, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + 100_000 * (this.#workers?.size ?? 0) + (this.#published?.weight ?? 0);
+    weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + (this.#published?.weight ?? 0);
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }

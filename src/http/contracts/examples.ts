@@ -138,6 +138,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
               fields: {},
               headers: { "x-request-id": "ben-1", "x-smg-routing-key": "gpu-0", "x-dynamo-session-id": "gpu-0" },
             },
+            worker: "gpu-0",
             warnings: [],
           },
         },

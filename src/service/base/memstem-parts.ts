@@ -40,6 +40,8 @@ export interface ComposeDefaults {
   readonly dedupe?: DedupeName | undefined;
   /** The IANA time zone of times in blocks. Default: UTC. */
   readonly timeZone?: string | undefined;
+  /** Names of the engines that prompts are routed to. Default: no routing. */
+  readonly workers?: readonly string[] | undefined;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */

@@ -75,8 +75,8 @@ export interface BatchComposer {
 export interface ComposeBatchOptions {
   /** Requests planned together. */
   readonly window: number;
-  /** Names of workers to route to, each different; none: no routing. */
-  readonly workers?: readonly string[] | undefined;
+  /** Names of workers to route to, each different; null: the configured ones. */
+  readonly workers?: readonly string[] | null;
   /** Stops the batch: answers given stay, nothing more is composed. */
   readonly signal: AbortSignal;
 }
@@ -88,8 +88,9 @@ export interface ComposeBatchOptions {
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers = [], signal }: ComposeBatchOptions,
+  { window, workers: given = null, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
+  const workers = composer.workers.namesFor(given);
   const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
@@ -129,8 +130,9 @@ export async function* composeBatch(
       signal.throwIfAborted();
       const { index, request, lookup } = input;
       try {
-        const answer = await composer.composeFound(request, lookup, order, signal);
-        const worker = routed[at] ?? null;
+        const routable = { ...request, workers, worker: routed[at] ?? null };
+        const answer = await composer.composeFound(routable, lookup, order, signal);
+        const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };
         progress.composed++;

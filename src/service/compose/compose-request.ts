@@ -66,6 +66,10 @@ export interface ComposeRequest {
   readonly timeZone?: string | null;
   /** Which texts are given once; null: the configured choice. */
   readonly dedupe?: DedupeName | null;
+  /** Names of the engines or agents to choose from, each with its own prefix cache; null: the configured ones. */
+  readonly workers?: readonly string[] | null;
+  /** The one that a batch has chosen; null: none has. */
+  readonly worker?: string | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -119,6 +123,7 @@ const composeOptions = z.strictObject({
   blockTemplate: field.blockTemplate.nullish(),
   timeZone: field.timeZone.nullish(),
   dedupe: field.dedupe.nullish(),
+  workers: field.workers.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -183,6 +188,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     blockTemplate: fields.blockTemplate ?? null,
     timeZone: fields.timeZone ?? null,
     dedupe: fields.dedupe ?? null,
+    workers: fields.workers ?? null,
     prompt: fields.prompt ?? false,
   };
 }

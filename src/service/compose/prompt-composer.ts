@@ -24,6 +24,7 @@ import type { ComposeRequest } from "./compose-request.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import type { PromptRouting } from "./prompt-routing.js";
 
 /** Callbacks during a compose, within the user's queue. */
 export interface ComposeHooks {
@@ -59,6 +60,7 @@ export interface ComposerParts {
   readonly jobs: TenantQueues;
   readonly law: EngineLaw;
   readonly ratios: TokenRatios;
+  readonly routing: PromptRouting;
   /** The current observer. */
   readonly observer: () => MemstemObserver | null;
 }
@@ -75,7 +77,7 @@ export class PromptComposer {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone } = defaults;
     this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone };
-    this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
+    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, () => on.law.model);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }
 

@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   type ComposeInput,
+  type Composition,
   Conversation,
   compose,
   DEFAULT_HISTORY,
@@ -20,6 +21,7 @@ import {
   type Scope,
   type ScopePolicy,
   type ScopeState,
+  type TurnId,
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
@@ -31,6 +33,7 @@ import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import type { PromptRouting } from "./prompt-routing.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { readHistory, type SaidMessages } from "./stored-history.js";
 
@@ -77,6 +80,7 @@ export class PromptPlanner {
   constructor(
     private readonly parts: MemstemParts,
     private readonly tenant: Tenant,
+    private readonly routing: PromptRouting,
     private readonly engineModel: () => EngineModel,
   ) {}
 
@@ -98,6 +102,7 @@ export class PromptPlanner {
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, request.topK);
     const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
     const input = { ...this.#input(working.state, scope, { ...request, ...said }, retrieved, at), memories };
+    const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = bounded(() => compose(working.state, input));
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
@@ -113,7 +118,9 @@ export class PromptPlanner {
         ...(retrieved.depth?.warnings ?? []),
       ],
       grounds: { settledAt, headTokens: composition.headTokens },
+      worker: this.routing.route(scope, working.state, request, routable(composition, newest), at),
     };
+    if (answer.worker !== undefined) this.routing.record(working.state, request, answer.worker, composition.memories);
     const changes = working.state.drain();
     const { injection } = composition.turn;
     return {
@@ -126,6 +133,7 @@ export class PromptPlanner {
           request: { id: requestId, body: requestDigest(request), answer },
           at,
         });
+        if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
   }
@@ -168,6 +176,8 @@ export class PromptPlanner {
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
+    // The worker of a prompt is chosen with its memories.
+    if (this.routing.namesFor(request).length > 0) return null;
     const { messages: said, historyTerms } = this.#saidIn(state, scope, request);
     // What a window's prompt begins with depends on its memories.
     if (historyTerms?.window != null) return null;
@@ -194,7 +204,9 @@ export class PromptPlanner {
     const { requestId } = request;
     const answered = requestId === null ? null : this.parts.store.findRequest(scope, requestId);
     if (requestId === null || answered === null) return null;
-    const again = answerAgain({ requestId, scope }, answered, state.register.textOf, this.#formOf(request));
+    const worker = this.routing.routeAgain(scope, state, request, answered, this.parts.now());
+    const of = { ...answered, answer: { ...answered.answer, worker } };
+    const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
     return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
@@ -274,6 +286,11 @@ export class PromptPlanner {
       cacheSecret: this.tenant.cacheSecret,
     };
   }
+}
+
+/** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
+function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null) {
+  return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
 }
 
 /** What composes; throws {@link MessagesTooLongError} in the core's stead. */

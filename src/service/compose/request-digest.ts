@@ -50,6 +50,8 @@ type NotAskedFor =
   | "maxPromptTokens"
   | "acceptedTokens"
   | "destination"
+  | "workers"
+  | "worker"
   | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */

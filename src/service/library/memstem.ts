@@ -29,6 +29,7 @@ import type { ChatComposer } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
+import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { TokenRatios } from "../learning/token-ratios.js";
@@ -89,6 +90,7 @@ export class Memstem {
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
+  readonly #routing: PromptRouting;
   /** Composes batches. */
   readonly batches: BatchComposer;
   /** Composes the proxy's chats. */
@@ -135,6 +137,7 @@ export class Memstem {
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
+    this.#routing = new PromptRouting(store, parts.defaults.workers ?? []);
     this.#composer = new PromptComposer({
       parts,
       tenant,
@@ -142,6 +145,7 @@ export class Memstem {
       jobs: this.#jobs,
       law: this.#law,
       ratios,
+      routing: this.#routing,
       observer,
     });
     this.batches = this.#batchComposer();
@@ -282,7 +286,13 @@ export class Memstem {
       planning,
       lookUp: (request, signal) => this.#composer.lookUp(request, signal),
       composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
-      workers: workerHistories({ store, scopes: this.#scopes, jobs: this.#jobs }),
+      workers: workerHistories({
+        store,
+        scopes: this.#scopes,
+        jobs: this.#jobs,
+        routing: this.#routing,
+        now: this.parts.now,
+      }),
     };
   }
 

@@ -56,6 +56,17 @@ describe("routing to workers", () => {
     fc.assert(balanced, { numRuns: 200 });
   });
 
+  it("gives a repeated request to the worker that has it as long as the bound allows, one request at a time too", () => {
+    let histories: readonly WorkerHistory[] = [];
+    const workers = Array.from({ length: 3 }, () => {
+      const routing = routeToWorkers([request("ana", 1, 2)], ["north", "south"], histories);
+      histories = routing.histories;
+      return routing.workers[0];
+    });
+    // 40 tokens are within 1.1 times the mean of 20, plus the largest request; 60 would not be within 1.1 times 30, plus 20.
+    expect(workers).toEqual(["north", "north", "south"]);
+  });
+
   it("lets a new worker begin at the mean, and drops one that is gone", () => {
     const { histories } = routeToWorkers([request("ana", 1, 2), request("ana", 3, 4)], ["north", "south"], []);
     const next = routeToWorkers([request("ana", 1, 2)], ["north", "east"], histories, { slack: 1 });
