@@ -50,6 +50,8 @@ export function routeToWorkers(
   const sizes = requests.map(({ blocks }) => blocks.reduce((sum, { tokens }) => sum + tokens, 0));
   const assignedBefore = workers.reduce((sum, { tokens }) => sum + tokens, 0);
   const mean = sizes.reduce((sum, size) => sum + size, assignedBefore) / workers.length;
+  // The bound allows one request on top: a worker at the limit may still get it.
+  const most = (1 + slack) * mean + largest(sizes, 0);
   const assigned = requests.map((request, at) => {
     const size = sizes[at] ?? 0;
     const names = request.blocks.map(({ label, tokens }) => ({ name: nameOfBlock(request.key, label), tokens }));
@@ -59,8 +61,7 @@ export function routeToWorkers(
       load: worker.tokens,
       held: heldOf(names, worker),
     }));
-    // The bound allows one request on top: a worker at the limit may still get it.
-    const { worker } = chooseWorker(candidates, (1 + slack) * mean + largest(sizes, 0) - size);
+    const { worker } = chooseWorker(candidates, most - size);
     worker.tokens += size;
     remember(worker, request, maxRemembered);
     return worker.name;
