@@ -3,7 +3,7 @@
  * plain rows.
  */
 
-export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
+export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
