@@ -32,6 +32,7 @@ export {
   RecentRetrievals,
   type RequestMask,
 } from "./blocks/seen-retrievals.js";
+export { batchKnowledge } from "./compose/batch-knowledge.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
