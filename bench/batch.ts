@@ -5,6 +5,7 @@
  *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
  *   -- --plan           time and memory of a plan for 10,000 requests
  *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; takes `--data FOLDER` (`recorded-data.ts`), as does --bound
+ *   -- --live           hit ratios over the same, in batches of 1, 8, 64, 512 and all, each planned from what the ones before left cached, against one by one; takes `--data` too
  *   -- --bound          hit ratios over the same that no plan can exceed which sends each request exactly its own blocks
  *
  * Synthetic contexts have k distinct blocks of 5,000, popular ones more often (Zipf, exponent 0.8), 16 tokens each.
@@ -18,6 +19,7 @@ import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { type BatchPlanner, clusterContexts, type Label, planBatch, type TurnId } from "../src/core/index.js";
 import { schedule } from "../src/core/published/schedule.js";
+import { executedLive } from "../src/eval/replay/live-batches.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -162,6 +164,28 @@ function bound(): void {
   }
 }
 
+function live(): void {
+  const traces = recordedTraces();
+  const sizes = [null, 1, 8, 64, 512, Number.POSITIVE_INFINITY];
+  const nameOf = (size: number | null) =>
+    size === null ? "one by one" : size === Number.POSITIVE_INFINITY ? "all" : String(size);
+  console.log(
+    "hit ratio in batches of so many, user after user, in an endless cache; in brackets the seconds of all planning and ordering",
+  );
+  console.log(`|   k | ${sizes.map(nameOf).join(" | ")} |`);
+  console.log(`| --: | ${sizes.map(() => "--:").join(" | ")} |`);
+  for (const k of [20, 100]) {
+    const batch = new RecordedBatch(traces, k, encodeO200k);
+    const cells = sizes.map((size) => {
+      const start = performance.now();
+      const executed = executedLive(batch.requests, size);
+      const seconds = (performance.now() - start) / 1_000;
+      return `${batch.hitRatio(executed, new BlockHashCache()).toFixed(3)} (${seconds.toFixed(2)})`;
+    });
+    console.log(`| ${k} | ${cells.join(" | ")} |`);
+  }
+}
+
 function hits(): void {
   const traces = recordedTraces();
   for (const k of [20, 100]) {
@@ -211,6 +235,7 @@ else {
     "--approximation": approximation,
     "--plan": plan,
     "--hits": hits,
+    "--live": live,
     "--bound": bound,
   };
   const chosen = Object.entries(parts).filter(([name]) => flag === undefined || given.includes(name));

@@ -3,7 +3,7 @@
  * plain rows.
  */
 
-export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
+export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-request.js";
 export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
 export { type RoutedPrompt, routePrompt, WorkerLoads } from "./batch/worker-choice.js";
 export * from "./batch/worker-routing.js";
@@ -33,6 +33,7 @@ export {
   RecentRetrievals,
   type RequestMask,
 } from "./blocks/seen-retrievals.js";
+export { batchKnowledge } from "./compose/batch-knowledge.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";

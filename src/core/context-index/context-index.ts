@@ -24,7 +24,7 @@ import {
 } from "./index-node.js";
 import { dropMissed, dropToFit, dropUnusedSince, forgetBlocks, trim } from "./index-removal.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
-import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";
+import { followSequence, searchPrefix, usablePaths, walkGreedily } from "./prefix-search.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_ELSE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
@@ -81,6 +81,12 @@ export class ContextIndex {
     const root = this.#forest.anchors.get(anchor);
     const found = root === undefined ? null : searchPrefix(root, wanted);
     return found === null ? NO_MATCH : { ...pathTo(found.node, found.taken), tokens: found.tokens };
+  }
+
+  /** What requests for these blocks can use of the sequences served behind `anchor`, least recently used first; see {@link usablePaths}. */
+  usable(anchor: Digest, requests: Iterable<ReadonlySet<Label>>): Label[][] {
+    const root = this.#forest.anchors.get(anchor);
+    return root === undefined ? [] : usablePaths(root, requests);
   }
 
   /** A greedy walk from the anchor along wanted blocks, see {@link walkGreedily}. */

@@ -1,4 +1,5 @@
 import type { Label } from "../text/ids.js";
+import { append } from "../text/lists.js";
 import type { PrefixMatch, ServedNode } from "./index-node.js";
 
 /*
@@ -8,6 +9,13 @@ import type { PrefixMatch, ServedNode } from "./index-node.js";
 /** A node whose children have the same type, which a search returns. */
 interface TreeNode<N> extends ServedNode {
   readonly children: ReadonlyMap<Label, N & ServedNode>;
+}
+
+/** The blocks of a request: a set of them, or a map from each to what it saves. */
+interface WantedBlocks {
+  readonly size: number;
+  has(label: Label): boolean;
+  keys(): Iterable<Label>;
 }
 
 /** The end of a search: a number of blocks into a node's run. */
@@ -45,6 +53,39 @@ export function searchPrefix<N extends TreeNode<N>>(
     }
   }
   return best.tokens === 0 ? null : best;
+}
+
+/**
+ * What several requests can use of the served paths: each path as far as one of the requests wants every block on it, least recently used
+ * first. A path that is a prefix of another is left out unless it was used later. A search for any of these requests finds the same in the
+ * returned paths as in all served ones.
+ */
+export function usablePaths<N extends TreeNode<N>>(root: N, requests: Iterable<WantedBlocks>): Label[][] {
+  const reached = new Map<N, number>();
+  for (const wanted of requests) {
+    const pending = [root];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+      const { run } = node.row;
+      const unwanted = run.findIndex((label) => !wanted.has(label));
+      const taken = unwanted < 0 ? run.length : unwanted;
+      reached.set(node, Math.max(taken, reached.get(node) ?? 0));
+      if (taken === run.length) append(pending, childrenWanted(node.children, wanted));
+    }
+  }
+  reached.delete(root);
+  const covered = new Set<ServedNode | null>();
+  for (const { parent, row } of reached.keys()) if (row.lastUsed === parent?.row.lastUsed) covered.add(parent);
+  return [...reached]
+    .filter(([node]) => !covered.has(node))
+    .sort(([a], [b]) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id)
+    .map(([node, taken]) => [...blocksBefore(node), ...node.row.run.slice(0, taken)]);
+}
+
+/** The blocks from the anchor to a node's own run. */
+function blocksBefore({ parent }: ServedNode): Label[] {
+  const runs: (readonly Label[])[] = [];
+  for (let node = parent; node !== null; node = node.parent) runs.push(node.row.run);
+  return runs.reverse().flat();
 }
 
 /**
@@ -92,10 +133,7 @@ function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
   return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
 }
 
-function* childrenWanted<N extends ServedNode>(
-  children: ReadonlyMap<Label, N>,
-  wanted: ReadonlyMap<Label, number>,
-): Iterable<N> {
+function* childrenWanted<N extends ServedNode>(children: ReadonlyMap<Label, N>, wanted: WantedBlocks): Iterable<N> {
   if (children.size <= wanted.size) {
     for (const [first, child] of children) if (wanted.has(first)) yield child;
     return;

@@ -124,7 +124,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
             annotations: [],
             plan: {
               layout: "single",
-              policy: "batch",
+              policy: "prefix-exact",
               expected_cached_tokens: 0,
               uncached_tokens: 23,
               total_tokens: 23,

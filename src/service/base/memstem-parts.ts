@@ -9,6 +9,7 @@ import type {
   DedupeName,
   DefaultHistoryName,
   EngineModel,
+  KeyKnowledge,
   PlannedRequest,
   PolicyName,
   RequestId,
@@ -45,7 +46,10 @@ export interface ComposeDefaults {
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
-export type PlanBatch = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
+export type PlanBatch = (
+  requests: readonly BatchRequest[],
+  knowledge: readonly KeyKnowledge[],
+) => Promise<readonly PlannedRequest[]>;
 
 /** The parts of a service; built in one place. */
 export interface MemstemParts {

@@ -6,12 +6,11 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Digest, TokenCounter } from "../../core/index.js";
-import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { BatchBlocks } from "./batch-blocks.js";
-import { type FoundRequest, planFound } from "./batch-planning.js";
+import { type FoundRequest, type PlanningParts, planFound } from "./batch-planning.js";
 import { BatchRouting, type RoutableRequest, type WorkerHistories } from "./batch-routing.js";
 
 /** Most requests of one batch. */
@@ -58,16 +57,18 @@ export interface BatchProgress {
 }
 
 /** Composes the requests of a batch: a user's one at a time, and every answer is stored. */
-export interface BatchComposer {
+export interface BatchComposer extends PlanningParts {
   readonly countTokens: TokenCounter;
-  readonly planning: PlanBatch;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
-  /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerHistories;
+  /**
+   * `front`: the blocks that the plan places first, used where the request names no policy. Empty: the request is composed as if it came by
+   * itself.
+   */
   composeFound(
     request: ComposeRequest,
     lookup: WaitingLookup,
-    order: readonly Digest[],
+    front: readonly Digest[],
     signal: AbortSignal,
   ): Promise<ComposeAnswer>;
 }
@@ -82,8 +83,8 @@ export interface ComposeBatchOptions {
 }
 
 /**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them, and
- * composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them by
+ * what should be cached then, and composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
   composer: BatchComposer,
@@ -121,17 +122,17 @@ export async function* composeBatch(
       yield { kind: "progress", ...progress };
     }
     const blocks = new BatchBlocks(composer.countTokens);
-    const plan = await planFound(found, blocks, composer.planning);
+    const plan = await planFound(found, blocks, composer);
     const routed = routing?.route(plan, blocks) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
-    for (const [at, { found: input, order }] of plan.entries()) {
+    for (const [at, { found: input, order, shared }] of plan.entries()) {
       // Other requests run between any two.
       await setImmediate();
       signal.throwIfAborted();
       const { index, request, lookup } = input;
       try {
         const routable = { ...request, workers, worker: routed[at] ?? null };
-        const answer = await composer.composeFound(routable, lookup, order, signal);
+        const answer = await composer.composeFound(routable, lookup, order.slice(0, shared), signal);
         const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };

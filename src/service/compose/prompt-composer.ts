@@ -21,6 +21,7 @@ import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
@@ -46,8 +47,8 @@ export interface ComposeHooks {
 interface ComposeTask {
   readonly scope: Scope;
   readonly request: ComposeRequest;
-  /** The batch plan's order of its blocks; null for no plan. */
-  readonly order: readonly Digest[] | null;
+  /** The blocks that a batch plan places first. */
+  readonly front: readonly Digest[];
   readonly signal: AbortSignal | undefined;
   readonly hooks: ComposeHooks;
 }
@@ -89,7 +90,7 @@ export class PromptComposer {
   async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     this.on.jobs.rejectIfBusy(request.userId);
-    const compose = () => this.#compose({ scope, request, order: null, signal, hooks }, null);
+    const compose = () => this.#compose({ scope, request, front: [], signal, hooks }, null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {
@@ -117,19 +118,36 @@ export class PromptComposer {
   }
 
   /**
-   * Composes a request of a batch with looked-up memories and planned block order. If memories were deleted since the lookup, they are
-   * looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
+   * What the scope of a batch's request knows for planning it together with others that have the same messages before their memories.
+   * Null where the store does not answer: the batch is planned without.
+   *
+   * @param texts each of the requests' memories, by the digests of their texts
+   */
+  async known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    const read = (working: WorkingScope) => this.#planner.known(working, scope, request, texts);
+    try {
+      return await retryWhileLocked(() => this.on.scopes.use(scope, read));
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Composes a request of a batch with looked-up memories, of which the plan places `front` first. If memories were deleted since the
+   * lookup, they are looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
    */
   composeFound(
     request: ComposeRequest,
     waiting: WaitingLookup,
-    order: readonly Digest[],
+    front: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     return this.on.jobs.runStored(request.userId, async () => {
       if (waiting.watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
-      return this.#compose({ scope, request, order, signal, hooks: {} }, waiting);
+      return this.#compose({ scope, request, front, signal, hooks: {} }, waiting);
     });
   }
 
@@ -151,7 +169,7 @@ export class PromptComposer {
   }
 
   async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
-    const { scope, request, order, signal, hooks } = task;
+    const { scope, request, front, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
     // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
@@ -161,7 +179,7 @@ export class PromptComposer {
     const lookup = found ?? (await this.#searchWhileWarmingUp(task));
     await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
-    const retrieved = { lookup, order, depth: null };
+    const retrieved = { lookup, front, depth: null };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
     const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
     return this.#commit(task, { ...retrieved, depth }, watch);

@@ -32,6 +32,7 @@ import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
+import { type KnownTexts, knownTexts } from "./known-texts.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
@@ -40,8 +41,8 @@ import { readHistory, type SaidMessages } from "./stored-history.js";
 /** What a prompt is composed from besides the request. */
 export interface Retrieved {
   readonly lookup: MemoryLookup;
-  /** The batch plan's order of its blocks, by the digests of their texts; null for no plan. */
-  readonly order: readonly Digest[] | null;
+  /** The blocks that a batch plan places first, by the digests of their texts; empty: none. */
+  readonly front: readonly Digest[];
   /** How many of the found memories the prompt contains, with warnings; null: all. */
   readonly depth: ChosenDepth | null;
 }
@@ -199,6 +200,17 @@ export class PromptPlanner {
     return { messages, fields, headers };
   }
 
+  /** What the scope knows for planning requests with these texts, which have the same messages before their memories as `request`. */
+  known(
+    { state }: WorkingScope,
+    scope: Scope,
+    request: ComposeRequest,
+    texts: readonly (readonly Digest[])[],
+  ): KnownTexts {
+    const { messages } = this.#saidIn(state, scope, request);
+    return knownTexts(state, this.#context(state, scope, { ...request, messages }, this.parts.now()), texts);
+  }
+
   /** The stored answer of a request's id; null for none. */
   #repeated(state: ScopeState, scope: Scope, request: ComposeRequest): ComposeAnswer | null {
     const { requestId } = request;
@@ -215,13 +227,13 @@ export class PromptPlanner {
     state: ScopeState,
     scope: Scope,
     request: ComposeRequest & Pick<SaidMessages, "historyTerms">,
-    { order, depth }: Retrieved,
+    { front, depth }: Retrieved,
     now: number,
   ): Omit<ComposeInput, "memories"> {
     return {
       ...request,
       ...this.#context(state, scope, request, now),
-      policy: this.#policyFor(request, order, state),
+      policy: this.#policyFor(request, front, state),
       engine: this.engineModel(),
       depth: depth ?? undefined,
       maxPromptTokens: this.#maxTokensOf(request),
@@ -265,9 +277,9 @@ export class PromptPlanner {
     };
   }
 
-  #policyFor({ policy }: ComposeRequest, order: readonly Digest[] | null, { register }: ScopeState): ScopePolicy {
-    if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
-    return plannedOrder(order, (label) => register.get(label)?.textDigest);
+  #policyFor({ policy }: ComposeRequest, front: readonly Digest[], { register }: ScopeState): ScopePolicy {
+    if (front.length === 0 || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
+    return plannedOrder(front, (label) => register.get(label)?.textDigest);
   }
 
   #maxTokensOf({ maxPromptTokens }: ComposeRequest): number | null {

@@ -7,6 +7,7 @@
 
 import {
   type AgentId,
+  DEFAULT_BATCH_PLANNER,
   DEFAULT_SCOPE_BOUNDS,
   groupBy,
   KEEPS_ALL,
@@ -280,12 +281,17 @@ export class Memstem {
   }
 
   #batchComposer(): BatchComposer {
-    const { countTokens, store, planning = async (requests) => planBatch(requests) } = this.parts;
+    const {
+      countTokens,
+      store,
+      planning = async (requests, known) => planBatch(requests, DEFAULT_BATCH_PLANNER, known),
+    } = this.parts;
     return {
       countTokens,
       planning,
       lookUp: (request, signal) => this.#composer.lookUp(request, signal),
-      composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
+      known: (request, texts) => this.#composer.known(request, texts),
+      composeFound: (request, lookup, front, signal) => this.#composer.composeFound(request, lookup, front, signal),
       workers: workerHistories({
         store,
         scopes: this.#scopes,
