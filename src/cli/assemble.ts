@@ -100,6 +100,7 @@ function assembleOn(
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
+    scheduleMs: settings.scheduleMs,
     maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }

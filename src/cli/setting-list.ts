@@ -141,6 +141,11 @@ export const SETTINGS = {
       .pipe(workers)
       .optional(),
   ),
+  scheduleMs: setting(
+    "MEMSTEM_SCHEDULE_MS",
+    "longest wait of a single prompt to be ordered with others that come meanwhile, in ms; 0: none waits; see docs/ordering.md",
+    wholeNumber(0, 1_000).default(0),
+  ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",
     "time-out of a memory search, in ms, after which the prompt is composed without it",

@@ -34,6 +34,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
       "cacheTokens",
       "cacheSlots",
       "workers",
+      "scheduleMs",
     ] as const),
   ],
   "The proxy": [

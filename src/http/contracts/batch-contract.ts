@@ -18,8 +18,11 @@ const urgency = {
     .meta({ description: "Within a priority, earliest deadline first; any unit. Absent: last." }),
 };
 
+/** Fields of a single request that a batch has for all, or has no use for. */
+const OF_ALL = { workers: true, schedule_ms: true } as const;
+
 /** One request of a batch, for the OpenAPI document. */
-export const batchRequest = composeBody.omit({ workers: true }).extend(urgency).meta({
+export const batchRequest = composeBody.omit(OF_ALL).extend(urgency).meta({
   id: "BatchRequest",
   description: "A `/compose` request with its urgency. Requests of one conversation keep their order.",
 });
@@ -69,7 +72,7 @@ export const batchQuery = z.strictObject({
     .meta({ description: "NDJSON: worker names, separated by commas." }),
 });
 
-const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit({ workers: true }));
+const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
 
 /** Reads one request of a batch. An invalid one becomes an input with its error, so that the others are composed. */
 export function readBatchInput(index: number, given: unknown): BatchInput {

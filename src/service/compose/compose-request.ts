@@ -70,6 +70,8 @@ export interface ComposeRequest {
   readonly workers?: readonly string[] | null;
   /** The one that a batch has chosen; null: none has. */
   readonly worker?: string | null;
+  /** Longest wait to be ordered with other requests, in milliseconds, at most the configured one; null: that. */
+  readonly scheduleMs?: number | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -124,6 +126,7 @@ const composeOptions = z.strictObject({
   timeZone: field.timeZone.nullish(),
   dedupe: field.dedupe.nullish(),
   workers: field.workers.nullish(),
+  scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -189,6 +192,7 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     timeZone: fields.timeZone ?? null,
     dedupe: fields.dedupe ?? null,
     workers: fields.workers ?? null,
+    scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
   };
 }

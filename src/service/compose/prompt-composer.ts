@@ -86,11 +86,19 @@ export class PromptComposer {
    * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
    * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
    * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
+   *
+   * @param found an earlier lookup, and the memories that a plan places first; such a request was accepted before
    */
-  async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
+  async compose(
+    request: ComposeRequest,
+    signal?: AbortSignal,
+    hooks: ComposeHooks = {},
+    found: { readonly lookup: WaitingLookup; readonly front: readonly Digest[] } | null = null,
+  ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    this.on.jobs.rejectIfBusy(request.userId);
-    const compose = () => this.#compose({ scope, request, front: [], signal, hooks }, null);
+    if (found === null) this.on.jobs.rejectIfBusy(request.userId);
+    const task = { scope, request, front: found?.front ?? [], signal, hooks };
+    const compose = () => this.#compose(task, found?.lookup ?? null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {

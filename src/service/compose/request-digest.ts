@@ -52,6 +52,7 @@ type NotAskedFor =
   | "destination"
   | "workers"
   | "worker"
+  | "scheduleMs"
   | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */

@@ -26,6 +26,7 @@ import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
+import { LiveSchedule } from "../batch/live-schedule.js";
 import type { ChatComposer } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
@@ -69,6 +70,8 @@ export interface Load {
   /** Users with concurrent or queued requests, and the number of those. */
   readonly busyUsers: number;
   readonly jobs: number;
+  /** Requests that wait to be ordered with others. */
+  readonly scheduling: number;
 }
 
 /** The operations that do not belong to a tenant. */
@@ -92,6 +95,7 @@ export class Memstem {
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
   readonly #routing: PromptRouting;
+  readonly #schedule: LiveSchedule;
   /** Composes batches. */
   readonly batches: BatchComposer;
   /** Composes the proxy's chats. */
@@ -150,6 +154,7 @@ export class Memstem {
       observer,
     });
     this.batches = this.#batchComposer();
+    this.#schedule = this.#liveSchedule(this.batches);
     this.chats = this.#chatComposer();
   }
 
@@ -173,15 +178,17 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** See {@link PromptComposer.compose}. */
+  /** See {@link PromptComposer.compose} and {@link LiveSchedule}. */
   compose(request: ComposeRequest, signal?: AbortSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
-    return this.#composer.compose(request, signal, hooks);
+    return this.#schedule.compose(request, signal, hooks);
   }
 
   /** The current load. */
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
-    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+    let scheduling = 0;
+    for (const tenant of this.#shared.tenants.values()) scheduling += tenant.#schedule.waiting;
+    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs, scheduling };
   }
 
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
@@ -274,6 +281,7 @@ export class Memstem {
    */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
+    await Promise.all([...this.#shared.tenants.values()].map((tenant) => tenant.#schedule.drain()));
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
@@ -302,12 +310,26 @@ export class Memstem {
     };
   }
 
+  #liveSchedule({ countTokens, planning, known }: BatchComposer): LiveSchedule {
+    const composer = {
+      countTokens,
+      planning,
+      known,
+      lookUp: (request: ComposeRequest, signal?: AbortSignal) => this.#composer.lookUp(request, signal),
+      rejectIfBusy: ({ userId }: ComposeRequest, more: number) => this.#jobs.rejectIfBusy(userId, more),
+      compose: this.#composer.compose.bind(this.#composer),
+      now: this.parts.now,
+      onScheduled: (ms: number) => this.#shared.observer?.scheduled(ms),
+    };
+    return new LiveSchedule(composer, this.parts.scheduleMs ?? 0);
+  }
+
   #chatComposer(): ChatComposer {
     const { engines, defaults, newRequestId, countTokens } = this.parts;
     const additions = this.#additions;
     return {
       countTokens,
-      compose: (request, signal, hooks) => this.#composer.compose(request, signal, hooks),
+      compose: (request, signal, hooks) => this.compose(request, signal, hooks),
       feedback: (userId, agentId, id, observation, served) =>
         this.#reports.feedback(userId, agentId, id, observation, served),
       evict: (ids, of) => this.#reports.evict(ids, of),

@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Digest, TokenCounter } from "../../core/index.js";
+import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import { AbandonedRequestError } from "../base/errors.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeRequest } from "../compose/compose-request.js";
+import type { WaitingLookup } from "../compose/memory-lookup.js";
+import type { ComposeHooks } from "../compose/prompt-composer.js";
+import { BatchBlocks } from "./batch-blocks.js";
+import { type FoundRequest, type PlannedFound, type PlanningParts, planFound } from "./batch-planning.js";
+
+/** Most requests of one tenant and engine that wait; with so many the wait ends. */
+export const MOST_WAITING = 512;
+
+/** A request's memories, and which of them a plan places first. */
+export interface FoundAhead {
+  readonly lookup: WaitingLookup;
+  readonly front: readonly Digest[];
+}
+
+/** Composes the scheduled requests. */
+export interface ScheduledComposer extends PlanningParts {
+  readonly countTokens: TokenCounter;
+  /** Throws `BusyUserError` where the user's queue, with so many more, is full. */
+  rejectIfBusy(request: ComposeRequest, more: number): void;
+  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup>;
+  /** @param found absent: the request is looked up in its user's queue, and refused where that is full */
+  compose(
+    request: ComposeRequest,
+    signal: AbortSignal | undefined,
+    hooks: ComposeHooks,
+    found?: FoundAhead,
+  ): Promise<ComposeAnswer>;
+  /** Milliseconds. */
+  now(): number;
+  /** Called with what a request waited to be scheduled, in milliseconds. */
+  onScheduled(waitedMs: number): void;
+}
+
+/** A request that waits, with its memories. */
+interface WaitingRequest extends FoundRequest {
+  readonly since: number;
+  /** When it may wait no longer. */
+  readonly until: number;
+  readonly signal: AbortSignal | undefined;
+  readonly hooks: ComposeHooks;
+  /** Resolves the caller's promise. */
+  readonly resolve: (answer: ComposeAnswer | Promise<ComposeAnswer>) => void;
+  readonly stopListening: () => void;
+}
+
+/** The requests that wait for one engine. */
+interface Gathering {
+  readonly waiting: Set<WaitingRequest>;
+  timer: NodeJS.Timeout | undefined;
+  /** When a request last came; the first after a pause does not wait. */
+  lastAt: number;
+  /** Settles when every earlier group is under way. */
+  before: Promise<void>;
+}
+
+/**
+ * Orders concurrent online requests of one tenant, as a batch is ordered (`planFound`): single prompts that come within `waitMs` are
+ * gathered, planned together, composed, and answered in the plan's order. A group is planned when its first request has waited, or when
+ * {@link MOST_WAITING} wait; groups follow each other, so a request is overtaken only by requests of its group. What continues a
+ * conversation does not wait, nor does a request that comes alone: none came within the `waitMs` before it. Fails open: a group that cannot be
+ * planned is composed as it came.
+ */
+export class LiveSchedule {
+  readonly #gatherings = new Map<EngineName | null, Gathering>();
+  /** Calls that have not settled. */
+  readonly #open = new Set<Promise<ComposeAnswer>>();
+  #isClosing = false;
+
+  /** @param waitMs longest wait of a request, in milliseconds, beside the search for its memories; 0: nothing is scheduled */
+  constructor(
+    private readonly composer: ScheduledComposer,
+    private readonly waitMs: number,
+  ) {}
+
+  /** Requests that wait. */
+  get waiting(): number {
+    let sum = 0;
+    for (const { waiting } of this.#gatherings.values()) sum += waiting.size;
+    return sum;
+  }
+
+  /** Composes a prompt, after a wait where others may share its memories. Rejects as the composer does. */
+  compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
+    const mostMs = Math.min(this.waitMs, request.scheduleMs ?? this.waitMs);
+    if (mostMs <= 0 || request.conversationId !== null || this.#isClosing)
+      return this.composer.compose(request, signal, hooks);
+    const composing = this.#schedule(request, mostMs, signal, hooks);
+    this.#open.add(composing);
+    const end = () => {
+      this.#open.delete(composing);
+    };
+    composing.then(end, end);
+    return composing;
+  }
+
+  /** Ends every wait, and resolves when every request that came is answered. Later ones do not wait. */
+  async drain(): Promise<void> {
+    this.#isClosing = true;
+    for (const gathering of this.#gatherings.values()) this.#release(gathering);
+    await Promise.allSettled(this.#open);
+  }
+
+  async #schedule(
+    request: ComposeRequest,
+    mostMs: number,
+    signal: AbortSignal | undefined,
+    hooks: ComposeHooks,
+  ): Promise<ComposeAnswer> {
+    this.composer.rejectIfBusy(request, this.#waitingOf(request));
+    if (signal?.aborted) throw new AbandonedRequestError();
+    const lookup = await this.composer.lookUp(request, signal);
+    const gathering = this.#gatheringFor(request.engine);
+    const now = this.composer.now();
+    const isAlone = gathering.waiting.size === 0 && now - gathering.lastAt >= this.waitMs;
+    gathering.lastAt = now;
+    // Without a watch it was answered before: its answer is repeated.
+    if (isAlone || this.#isClosing || lookup.watch === undefined)
+      return this.composer.compose(request, signal, hooks, { lookup, front: [] });
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        gathering.waiting.delete(waiting);
+        reject(new AbandonedRequestError());
+      };
+      const stopListening = () => signal?.removeEventListener("abort", leave);
+      const times = { since: now, until: now + mostMs };
+      const waiting = { request, lookup, priority: 0, deadline: null, ...times, signal, hooks, resolve, stopListening };
+      if (signal?.aborted) return leave();
+      signal?.addEventListener("abort", leave, { once: true });
+      gathering.waiting.add(waiting);
+      if (gathering.waiting.size >= MOST_WAITING) this.#release(gathering);
+      else this.#arm(gathering, now);
+    });
+  }
+
+  /** Sets the timer for the request that may wait least. */
+  #arm(gathering: Gathering, now: number): void {
+    clearTimeout(gathering.timer);
+    let until = Number.POSITIVE_INFINITY;
+    for (const waiting of gathering.waiting) until = Math.min(until, waiting.until);
+    gathering.timer = setTimeout(() => this.#release(gathering), Math.max(0, until - now));
+  }
+
+  /** Plans and composes all that wait, after the groups before them. */
+  #release(gathering: Gathering): void {
+    clearTimeout(gathering.timer);
+    const group = [...gathering.waiting];
+    gathering.waiting.clear();
+    for (const { stopListening } of group) stopListening();
+    if (group.length > 0) gathering.before = gathering.before.then(() => this.#composeGroup(group));
+  }
+
+  async #composeGroup(group: readonly WaitingRequest[]): Promise<void> {
+    const plan = await this.#planned(group);
+    const timeUp = sleep(this.waitMs, undefined, { ref: false });
+    let earlier: Promise<unknown> = Promise.resolve();
+    for (const { found, order, shared } of plan) {
+      const { request, lookup, since, signal, hooks, resolve } = found;
+      this.composer.onScheduled(Math.max(0, this.composer.now() - since));
+      const answer = this.composer.compose(request, signal, hooks, { lookup, front: order.slice(0, shared) });
+      // An answer waits for those that the engine is to get before it, but not for a slow one.
+      const inTurn = Promise.race([earlier, timeUp]);
+      resolve(answer.then((composed) => inTurn.then(() => composed)));
+      earlier = Promise.allSettled([earlier, answer]);
+    }
+  }
+
+  async #planned(group: readonly WaitingRequest[]): Promise<readonly PlannedFound<WaitingRequest>[]> {
+    try {
+      return await planFound(group, new BatchBlocks(this.composer.countTokens), this.composer);
+    } catch {
+      return group.map((found) => ({ found, order: [], shared: 0 }));
+    }
+  }
+
+  #gatheringFor(engine: EngineName | null): Gathering {
+    const known = this.#gatherings.get(engine);
+    if (known !== undefined) return known;
+    const gathering: Gathering = {
+      waiting: new Set(),
+      timer: undefined,
+      lastAt: Number.NEGATIVE_INFINITY,
+      before: Promise.resolve(),
+    };
+    this.#gatherings.set(engine, gathering);
+    return gathering;
+  }
+
+  #waitingOf({ userId }: ComposeRequest): number {
+    let sum = 0;
+    for (const { waiting } of this.#gatherings.values()) {
+      for (const { request } of waiting) if (request.userId === userId) sum++;
+    }
+    return sum;
+  }
+}
