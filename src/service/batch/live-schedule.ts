@@ -1,22 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Digest, TokenCounter } from "../../core/index.js";
+import type { TokenCounter, UserId } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { AbandonedRequestError } from "../base/errors.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
-import type { ComposeHooks } from "../compose/prompt-composer.js";
+import type { ComposeHooks, FoundAhead } from "../compose/prompt-composer.js";
 import { BatchBlocks } from "./batch-blocks.js";
 import { type FoundRequest, type PlannedFound, type PlanningParts, planFound } from "./batch-planning.js";
 
 /** Most requests of one tenant and engine that wait; with so many the wait ends. */
 export const MOST_WAITING = 512;
-
-/** A request's memories, and which of them a plan places first. */
-export interface FoundAhead {
-  readonly lookup: WaitingLookup;
-  readonly front: readonly Digest[];
-}
 
 /** Composes the scheduled requests. */
 export interface ScheduledComposer extends PlanningParts {
@@ -55,7 +49,9 @@ interface Gathering {
   timer: NodeJS.Timeout | undefined;
   /** When a request last came; the first after a pause does not wait. */
   lastAt: number;
-  /** Settles when every earlier group is under way. */
+  /** Groups that are not composed yet … */
+  groups: number;
+  /** … and when the last of them is. */
   before: Promise<void>;
 }
 
@@ -63,11 +59,13 @@ interface Gathering {
  * Orders concurrent online requests of one tenant, as a batch is ordered (`planFound`): single prompts that come within `waitMs` are
  * gathered, planned together, composed, and answered in the plan's order. A group is planned when its first request has waited, or when
  * {@link MOST_WAITING} wait; groups follow each other, so a request is overtaken only by requests of its group. What continues a
- * conversation does not wait, nor does a request that comes alone: none came within the `waitMs` before it. Fails open: a group that cannot be
+ * conversation does not wait, nor does a request that comes alone: none waits, and none came within the `waitMs` before it. Fails open: a group that cannot be
  * planned is composed as it came.
  */
 export class LiveSchedule {
   readonly #gatherings = new Map<EngineName | null, Gathering>();
+  /** By user, the requests that are looked up or wait. */
+  readonly #ahead = new Map<UserId, number>();
   /** Calls that have not settled. */
   readonly #open = new Set<Promise<ComposeAnswer>>();
   #isClosing = false;
@@ -112,19 +110,27 @@ export class LiveSchedule {
     signal: AbortSignal | undefined,
     hooks: ComposeHooks,
   ): Promise<ComposeAnswer> {
-    this.composer.rejectIfBusy(request, this.#waitingOf(request));
+    const { userId } = request;
+    this.composer.rejectIfBusy(request, this.#ahead.get(userId) ?? 0);
     if (signal?.aborted) throw new AbandonedRequestError();
-    const lookup = await this.composer.lookUp(request, signal);
+    this.#count(userId, 1);
+    const lookup = await this.composer.lookUp(request, signal).catch((error: unknown) => {
+      this.#count(userId, -1);
+      throw error;
+    });
     const gathering = this.#gatheringFor(request.engine);
     const now = this.composer.now();
-    const isAlone = gathering.waiting.size === 0 && now - gathering.lastAt >= this.waitMs;
+    const isAlone = gathering.waiting.size + gathering.groups === 0 && now - gathering.lastAt >= this.waitMs;
     gathering.lastAt = now;
     // Without a watch it was answered before: its answer is repeated.
-    if (isAlone || this.#isClosing || lookup.watch === undefined)
+    if (isAlone || this.#isClosing || lookup.watch === undefined) {
+      this.#count(userId, -1);
       return this.composer.compose(request, signal, hooks, { lookup, front: [] });
+    }
     return new Promise((resolve, reject) => {
       const leave = () => {
         gathering.waiting.delete(waiting);
+        this.#count(userId, -1);
         reject(new AbandonedRequestError());
       };
       const stopListening = () => signal?.removeEventListener("abort", leave);
@@ -152,7 +158,12 @@ export class LiveSchedule {
     const group = [...gathering.waiting];
     gathering.waiting.clear();
     for (const { stopListening } of group) stopListening();
-    if (group.length > 0) gathering.before = gathering.before.then(() => this.#composeGroup(group));
+    if (group.length === 0) return;
+    gathering.groups++;
+    gathering.before = gathering.before.then(async () => {
+      await this.#composeGroup(group);
+      gathering.groups--;
+    });
   }
 
   async #composeGroup(group: readonly WaitingRequest[]): Promise<void> {
@@ -161,6 +172,7 @@ export class LiveSchedule {
     let earlier: Promise<unknown> = Promise.resolve();
     for (const { found, order, shared } of plan) {
       const { request, lookup, since, signal, hooks, resolve } = found;
+      this.#count(request.userId, -1);
       this.composer.onScheduled(Math.max(0, this.composer.now() - since));
       const answer = this.composer.compose(request, signal, hooks, { lookup, front: order.slice(0, shared) });
       // An answer waits for those that the engine is to get before it, but not for a slow one.
@@ -185,17 +197,16 @@ export class LiveSchedule {
       waiting: new Set(),
       timer: undefined,
       lastAt: Number.NEGATIVE_INFINITY,
+      groups: 0,
       before: Promise.resolve(),
     };
     this.#gatherings.set(engine, gathering);
     return gathering;
   }
 
-  #waitingOf({ userId }: ComposeRequest): number {
-    let sum = 0;
-    for (const { waiting } of this.#gatherings.values()) {
-      for (const { request } of waiting) if (request.userId === userId) sum++;
-    }
-    return sum;
+  #count(userId: UserId, change: 1 | -1): void {
+    const count = (this.#ahead.get(userId) ?? 0) + change;
+    if (count === 0) this.#ahead.delete(userId);
+    else this.#ahead.set(userId, count);
   }
 }

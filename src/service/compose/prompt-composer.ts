@@ -43,6 +43,12 @@ export interface ComposeHooks {
   readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
 }
 
+/** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
+export interface FoundAhead {
+  readonly lookup: WaitingLookup;
+  readonly front: readonly Digest[];
+}
+
 /** One request while it is at the front of its user's queue. */
 interface ComposeTask {
   readonly scope: Scope;
@@ -87,13 +93,13 @@ export class PromptComposer {
    * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
    * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
    *
-   * @param found an earlier lookup, and the memories that a plan places first; such a request was accepted before
+   * @param found what was looked up ahead; such a request was accepted before
    */
   async compose(
     request: ComposeRequest,
     signal?: AbortSignal,
     hooks: ComposeHooks = {},
-    found: { readonly lookup: WaitingLookup; readonly front: readonly Digest[] } | null = null,
+    found: FoundAhead | null = null,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     if (found === null) this.on.jobs.rejectIfBusy(request.userId);

@@ -57,6 +57,8 @@ interface SharedWork {
   readonly closing: AbortController;
   /** One per tenant that was used; bounded, because only the operator creates tenants. */
   readonly tenants: Map<string, Memstem>;
+  /** Theirs. */
+  readonly schedules: Set<LiveSchedule>;
   observer: MemstemObserver | null;
 }
 
@@ -121,6 +123,7 @@ export class Memstem {
       queues: new UserQueues(),
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
+      schedules: new Set(),
       observer: null,
     };
     this.#scopes = this.#shared.scopes;
@@ -155,6 +158,7 @@ export class Memstem {
     });
     this.batches = this.#batchComposer();
     this.#schedule = this.#liveSchedule(this.batches);
+    this.#shared.schedules.add(this.#schedule);
     this.chats = this.#chatComposer();
   }
 
@@ -187,7 +191,7 @@ export class Memstem {
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
     let scheduling = 0;
-    for (const tenant of this.#shared.tenants.values()) scheduling += tenant.#schedule.waiting;
+    for (const { waiting } of this.#shared.schedules) scheduling += waiting;
     return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs, scheduling };
   }
 
@@ -281,7 +285,7 @@ export class Memstem {
    */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
-    await Promise.all([...this.#shared.tenants.values()].map((tenant) => tenant.#schedule.drain()));
+    await Promise.all([...this.#shared.schedules].map((schedule) => schedule.drain()));
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
