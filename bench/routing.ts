@@ -12,25 +12,15 @@
  */
 
 import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
-import { encodeO200k } from "../src/cli/o200k.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
-import { INSTRUCTION } from "../src/eval/base/instruction.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
-import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
-import { chatTokenizer } from "../src/simulator/chat-tokens.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { distinctTokens, inTurn } from "../test/eval/locomo/shared-cache.js";
+import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
 import { neededData } from "./recorded-data.js";
+import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
 
-const LIMIT = 150;
 const PIECE = 100;
 const NO_ABORT = new AbortController().signal;
-
-interface Asked {
-  readonly user: number;
-  readonly request: ComposeRequest;
-}
 
 interface Sent {
   readonly user: number;
@@ -38,24 +28,7 @@ interface Sent {
   readonly worker: number;
 }
 
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(neededData(), name));
-const tokenize = chatTokenizer(encodeO200k);
-
-function questions(k: number): readonly Asked[] {
-  const users = traces.map((trace, user) =>
-    trace.questions.slice(0, LIMIT).map(({ question, retrieved }): Asked => {
-      const memories = retrieved
-        .slice(0, k)
-        .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
-      return {
-        user,
-        request: readComposeOptions({ userId: `user ${user}`, system: INSTRUCTION, query: question, memories }),
-      };
-    }),
-  );
-  return [...inTurn(users)];
-}
-
+const data = neededData();
 const namesOf = (workers: number) => Array.from({ length: workers }, (_, n) => `worker-${n}`);
 
 function sentOf(
@@ -64,10 +37,10 @@ function sentOf(
   worker: string | undefined,
   names: readonly string[],
 ): Sent {
-  return { user, tokens: tokenize(messages), worker: names.indexOf(worker ?? "") };
+  return { user, tokens: promptTokens(messages), worker: names.indexOf(worker ?? "") };
 }
 
-async function online(asked: readonly Asked[], workers: number, perSecond: number): Promise<readonly Sent[]> {
+async function online(asked: readonly UserQuestion[], workers: number, perSecond: number): Promise<readonly Sent[]> {
   let now = 0;
   const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
   const names = namesOf(workers);
@@ -81,7 +54,7 @@ async function online(asked: readonly Asked[], workers: number, perSecond: numbe
   return sent;
 }
 
-async function inBatches(asked: readonly Asked[], workers: number, size: number): Promise<readonly Sent[]> {
+async function inBatches(asked: readonly UserQuestion[], workers: number, size: number): Promise<readonly Sent[]> {
   const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
   const names = namesOf(workers);
   const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
@@ -143,7 +116,7 @@ function rivals(title: string, sent: readonly Sent[], workers: number, all: numb
 }
 
 for (const k of [20, 100]) {
-  const asked = questions(k);
+  const asked = userQuestions(data, k);
   const alone = await online(asked, 1, 1);
   const all = distinctTokens(alone, new BlockHashCache());
   console.log(

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { TokenCounter, UserId } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { AbandonedRequestError } from "../base/errors.js";
@@ -43,10 +42,18 @@ interface WaitingRequest extends FoundRequest {
   readonly stopListening: () => void;
 }
 
+/** Calls `fire` once after `ms` milliseconds, unless the returned function is called before. */
+export type SetTimer = (ms: number, fire: () => void) => () => void;
+
+const setRealTimer: SetTimer = (ms, fire) => {
+  const timer = setTimeout(fire, ms);
+  return () => clearTimeout(timer);
+};
+
 /** The requests that wait for one engine. */
 interface Gathering {
   readonly waiting: Set<WaitingRequest>;
-  timer: NodeJS.Timeout | undefined;
+  stopTimer: () => void;
   /** When a request last came; the first after a pause does not wait. */
   lastAt: number;
   /** Groups that are not composed yet … */
@@ -57,7 +64,8 @@ interface Gathering {
 
 /**
  * Orders concurrent online requests of one tenant, as a batch is ordered (`planFound`): single prompts that come within `waitMs` are
- * gathered, planned together, composed, and answered in the plan's order. A group is planned when its first request has waited, or when
+ * gathered, planned together, composed, and answered in the plan's order, as far as an answer need not wait for another by more than
+ * `waitMs`. A group is planned when its first request has waited, or when
  * {@link MOST_WAITING} wait; groups follow each other, so a request is overtaken only by requests of its group. What continues a
  * conversation does not wait, nor does a request that comes alone: none waits, and none came within the `waitMs` before it. Fails open: a group that cannot be
  * planned is composed as it came.
@@ -70,10 +78,14 @@ export class LiveSchedule {
   readonly #open = new Set<Promise<ComposeAnswer>>();
   #isClosing = false;
 
-  /** @param waitMs longest wait of a request, in milliseconds, beside the search for its memories; 0: nothing is scheduled */
+  /**
+   * @param waitMs longest wait of a request, in milliseconds, beside the search for its memories and planning; 0: nothing is scheduled
+   * @param setTimer sets a timer of the clock that the composer's `now` reads
+   */
   constructor(
     private readonly composer: ScheduledComposer,
     private readonly waitMs: number,
+    private readonly setTimer: SetTimer = setRealTimer,
   ) {}
 
   /** Requests that wait. */
@@ -146,15 +158,15 @@ export class LiveSchedule {
 
   /** Sets the timer for the request that may wait least. */
   #arm(gathering: Gathering, now: number): void {
-    clearTimeout(gathering.timer);
+    gathering.stopTimer();
     let until = Number.POSITIVE_INFINITY;
     for (const waiting of gathering.waiting) until = Math.min(until, waiting.until);
-    gathering.timer = setTimeout(() => this.#release(gathering), Math.max(0, until - now));
+    gathering.stopTimer = this.setTimer(Math.max(0, until - now), () => this.#release(gathering));
   }
 
   /** Plans and composes all that wait, after the groups before them. */
   #release(gathering: Gathering): void {
-    clearTimeout(gathering.timer);
+    gathering.stopTimer();
     const group = [...gathering.waiting];
     gathering.waiting.clear();
     for (const { stopListening } of group) stopListening();
@@ -168,18 +180,22 @@ export class LiveSchedule {
 
   async #composeGroup(group: readonly WaitingRequest[]): Promise<void> {
     const plan = await this.#planned(group);
-    const timeUp = sleep(this.waitMs, undefined, { ref: false });
+    let endHold = () => {};
+    const timeUp = new Promise<void>((resolve) => {
+      endHold = this.setTimer(this.waitMs, resolve);
+    });
     let earlier: Promise<unknown> = Promise.resolve();
     for (const { found, order, shared } of plan) {
       const { request, lookup, since, signal, hooks, resolve } = found;
       this.#count(request.userId, -1);
       this.composer.onScheduled(Math.max(0, this.composer.now() - since));
       const answer = this.composer.compose(request, signal, hooks, { lookup, front: order.slice(0, shared) });
-      // An answer waits for those that the engine is to get before it, but not for a slow one.
+      // An answer waits for those that the engine is to get before it, but no longer than `waitMs`.
       const inTurn = Promise.race([earlier, timeUp]);
       resolve(answer.then((composed) => inTurn.then(() => composed)));
       earlier = Promise.allSettled([earlier, answer]);
     }
+    void earlier.then(() => endHold());
   }
 
   async #planned(group: readonly WaitingRequest[]): Promise<readonly PlannedFound<WaitingRequest>[]> {
@@ -195,7 +211,7 @@ export class LiveSchedule {
     if (known !== undefined) return known;
     const gathering: Gathering = {
       waiting: new Set(),
-      timer: undefined,
+      stopTimer: () => {},
       lastAt: Number.NEGATIVE_INFINITY,
       groups: 0,
       before: Promise.resolve(),
