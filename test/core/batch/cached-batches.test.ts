@@ -21,7 +21,9 @@ const block = (n: number) => ({ label: label(n), tokens: TOKENS[n] ?? 1 });
 
 /** Requests of one key for the blocks from 1 to 8, of which an index knows some. */
 const anyRequests: fc.Arbitrary<BatchRequest[]> = fc.array(
-  fc.uniqueArray(fc.integer({ min: 1, max: 8 }), { maxLength: 7 }).map((set) => ({ key: "ana", blocks: set.map(block) })),
+  fc
+    .uniqueArray(fc.integer({ min: 1, max: 8 }), { maxLength: 7 })
+    .map((set) => ({ key: "ana", blocks: set.map(block) })),
   { minLength: 1, maxLength: 12 },
 );
 
@@ -64,13 +66,13 @@ const cachedOnly = (...cached: readonly Label[][]): KeyKnowledge => ({ key: "ana
 describe("a batch whose scope has cached prefixes", () => {
   it("hits no less than its requests would one by one, in a cache that evicts nothing", () => {
     const noLess = fc.property(anyLife, anyRequests, (life, requests) => {
-      const after = () => ServedSequences.composedBy(prefixExact, life);
-      const least = hitOneByOne(after(), requests);
-      const plan = planned(requests, knownIn(after(), requests));
-      const served = after();
+      const lived = () => ServedSequences.composedBy(prefixExact, life);
+      const least = hitOneByOne(lived(), requests);
+      const plan = planned(requests, knownIn(lived(), requests));
+      const served = lived();
       expect(plan.reduce((sum, { order }) => sum + hit(served, order), 0)).toBeGreaterThanOrEqual(least);
       // As the service does: what the plan leaves open is ordered when the request's turn comes.
-      const live = after();
+      const live = lived();
       let tokens = 0;
       for (const { request, order, shared } of plan) {
         const { blocks: retrieved = [] } = requests[request] ?? {};
