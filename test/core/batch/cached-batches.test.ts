@@ -31,7 +31,11 @@ const labelsOf = ({ blocks }: BatchRequest) => blocks.map((each) => each.label);
 
 function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequest[]): KeyKnowledge {
   const wanted = requests.map((request) => new Set(labelsOf(request)));
-  return { key: "ana", cached: index.usable(HERE, wanted), recent: [...known.recent.sets()].map((set) => [...set]) };
+  return {
+    key: "ana",
+    cached: index.usable(HERE, wanted).map(({ labels: path }) => path),
+    recent: [...known.recent.sets()].map((set) => [...set]),
+  };
 }
 
 const planned = (requests: readonly BatchRequest[], knowledge: KeyKnowledge) =>
@@ -174,10 +178,12 @@ describe("what requests can use of an index", () => {
   it("is what a search finds for each of them, and no block that none of them wants", () => {
     const enough = fc.property(anyEvents, fc.array(anyWanted, { minLength: 1, maxLength: 4 }), (events, requests) => {
       const { index } = ServedSequences.after(events);
-      const usable = index.usable(
-        HERE,
-        requests.map((wanted) => new Set(wanted.keys())),
-      );
+      const usable = index
+        .usable(
+          HERE,
+          requests.map((wanted) => new Set(wanted.keys())),
+        )
+        .map(({ labels: path }) => path);
       for (const sequence of usable) {
         expect(requests.some((wanted) => sequence.every((each) => wanted.has(each)))).toBe(true);
       }

@@ -180,7 +180,7 @@ describe("a batch by the service", () => {
       if (isGone) throw new StoreUnavailableError("failing");
       return versionOf.call(store, scope);
     };
-    let planned: readonly KeyKnowledge[] | null = null;
+    let planned: readonly KeyKnowledge[] = [];
     const service = openService({
       store,
       planning: async (requests, knowledge) => {
@@ -200,7 +200,7 @@ describe("a batch by the service", () => {
       },
     };
     expect(await answersOf(composer, [asked([1, 0]), asked([2, 1])], 10)).toHaveLength(2);
-    expect(planned).toEqual([]);
+    expect(planned.map(({ cached }) => cached)).toEqual([[]]);
     await service.close();
   });
 });
