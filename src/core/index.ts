@@ -33,7 +33,7 @@ export {
   RecentRetrievals,
   type RequestMask,
 } from "./blocks/seen-retrievals.js";
-export { batchKnowledge } from "./compose/batch-knowledge.js";
+export { type BatchKnowledge, batchKnowledge } from "./compose/batch-knowledge.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
@@ -57,6 +57,7 @@ export type {
   PrefixMatch,
   ServedNode,
   ServedPrompt,
+  UsablePath,
 } from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
 export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";

@@ -1,8 +1,7 @@
 import { groupBy } from "../text/lists.js";
-import type { CachedPrefix, CachedPrefixes } from "./cached-prefixes.js";
+import { type CachedPrefix, type CachedPrefixes, NOTHING_CACHED } from "./cached-prefixes.js";
 import { joined, nodesOf, type PrefixNode, savedTokens } from "./prefix-tree.js";
 import { joinAll } from "./prefix-tree-building.js";
-import { refined } from "./prefix-tree-refining.js";
 
 /** A tree of prompts that all begin with the same cached prefix; it may be empty. */
 export interface StartedTree {
@@ -12,31 +11,12 @@ export interface StartedTree {
 
 /**
  * Splits a tree that was built for an empty cache into trees that begin with what is cached. A prompt begins either with a cached prefix or
- * with one that the batch computes: a cached prefix is given up where sharing more blocks with other requests saves more.
- *
- * Compares two ways: to cut the tree where that saves more, and to join requests that begin with the same cached prefix first. A tree saves
- * what its joins do, plus its cached prefix once. Never saves less than the tree, nor than every request with its longest cached prefix.
- * Takes a few times as long as building the tree did.
- *
- * @param scratch see {@link refined}
+ * with one that the batch computes: a cached prefix is given up where sharing more blocks with other requests saves more. A tree saves what
+ * its joins do, plus its cached prefix once. Never saves less than `tree` does, nor than every request with its longest cached prefix.
  */
-export function cachedStarts(
-  tree: PrefixNode,
-  cached: CachedPrefixes,
-  tokensOf: Float64Array,
-  scratch: Uint8Array,
-): StartedTree[] {
-  if (cached.isEmpty) return [{ root: tree, start: cached.longest([]) }];
-  const grouped = (roots: readonly PrefixNode[]) => groupedByStart(roots, cached, tokensOf, scratch);
-  const byTree = grouped(cutApart(tree, cached, tokensOf));
-  const requests = [...nodesOf(tree)].filter(({ children }) => children === null);
-  for (const request of requests) request.parent = null;
-  const rejoined = joinAll(
-    grouped(requests).map(({ root }) => root),
-    tokensOf,
-  );
-  const byStart = grouped(cutApart(rejoined, cached, tokensOf));
-  return savedIn(byStart) > savedIn(byTree) ? byStart : byTree;
+export function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
+  if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
+  return groupedByStart(cutApart(tree, cached, tokensOf), cached, tokensOf);
 }
 
 /** Tokens that need no prefill when the trees' requests are served in preorder. */
@@ -45,18 +25,13 @@ export function savedIn(trees: readonly StartedTree[]): number {
 }
 
 /** Joins the trees that can begin with the same cached prefix: they share at least that. */
-function groupedByStart(
-  roots: readonly PrefixNode[],
-  cached: CachedPrefixes,
-  tokensOf: Float64Array,
-  scratch: Uint8Array,
-): StartedTree[] {
+function groupedByStart(roots: readonly PrefixNode[], cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   const started = roots.map((root) => ({ root, start: cached.longest(root.blocks) }));
   return [...groupBy(started, ({ start }) => start.blocks.join()).values()].map((trees) => {
     const [only] = trees;
     if (only !== undefined && trees.length === 1) return only;
     const together = trees.map(({ root }) => root);
-    const root = refined(joinAll(together, tokensOf), tokensOf, scratch);
+    const root = joinAll(together, tokensOf);
     return { root, start: cached.longest(root.blocks) };
   });
 }
@@ -64,7 +39,7 @@ function groupedByStart(
 /** The best of a node and its descendants, in tokens saved. */
 interface CutValue {
   /** The longest cached prefix of the node's blocks. */
-  readonly start: number;
+  readonly start: CachedPrefix;
   /** Below a join: parts of it may be cut off, the node itself stays. */
   readonly below: number;
   readonly keeps: "both" | "first" | "second";
@@ -106,20 +81,20 @@ function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Arr
 
 function cutValue(node: PrefixNode, values: ReadonlyMap<PrefixNode, CutValue>, cached: CachedPrefixes): CutValue {
   if (node.children === null) {
-    const start = cached.longest(node.blocks).tokens;
-    return { start, below: 0, keeps: "both", apart: start, isWhole: true };
+    const start = cached.longest(node.blocks);
+    return { start, below: 0, keeps: "both", apart: start.tokens, isWhole: true };
   }
   const [a, b] = node.children.map((child) => values.get(child)) as [CutValue, CutValue];
-  // A node has no block that its children do not have, so it has no longer prefix.
-  const start = a.start === 0 || b.start === 0 ? 0 : cached.longest(node.blocks).tokens;
+  // A node has no block that its children do not have, so it has no longer prefix than they.
+  const start = cached.longest(node.blocks, a.start.tokens < b.start.tokens ? a.start : b.start);
   const both = node.tokens + a.below + b.below;
   const first = a.below + b.apart;
   const second = a.apart + b.below;
   const below = Math.max(both, first, second);
   const keeps = below === both ? "both" : below === first ? "first" : "second";
   // Where joining saves nothing, requests stay apart.
-  const isWhole = both + start > a.apart + b.apart;
-  return { start, below, keeps, apart: isWhole ? both + start : a.apart + b.apart, isWhole };
+  const isWhole = both + start.tokens > a.apart + b.apart;
+  return { start, below, keeps, apart: isWhole ? both + start.tokens : a.apart + b.apart, isWhole };
 }
 
 /** A node with what is kept of its children; null for a node whose children are trees of their own. */

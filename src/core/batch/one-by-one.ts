@@ -1,5 +1,6 @@
 import type { KeyGroup } from "./batch-request.js";
 import { CachedPrefixes } from "./cached-prefixes.js";
+import type { MarkedBlocks } from "./marked-blocks.js";
 import { tokensIn } from "./prefix-tree.js";
 
 /** A request with its order, and the child positions of its end in the tree of served sequences. */
@@ -20,17 +21,23 @@ export interface RequestAlone {
 export function oneByOne(
   group: KeyGroup,
   sets: readonly (readonly number[])[],
-  tokensOf: Float64Array,
+  marked: MarkedBlocks,
   least: number,
 ): readonly RequestAlone[] | null {
-  const cached = new CachedPrefixes(group, tokensOf);
+  const { tokensOf } = marked;
+  const cached = new CachedPrefixes(group, marked);
   const setOf = (request: number) => sets[request] ?? [];
-  let reach = group.requests.reduce((sum, request) => sum + tokensIn(setOf(request), tokensOf), 0);
+  const ahead = new FirstUses(group.cached);
+  // What all of them can hit at most: a block that is not cached is computed once.
+  let reach = 0;
+  for (const request of group.requests) reach += tokensIn(ahead.again(setOf(request)), tokensOf);
+  if (reach <= least) return null;
+  const soFar = new FirstUses(group.cached);
   const orders: { readonly request: number; readonly order: readonly number[] }[] = [];
   for (const request of group.requests) {
     const set = setOf(request);
     const { order, hit } = cached.serveAlone(set);
-    reach -= tokensIn(set, tokensOf) - hit;
+    reach -= tokensIn(soFar.again(set), tokensOf) - hit;
     if (reach <= least) return null;
     orders.push({ request, order });
   }
@@ -40,6 +47,22 @@ export function oneByOne(
       return { request, order, path, isCached: cached.isFromBefore(path) };
     })
     .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
+}
+
+/** Tells the first uses of blocks from later ones. */
+class FirstUses {
+  readonly #used = new Set<number>();
+
+  constructor(sequences: readonly (readonly number[])[]) {
+    for (const sequence of sequences) for (const block of sequence) this.#used.add(block);
+  }
+
+  /** The blocks of a request that were used before it; takes the request in. */
+  again(set: readonly number[]): readonly number[] {
+    const again = set.filter((block) => this.#used.has(block));
+    for (const block of set) this.#used.add(block);
+    return again;
+  }
 }
 
 /** Negative if `a` comes before `b` depth first; 0 for equal paths. */

@@ -5,6 +5,7 @@ import { CachedPrefixes } from "./cached-prefixes.js";
 import { cachedStarts, type StartedTree, savedIn } from "./cached-starts.js";
 import { contextComponents } from "./context-components.js";
 import { contextParts } from "./context-parts.js";
+import { MarkedBlocks } from "./marked-blocks.js";
 import { oneByOne } from "./one-by-one.js";
 import { branchesOf, executed, type PlannedBranch, singleBranches } from "./planned-branches.js";
 import { requestNode, tokensIn } from "./prefix-tree.js";
@@ -32,10 +33,18 @@ const COMPARED_REQUESTS = 2_000;
  */
 export function sharedPrefixes(batch: NumberedBatch): BatchOrder {
   const scratch = new Uint8Array(batch.tokensOf.length);
+  const marked = new MarkedBlocks(batch.tokensOf);
   return executed(
     batch,
-    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, scratch)),
+    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, { scratch, marked })),
   );
+}
+
+/** Shared by the plans of all keys, because each holds all blocks. */
+interface Scratch {
+  /** See {@link refined}. */
+  readonly scratch: Uint8Array;
+  readonly marked: MarkedBlocks;
 }
 
 /** The branches of one key's requests. */
@@ -43,26 +52,26 @@ function planOfKey(
   { sets, tokensOf }: NumberedBatch,
   group: KeyGroup,
   key: number,
-  scratch: Uint8Array,
+  { scratch, marked }: Scratch,
 ): PlannedBranch[] {
   // Requests with the same blocks are one node, represented by the earliest.
   const alike = groupBy(group.requests, (request) => blocksKey(sets[request] ?? []));
   const requestsAs = new Map([...alike.values()].map((requests) => [requests[0] ?? 0, requests]));
   const earliestAlike = [...requestsAs.keys()];
   const distinct = earliestAlike.map((request) => sets[request] ?? []);
-  const cached = new CachedPrefixes(group, tokensOf);
+  const cached = new CachedPrefixes(group, marked);
   const trees: StartedTree[] = contextComponents(distinct).flatMap((component) => {
     const parts = component.length > PART_REQUESTS ? contextParts(distinct, component, PART_REQUESTS) : [component];
     const roots = parts.map((part) => {
       const requests = part.map((at) => requestNode(earliestAlike[at] ?? 0, distinct[at] ?? [], tokensOf));
       return refined(joinAll(requests, tokensOf), tokensOf, scratch);
     });
-    return cachedStarts(joinAll(roots, tokensOf), cached, tokensOf, scratch);
+    return cachedStarts(joinAll(roots, tokensOf), cached, tokensOf);
   });
   if (group.requests.length > 1 && group.requests.length <= COMPARED_REQUESTS) {
     let saved = savedIn(trees);
     for (const [request, { length }] of requestsAs) saved += (length - 1) * tokensIn(sets[request] ?? [], tokensOf);
-    const alone = oneByOne(group, sets, tokensOf, saved);
+    const alone = oneByOne(group, sets, marked, saved);
     if (alone !== null) return singleBranches(alone, key);
   }
   return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));

@@ -1,10 +1,18 @@
-import type { KeyKnowledge } from "../batch/batch-request.js";
+import type { UsablePath } from "../context-index/index-node.js";
 import { splitAtAnchor } from "../conversation/replay.js";
 import { Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import { type ComposeInput, placementFor } from "./draft.js";
 import { type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
+
+/** What a scope knows for planning requests with the same messages before their memories. */
+export interface BatchKnowledge {
+  /** Least recently used first. */
+  readonly cached: readonly UsablePath[];
+  /** Block sets of recent requests, oldest first. */
+  readonly recent: readonly ReadonlySet<Label>[];
+}
 
 /**
  * What a scope knows that is of use for planning several requests with the same messages before their memories. Evicts from the index what
@@ -17,12 +25,12 @@ export function batchKnowledge(
   { index, recent }: ScopeState,
   input: PastInput & Pick<ComposeInput, "residency" | "now">,
   wanted: readonly ReadonlySet<Label>[],
-): Pick<KeyKnowledge, "cached" | "recent"> {
+): BatchKnowledge {
   input.residency.expire(index, input.now);
   const anchor = firstAnchor(input);
   return {
     cached: anchor === null ? [] : index.usable(anchor, wanted),
-    recent: [...recent.sets()].map((set) => [...set]),
+    recent: [...recent.sets()],
   };
 }
 

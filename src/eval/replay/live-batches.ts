@@ -66,7 +66,7 @@ class UserScope {
     const wanted = requests.map(({ blocks }) => new Set(blocks.map(({ label }) => label)));
     return {
       key: this.key,
-      cached: index.usable(this.#anchor, wanted),
+      cached: index.usable(this.#anchor, wanted).map(({ labels }) => labels),
       recent: [...recent.sets()].map((set) => [...set]),
     };
   }

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { type BatchRequest, type Digest, groupBy, type KeyKnowledge, messageDigest } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { KnownTexts } from "../compose/known-texts.js";
+import type { KnownSequence, KnownTexts } from "../compose/known-texts.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 
@@ -25,6 +25,9 @@ export interface PlanningParts {
 
 /** Requests prepared before the event loop is yielded. */
 const READY_AT_ONCE = 32;
+
+/** Requests for which a scope's index is searched before the event loop is yielded. */
+const READ_AT_ONCE = 128;
 
 /** A request in execution order, with the order of its blocks, by the digests of their texts. */
 export interface PlannedFound<F extends FoundRequest> {
@@ -52,17 +55,27 @@ export async function planFound<F extends FoundRequest>(
   const knowledge: KeyKnowledge[] = [];
   const withBlocks = [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
   for (const [key = "", ofKey] of groupBy(withBlocks, (at) => batch[at]?.key)) {
-    const { request } = requests[ofKey[0] ?? 0] as F;
     if (ofKey.length === 1) continue;
-    const known = await knownOf(
-      request,
-      ofKey.map((at) => batch[at]?.blocks.map(({ label }) => blocks.textOf(label)) ?? []),
-    );
-    if (known === null) continue;
+    const { request } = requests[ofKey[0] ?? 0] as F;
     const scope = scopeName(request);
+    const cached: KnownSequence[] = [];
+    let recent: KnownTexts["recent"] = [];
+    for (let from = 0; from < ofKey.length; from += READ_AT_ONCE) {
+      const some = ofKey.slice(from, from + READ_AT_ONCE);
+      const known = await knownOf(
+        request,
+        some.map((at) => batch[at]?.blocks.map(({ label }) => blocks.textOf(label)) ?? []),
+      );
+      for (const sequence of known?.cached ?? []) cached.push(sequence);
+      recent = known?.recent ?? recent;
+      await setImmediate();
+    }
     const labelsOf = (texts: readonly Digest[]) => texts.flatMap((text) => blocks.find(scope, text) ?? []);
-    knowledge.push({ key, cached: known.cached.map(labelsOf), recent: known.recent.map(labelsOf) });
-    if (knowledge.length % READY_AT_ONCE === 0) await setImmediate();
+    knowledge.push({
+      key,
+      cached: cached.sort((a, b) => a.lastUsed - b.lastUsed).map(({ texts }) => labelsOf(texts)),
+      recent: recent.map(labelsOf),
+    });
   }
   return (await planning(batch, knowledge)).map(({ request, order, shared }) => ({
     found: requests[request] as F,

@@ -1,9 +1,18 @@
 import { batchKnowledge, type Digest, type Label, type ScopeState } from "../../core/index.js";
 
-/** What a scope knows for planning a batch, with blocks by the digests of their texts. See `KeyKnowledge` of the core. */
+/** What a scope knows for planning a batch, with blocks by the digests of their texts. */
 export interface KnownTexts {
-  readonly cached: readonly (readonly Digest[])[];
+  /** What should be cached, least recently used first. */
+  readonly cached: readonly KnownSequence[];
+  /** What recent requests asked for, oldest first. */
   readonly recent: readonly (readonly Digest[])[];
+}
+
+/** A sequence of blocks that should be cached, as far as one of the asked requests can use it. */
+export interface KnownSequence {
+  readonly texts: readonly Digest[];
+  /** The scope's request counter at the last use. */
+  readonly lastUsed: number;
 }
 
 /** @param texts each request's memories; a text that the scope has no block of cannot be cached */
@@ -13,18 +22,12 @@ export function knownTexts(
   texts: readonly (readonly Digest[])[],
 ): KnownTexts {
   const { register } = state;
-  const digestOf = new Map<Label, Digest>();
-  const wanted = texts.map((ofRequest) => {
-    const labels = new Set<Label>();
-    for (const text of ofRequest) {
-      const label = register.withText(text);
-      if (label === undefined) continue;
-      labels.add(label);
-      digestOf.set(label, text);
-    }
-    return labels;
-  });
+  const wanted = texts.map((ofRequest) => new Set(ofRequest.flatMap((text) => register.withText(text) ?? [])));
   const { cached, recent } = batchKnowledge(state, input, wanted);
-  const textsOf = (labels: readonly Label[]) => labels.flatMap((label) => digestOf.get(label) ?? []);
-  return { cached: cached.map(textsOf), recent: recent.map(textsOf) };
+  const textsOf = (labels: Iterable<Label>) =>
+    [...labels].map((label) => register.get(label)?.textDigest).filter((text) => text !== undefined);
+  return {
+    cached: cached.map(({ labels, lastUsed }) => ({ texts: textsOf(labels), lastUsed })),
+    recent: recent.map(textsOf),
+  };
 }

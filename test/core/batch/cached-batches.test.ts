@@ -21,7 +21,9 @@ const block = (n: number) => ({ label: label(n), tokens: TOKENS[n] ?? 1 });
 
 /** Requests of one key for the blocks from 1 to 8, of which an index knows some. */
 const anyRequests: fc.Arbitrary<BatchRequest[]> = fc.array(
-  fc.uniqueArray(fc.integer({ min: 1, max: 8 }), { maxLength: 7 }).map((set) => ({ key: "ana", blocks: set.map(block) })),
+  fc
+    .uniqueArray(fc.integer({ min: 1, max: 8 }), { maxLength: 7 })
+    .map((set) => ({ key: "ana", blocks: set.map(block) })),
   { minLength: 1, maxLength: 12 },
 );
 
@@ -29,7 +31,11 @@ const labelsOf = ({ blocks }: BatchRequest) => blocks.map((each) => each.label);
 
 function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequest[]): KeyKnowledge {
   const wanted = requests.map((request) => new Set(labelsOf(request)));
-  return { key: "ana", cached: index.usable(HERE, wanted), recent: [...known.recent.sets()].map((set) => [...set]) };
+  return {
+    key: "ana",
+    cached: index.usable(HERE, wanted).map(({ labels: path }) => path),
+    recent: [...known.recent.sets()].map((set) => [...set]),
+  };
 }
 
 const planned = (requests: readonly BatchRequest[], knowledge: KeyKnowledge) =>
@@ -64,13 +70,13 @@ const cachedOnly = (...cached: readonly Label[][]): KeyKnowledge => ({ key: "ana
 describe("a batch whose scope has cached prefixes", () => {
   it("hits no less than its requests would one by one, in a cache that evicts nothing", () => {
     const noLess = fc.property(anyLife, anyRequests, (life, requests) => {
-      const after = () => ServedSequences.composedBy(prefixExact, life);
-      const least = hitOneByOne(after(), requests);
-      const plan = planned(requests, knownIn(after(), requests));
-      const served = after();
+      const lived = () => ServedSequences.composedBy(prefixExact, life);
+      const least = hitOneByOne(lived(), requests);
+      const plan = planned(requests, knownIn(lived(), requests));
+      const served = lived();
       expect(plan.reduce((sum, { order }) => sum + hit(served, order), 0)).toBeGreaterThanOrEqual(least);
       // As the service does: what the plan leaves open is ordered when the request's turn comes.
-      const live = after();
+      const live = lived();
       let tokens = 0;
       for (const { request, order, shared } of plan) {
         const { blocks: retrieved = [] } = requests[request] ?? {};
@@ -172,10 +178,12 @@ describe("what requests can use of an index", () => {
   it("is what a search finds for each of them, and no block that none of them wants", () => {
     const enough = fc.property(anyEvents, fc.array(anyWanted, { minLength: 1, maxLength: 4 }), (events, requests) => {
       const { index } = ServedSequences.after(events);
-      const usable = index.usable(
-        HERE,
-        requests.map((wanted) => new Set(wanted.keys())),
-      );
+      const usable = index
+        .usable(
+          HERE,
+          requests.map((wanted) => new Set(wanted.keys())),
+        )
+        .map(({ labels: path }) => path);
       for (const sequence of usable) {
         expect(requests.some((wanted) => sequence.every((each) => wanted.has(each)))).toBe(true);
       }
