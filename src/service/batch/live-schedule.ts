@@ -64,11 +64,10 @@ interface Gathering {
 
 /**
  * Orders concurrent online requests of one tenant, as a batch is ordered (`planFound`): single prompts that come within `waitMs` are
- * gathered, planned together, composed, and answered in the plan's order, as far as an answer need not wait for another by more than
- * `waitMs`. A group is planned when its first request has waited, or when
- * {@link MOST_WAITING} wait; groups follow each other, so a request is overtaken only by requests of its group. What continues a
- * conversation does not wait, nor does a request that comes alone: none waits, and none came within the `waitMs` before it. Fails open: a group that cannot be
- * planned is composed as it came.
+ * gathered, planned together, composed, and answered in the plan's order, for which an answer is held back by at most `waitMs`. A group is
+ * planned when its first request has waited, or when {@link MOST_WAITING} wait. Groups follow each other, so a request is overtaken only by
+ * requests of its group. Turns of conversations do not wait; nor does a request that comes alone: none waits, and none came within the
+ * `waitMs` before it. Fails open: a group that cannot be planned is composed as it came.
  */
 export class LiveSchedule {
   readonly #gatherings = new Map<EngineName | null, Gathering>();
