@@ -4,9 +4,6 @@
  */
 
 export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-request.js";
-export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
-export { type RoutedPrompt, routePrompt, WorkerLoads } from "./batch/worker-choice.js";
-export * from "./batch/worker-routing.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/block-template.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
@@ -119,6 +116,9 @@ export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
 export * from "./published/published-knowledge.js";
+export { MAX_WORKERS, type WorkerRow } from "./routing/worker-blocks.js";
+export { type RoutedPrompt, routePrompt, WorkerLoads } from "./routing/worker-choice.js";
+export * from "./routing/worker-routing.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";

@@ -1,8 +1,7 @@
 /*
  * batch: planning requests that are all known before the first is executed.
- * Enters: each request's blocks, priority, deadline and conversation; what should be cached already; which workers hold what. Leaves: an
- * order of blocks per request, an execution order of the requests, a worker for each. What is cached enters as plain data: nothing here
- * reads a scope's state.
+ * Enters: each request's blocks, priority, deadline and conversation; what should be cached already. Leaves: an order of blocks per
+ * request, and an execution order of the requests. What is cached enters as plain data: nothing here reads a scope's state.
  */
 
 import {

@@ -1,4 +1,3 @@
-import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
 import { BlockRegister } from "../blocks/block-register.js";
 import type { RegisterChanges } from "../blocks/context-block.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
@@ -14,6 +13,7 @@ import {
   type PublishedRows,
   type WithPublished,
 } from "../published/published-knowledge.js";
+import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-blocks.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { WorkerBlocks } from "../../../src/core/batch/worker-blocks.js";
-import { type RoutedPrompt, routePrompt, WorkerLoads } from "../../../src/core/batch/worker-choice.js";
+import { WorkerBlocks } from "../../../src/core/routing/worker-blocks.js";
+import { type RoutedPrompt, routePrompt, WorkerLoads } from "../../../src/core/routing/worker-choice.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
 const NAMES = ["north", "south", "west", "east"];

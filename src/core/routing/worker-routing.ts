@@ -1,6 +1,12 @@
+/*
+ * routing: which of several workers, engines or agents with a prefix cache of their own, gets a prompt.
+ * Enters: the blocks of a prompt or of a batch's requests, which blocks each worker processed, its load. Leaves: a worker for each. This
+ * file routes whole batches, `worker-choice.ts` single prompts.
+ */
+
+import type { BatchRequest } from "../batch/batch-request.js";
 import type { Label } from "../text/ids.js";
 import { largest } from "../text/lists.js";
-import type { BatchRequest } from "./batch-request.js";
 import { chooseWorker, DEFAULT_SLACK } from "./worker-choice.js";
 
 /** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { routeToWorkers, type WorkerHistory } from "../../../src/core/batch/worker-routing.js";
+import { routeToWorkers, type WorkerHistory } from "../../../src/core/routing/worker-routing.js";
+import { anyBatch } from "../batch/batches.js";
 import { label } from "../context-index/served-sequences.js";
-import { anyBatch } from "./batches.js";
 
 const NAMES = ["north", "south", "west"];
 
