@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { AbandonedRequestError, BusyUserError } from "../../../src/service/base/errors.js";
 import { LiveSchedule, MOST_WAITING, type ScheduledComposer } from "../../../src/service/batch/live-schedule.js";
@@ -224,6 +226,37 @@ describe("concurrent prompts of a service with a schedule", () => {
     }
     const cached = (all: typeof answers) => all.reduce((sum, { plan }) => sum + plan.expectedCachedTokens, 0);
     expect(cached(answers)).toBeGreaterThanOrEqual(cached(plain.answers));
+  });
+
+  it("have each exactly their own memories, and are repeated byte for byte, whenever they come", async () => {
+    const anyAsked = fc.record({
+      userId: fc.constantFrom("ana", "bo"),
+      facts: fc.uniqueArray(fc.nat(9), { maxLength: 6 }),
+      conversationId: fc.option(fc.constantFrom("one", "two"), { freq: 4 }),
+      scheduleMs: fc.constantFrom(null, 0, 1),
+      pause: fc.constantFrom(0, 0, 0, 4),
+    });
+    const life = fc.asyncProperty(fc.array(anyAsked, { minLength: 1, maxLength: 16 }), async (all) => {
+      const service = openService({ scheduleMs: 3 });
+      const asked = all.map(({ facts, pause: _, ...of }, n): ComposeOptions => {
+        const texts = Object.fromEntries(facts.map((fact) => [`m${fact}`, `Fact ${fact} of ${of.userId}, in words.`]));
+        return { ...of, requestId: `r-${n}`, query: `Question ${n}?`, memories: memories(texts) };
+      });
+      const composing: Promise<ComposeAnswer>[] = [];
+      for (const [n, options] of asked.entries()) {
+        composing.push(composeWith(service, options));
+        if ((all[n]?.pause ?? 0) > 0) await sleep(all[n]?.pause);
+      }
+      const answers = await Promise.all(composing);
+      for (const [n, answer] of answers.entries()) {
+        const ids = answer.blocks.map(({ memoryId }) => memoryId).toSorted();
+        expect(ids).toEqual(all[n]?.facts.map((fact) => `m${fact}`).toSorted());
+        expect(await composeWith(service, asked[n] as ComposeOptions)).toEqual(answer);
+      }
+      expect(service.load).toMatchObject({ scheduling: 0, jobs: 0 });
+      await service.close();
+    });
+    await fc.assert(life, { numRuns: 25 });
   });
 
   it("are all answered and stored when the service is closed", async () => {
