@@ -1,7 +1,7 @@
 import { RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { ScopeKnowledge } from "../ordering/ordering.js";
-import { prefixExact } from "../ordering/prefix-exact.js";
+import { orderForReuse, prefixExact } from "../ordering/prefix-exact.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { KeyGroup } from "./batch-request.js";
 import type { MarkedBlocks } from "./marked-blocks.js";
@@ -62,6 +62,14 @@ export class CachedPrefixes {
     const { tokensOf } = this.marked;
     const retrieved = set.map((block) => ({ label: block as Label, tokens: tokensOf[block] as number }));
     return prefixExact.order({ anchor: ANCHOR, retrieved, carrying: null }, this.#built()).labels;
+  }
+
+  /** Orders blocks behind those in `front` for later batches: as `prefix-exact` orders the rest of a request for the blocks in `asked`. */
+  orderShared(front: readonly number[], blocks: readonly number[], asked: readonly number[]): readonly number[] {
+    if (this.from.recent.length === 0) return blocks;
+    const { tokensOf } = this.marked;
+    const rest = blocks.map((block) => ({ label: block as Label, tokens: tokensOf[block] as number }));
+    return orderForReuse(front as readonly Label[], rest, asked as readonly Label[], this.#built().recent);
   }
 
   /** Serves a request as if it came by itself: {@link orderAlone}, cached afterwards. Returns the order and the tokens that it hits. */

@@ -109,7 +109,7 @@ function requestsBelow(
   top: PrefixNode,
   start: readonly number[],
   earliest: ReadonlyMap<PrefixNode, number>,
-  { sets, requestsAs }: KeyTrees,
+  { sets, requestsAs, cached }: KeyTrees,
 ): BranchRequest[] {
   const requests: BranchRequest[] = [];
   const earlier = (a: PrefixNode, b: PrefixNode) => (earliest.get(a) ?? 0) - (earliest.get(b) ?? 0);
@@ -120,7 +120,8 @@ function requestsBelow(
     const inNode = new Set(node.blocks);
     for (const block of before) inNode.delete(block);
     const relevance = sets[earliest.get(node) ?? 0] ?? [];
-    const order = [...before, ...relevance.filter((block) => inNode.has(block))];
+    const own = relevance.filter((block) => inNode.has(block));
+    const order = [...before, ...(node.request === null ? cached.orderShared(before, own, relevance) : own)];
     if (node.request === null) {
       append(pending, placed(alikeExpanded(node).sort(earlier), order, path));
       continue;

@@ -51,6 +51,13 @@ export function executedLive(requests: readonly BatchRequest[], size: number | n
   return executed;
 }
 
+/** What the scope of some requests knows for planning a batch of one key, once they were served one by one. */
+export function knownAfter(served: readonly BatchRequest[], batch: readonly BatchRequest[]): KeyKnowledge {
+  const scope = new UserScope(batch[0]?.key ?? "");
+  for (const request of served) scope.serve(request, []);
+  return scope.knownFor(batch);
+}
+
 /** What is known of one user, whose prompts all have the same bytes before the blocks. */
 class UserScope {
   readonly #known: ScopeKnowledge = { index: new ContextIndex([], 1, MAX_NODES), recent: new RecentRetrievals([]) };

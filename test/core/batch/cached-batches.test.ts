@@ -153,6 +153,15 @@ describe("a batch whose scope has cached prefixes", () => {
     ]);
   });
 
+  it("orders what requests share as recent requests suggest", () => {
+    const sets = batchOf([1, 3, 5, 2], [1, 3, 5, 4]);
+    const recent = [labels(5, 3), labels(5, 3, 7), labels(5, 3, 6)];
+    expect(planned(sets, { key: "ana", cached: [], recent }).map(({ order }) => order.slice(0, 3))).toEqual([
+      labels(3, 5, 1),
+      labels(3, 5, 1),
+    ]);
+  });
+
   it("uses what is cached before it computes anything new, least recently used first", () => {
     const plan = planned(batchOf([5, 6], [1, 2], [7, 8], [3, 4]), cachedOnly(labels(8, 7), labels(4), labels(1, 2)));
     expect(plan.map(({ request }) => request)).toEqual([2, 3, 1, 0]);
