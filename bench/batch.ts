@@ -3,8 +3,9 @@
  *
  *   -- --build          time, heap and resident memory of Alg. 4's tree over 2,000, 12,000 and 100,000 contexts, each in a process of its own
  *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
- *   -- --plan           time and memory of a plan for 10,000 requests
+ *   -- --plan           time and memory of a plan for 10,000 requests, in an empty cache and behind 10,000 that were served
  *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; takes `--data FOLDER` (`recorded-data.ts`), as does --bound
+ *   -- --live           hit ratios over the same in batches of 1, 8, 64, 512 and all, each planned from what those before left cached, and one by one; takes `--data` too
  *   -- --bound          hit ratios over the same that no plan can exceed which sends each request exactly its own blocks
  *
  * Synthetic contexts have k distinct blocks of 5,000, popular ones more often (Zipf, exponent 0.8), 16 tokens each.
@@ -16,8 +17,18 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
-import { type BatchPlanner, clusterContexts, type Label, planBatch, type TurnId } from "../src/core/index.js";
+import {
+  type BatchRequest,
+  clusterContexts,
+  DEFAULT_BATCH_PLANNER,
+  groupBy,
+  type Label,
+  planBatch,
+  type TurnId,
+} from "../src/core/index.js";
 import { schedule } from "../src/core/published/schedule.js";
+import { largest } from "../src/core/text/lists.js";
+import { executedLive, knownAfter } from "../src/eval/replay/live-batches.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -118,15 +129,18 @@ function buildOne(count: number): void {
 
 function plan(): void {
   heading();
-  for (const k of [15, 100]) for (const planner of ["shared-prefixes"]) alone("--plan-one", String(k), planner);
+  for (const k of [15, 100]) for (const served of [0, 10_000]) alone("--plan-one", String(k), String(served));
 }
 
-function planOne(k: number, planner: BatchPlanner): void {
-  const requests = contexts(10_000, k).map((blocks) => ({
+/** Plans 10,000 requests behind an index of so many others. */
+function planOne(k: number, served: number): void {
+  const requests = contexts(10_000 + served, k).map((blocks) => ({
     key: "one",
     blocks: blocks.map((label) => ({ label, tokens: BLOCK_TOKENS })),
   }));
-  report(`10,000 requests, k = ${k}, ${planner}`, () => planBatch(requests, planner), 3);
+  const batch = requests.slice(served);
+  const known = knownAfter(requests.slice(0, served), batch);
+  report(`10,000 requests, k = ${k}, ${served} served`, () => planBatch(batch, DEFAULT_BATCH_PLANNER, [known]), 3);
 }
 
 function approximation(): void {
@@ -160,6 +174,37 @@ function bound(): void {
     const cells = [theirs, ours, most].map((ratio) => ratio.toFixed(3));
     console.log(`| ${k} | ${cells.join(" | ")} | ${(most / theirs).toFixed(2)} |`);
   }
+}
+
+function live(): void {
+  const traces = recordedTraces();
+  const sizes = [null, 1, 8, 64, 512, Number.POSITIVE_INFINITY];
+  const nameOf = (size: number | null) =>
+    size === null ? "one by one" : size === Number.POSITIVE_INFINITY ? "all" : String(size);
+  console.log("hit ratio in batches of so many, each planned from what those before left cached; an endless cache");
+  console.log(`| users          |   k | ${sizes.map(nameOf).join(" | ")} |`);
+  console.log(`| -------------- | --: | ${sizes.map(() => "--:").join(" | ")} |`);
+  for (const k of [20, 100]) {
+    const batch = new RecordedBatch(traces, k, encodeO200k);
+    for (const [name, order] of [
+      ["user by user", [...batch.requests.keys()]],
+      ["in turn", inTurn(batch.requests)],
+    ] as const) {
+      const requests = order.map((at) => batch.requests[at] as BatchRequest);
+      const ratios = sizes.map((size) => {
+        const executed = executedLive(requests, size).map((each) => ({ ...each, request: order[each.request] ?? 0 }));
+        return batch.hitRatio(executed, new BlockHashCache()).toFixed(3);
+      });
+      console.log(`| ${name.padEnd(14)} | ${String(k).padStart(3)} | ${ratios.join(" | ")} |`);
+    }
+  }
+}
+
+/** Requests with the users in turn: each user's first, then each one's second. */
+function inTurn(requests: readonly BatchRequest[]): number[] {
+  const byUser = [...groupBy(requests.keys(), (at) => requests[at]?.key).values()];
+  const longest = largest(byUser.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, nth) => byUser.flatMap((ofUser) => ofUser[nth] ?? [])).flat();
 }
 
 function hits(): void {
@@ -204,13 +249,14 @@ function hits(): void {
 const given = process.argv.slice(2).filter((argument, at, all) => argument !== "--data" && all[at - 1] !== "--data");
 const [flag, ...rest] = given;
 if (flag === "--build-one") buildOne(Number(rest[0]));
-else if (flag === "--plan-one") planOne(Number(rest[0]), rest[1] as BatchPlanner);
+else if (flag === "--plan-one") planOne(Number(rest[0]), Number(rest[1]));
 else {
   const parts = {
     "--build": build,
     "--approximation": approximation,
     "--plan": plan,
     "--hits": hits,
+    "--live": live,
     "--bound": bound,
   };
   const chosen = Object.entries(parts).filter(([name]) => flag === undefined || given.includes(name));

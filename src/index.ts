@@ -79,6 +79,11 @@ export interface MemstemOptions {
    * whole sentences (docs/blocks.md). Default: `contained`.
    */
   readonly dedupe?: "exact" | "contained";
+  /**
+   * Longest wait of a single prompt to be ordered with others that are asked for meanwhile, in milliseconds, at most 1,000
+   * (docs/ordering.md). Default 0: none waits.
+   */
+  readonly scheduleMs?: number;
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];
 }
@@ -182,7 +187,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 /** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
-  ...["topK", "blockTemplate", "timeZone", "dedupe"],
+  ...["topK", "blockTemplate", "timeZone", "dedupe", "scheduleMs"],
   ...["source.kind", "source.url", "source.apiKey"],
 ]);
 
@@ -221,6 +226,7 @@ function settingsOf(given: MemstemOptions): Settings {
     blockTemplate,
     timeZone,
     dedupe,
+    scheduleMs,
     escape: markers,
   } = given;
   const options = {
@@ -239,6 +245,7 @@ function settingsOf(given: MemstemOptions): Settings {
     MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
     MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },
     MEMSTEM_DEDUPE: { name: "dedupe", value: dedupe },
+    MEMSTEM_SCHEDULE_MS: { name: "scheduleMs", value: scheduleMs?.toString() },
     MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
     MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
   } as const;

@@ -59,6 +59,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "ordering",
     "conversation",
     "batch",
+    "routing",
     "published",
     "compose",
     "explain",

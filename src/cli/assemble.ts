@@ -103,6 +103,7 @@ function assembleOn(
       blockTemplate: settings.blockTemplate,
       timeZone: settings.timeZone,
       dedupe: settings.dedupe,
+      workers: settings.workers,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
@@ -115,6 +116,7 @@ function assembleOn(
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
+    scheduleMs: settings.scheduleMs,
     maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }

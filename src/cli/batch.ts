@@ -20,7 +20,7 @@ export interface BatchOptions {
   readonly workers?: string;
 }
 
-const named = z.object({ workers: field.workers.default([]) });
+const named = z.object({ workers: field.workers.nullable().default(null) });
 
 /**
  * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. An invalid request is an

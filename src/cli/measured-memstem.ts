@@ -6,8 +6,12 @@ import { openDatabase } from "../store/database/open-database.js";
 import { SqliteStore } from "../store/sqlite/sqlite-store.js";
 import { countO200k } from "./o200k.js";
 
-/** A service that knows nobody, on a database in memory, without a memory source. */
-export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memstem {
+/**
+ * A service that knows nobody, on a database in memory, without a memory source.
+ *
+ * @param scheduleMs longest wait of a prompt to be ordered with others
+ */
+export function openMeasuredMemstem(cost: EngineModel, now: () => number, scheduleMs = 0): Memstem {
   return new Memstem({
     store: new SqliteStore(openDatabase(":memory:")),
     source: null,
@@ -16,5 +20,6 @@ export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memst
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now,
+    scheduleMs,
   });
 }

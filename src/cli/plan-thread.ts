@@ -1,21 +1,23 @@
 import { parentPort } from "node:worker_threads";
-import { planBatch } from "../core/index.js";
+import { DEFAULT_BATCH_PLANNER, type KeyKnowledge, planBatch } from "../core/index.js";
 import { type PackedBatch, packPlan, unpackBatch } from "./plan-transfer.js";
 
 /** What the thread is asked. */
 export interface PlanJob {
   readonly id: number;
   readonly batch: PackedBatch;
+  readonly knowledge: readonly KeyKnowledge[];
 }
 
 /** The thread that plans large batches, so that nobody else's request waits for them. */
-parentPort?.on("message", ({ id, batch }: PlanJob) => {
+parentPort?.on("message", ({ id, batch, knowledge }: PlanJob) => {
   try {
-    const plan = packPlan(planBatch(unpackBatch(batch)));
+    const plan = packPlan(planBatch(unpackBatch(batch), DEFAULT_BATCH_PLANNER, knowledge));
     parentPort?.postMessage({ id, plan }, [
       plan.requests.buffer,
       plan.ends.buffer,
       plan.labels.buffer,
+      plan.shared.buffer,
     ] as ArrayBuffer[]);
   } catch (error) {
     parentPort?.postMessage({ id, problem: error instanceof Error ? error.message : String(error) });

@@ -18,6 +18,7 @@ export interface PackedPlan {
   readonly requests: Uint32Array;
   readonly ends: Uint32Array;
   readonly labels: Uint32Array;
+  readonly shared: Uint32Array;
   readonly searchPaths: readonly (readonly number[])[];
 }
 
@@ -56,15 +57,17 @@ export function packPlan(plan: readonly PlannedRequest[]): PackedPlan {
     requests: Uint32Array.from(plan, ({ request }) => request),
     ends,
     labels,
+    shared: Uint32Array.from(plan, ({ shared }) => shared),
     searchPaths: plan.map(({ searchPath }) => searchPath),
   };
 }
 
-export function unpackPlan({ requests, ends, labels, searchPaths }: PackedPlan): PlannedRequest[] {
+export function unpackPlan({ requests, ends, labels, shared, searchPaths }: PackedPlan): PlannedRequest[] {
   return Array.from(requests, (request, rank) => ({
     request,
     rank,
     order: Array.from(labels.subarray(ends[rank - 1] ?? 0, ends[rank]), (label) => label as Label),
+    shared: shared[rank] ?? 0,
     searchPath: searchPaths[rank] ?? [],
   }));
 }

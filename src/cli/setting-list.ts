@@ -19,6 +19,7 @@ import {
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
+import { workers } from "../service/fields/fields.js";
 import { headerName, identitySources, sessionRouter } from "./session-settings.js";
 import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
@@ -131,6 +132,20 @@ export const SETTINGS = {
     "MEMSTEM_CACHE_SLOTS",
     "prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: the slots of the embedded engine, else no limit",
     wholeNumber(1, 256).optional(),
+  ),
+  workers: setting(
+    "MEMSTEM_WORKERS",
+    "names of engine replicas that a gateway routes prompts to by a header, separated by commas; see docs/ordering.md; default: none",
+    z
+      .string()
+      .transform((names) => names.split(",").map((name) => name.trim()))
+      .pipe(workers)
+      .optional(),
+  ),
+  scheduleMs: setting(
+    "MEMSTEM_SCHEDULE_MS",
+    "longest wait of a single prompt to be ordered with others that come meanwhile, in ms; 0: none waits; see docs/ordering.md",
+    wholeNumber(0, 1_000).default(0),
   ),
   searchTimeoutMs: setting(
     "MEMSTEM_SEARCH_TIMEOUT_MS",

@@ -69,6 +69,11 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     const message = "conflicts with MEMSTEM_CACHE_TTL_SECONDS and MEMSTEM_CACHE_TOKENS";
     issues.push({ field: SETTINGS.cacheSlots.variable, message });
   }
+  if (settings.workers !== undefined && settings.router !== undefined) {
+    const message =
+      "conflicts with MEMSTEM_WORKERS: memstem names the worker, or a router chooses one by the conversation's key";
+    issues.push({ field: SETTINGS.router.variable, message });
+  }
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,

@@ -1,8 +1,15 @@
 import { Worker } from "node:worker_threads";
-import { type BatchRequest, type PlannedRequest, planBatch } from "../core/index.js";
+import {
+  type BatchRequest,
+  DEFAULT_BATCH_PLANNER,
+  type KeyKnowledge,
+  type PlannedRequest,
+  planBatch,
+} from "../core/index.js";
+import type { PlanJob } from "./plan-thread.js";
 import { type PackedPlan, packBatch, unpackPlan } from "./plan-transfer.js";
 
-/** Blocks of a batch from which a thread pays: planning fewer takes a few milliseconds. */
+/** Blocks of a batch, and of what is cached for it, from which a thread pays: planning fewer takes a few milliseconds. */
 const BLOCKS_FOR_A_THREAD = 5_000;
 
 type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
@@ -21,20 +28,27 @@ export class ThreadedPlanning {
   #jobs = 0;
   readonly #waiting = new Map<number, (outcome: Outcome | Error) => void>();
 
-  plan = async (requests: readonly BatchRequest[]): Promise<readonly PlannedRequest[]> => {
-    const blocks = requests.reduce((sum, request) => sum + request.blocks.length, 0);
+  plan = async (
+    requests: readonly BatchRequest[],
+    knowledge: readonly KeyKnowledge[],
+  ): Promise<readonly PlannedRequest[]> => {
+    const planHere = () => planBatch(requests, DEFAULT_BATCH_PLANNER, knowledge);
+    let blocks = 0;
+    for (const request of requests) blocks += request.blocks.length;
+    for (const { cached } of knowledge) for (const sequence of cached) blocks += sequence.length;
     // Run from source, there is no JavaScript file for a thread to load.
-    if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planBatch(requests);
+    if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planHere();
     const batch = packBatch(requests);
     const id = this.#jobs++;
     const worker = this.#started();
     const outcome = await new Promise<Outcome | Error>((resolve) => {
       this.#waiting.set(id, resolve);
       worker.ref();
-      worker.postMessage({ id, batch }, [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[]);
+      const job: PlanJob = { id, batch, knowledge };
+      worker.postMessage(job, [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[]);
     });
     // As while a new build takes the place of the one that runs. The next large batch tries again.
-    if (outcome instanceof Error && isMissingFile(outcome)) return planBatch(requests);
+    if (outcome instanceof Error && isMissingFile(outcome)) return planHere();
     if (outcome instanceof Error) throw outcome;
     if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
     return unpackPlan(outcome.plan);

@@ -3,9 +3,7 @@
  * plain rows.
  */
 
-export type { BatchRequest, PlannedRequest } from "./batch/batch-request.js";
-export { MAX_WORKERS, type WorkerRow } from "./batch/worker-blocks.js";
-export * from "./batch/worker-routing.js";
+export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-request.js";
 export * from "./blocks/block-register.js";
 export * from "./blocks/block-template.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
@@ -32,6 +30,7 @@ export {
   RecentRetrievals,
   type RequestMask,
 } from "./blocks/seen-retrievals.js";
+export { type BatchKnowledge, batchKnowledge } from "./compose/batch-knowledge.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
@@ -57,6 +56,7 @@ export {
   type PrefixMatch,
   type ServedNode,
   type ServedPrompt,
+  type UsablePath,
   withEarlierForm,
 } from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
@@ -120,6 +120,9 @@ export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
 export * from "./published/published-knowledge.js";
+export { MAX_WORKERS, type WorkerRow } from "./routing/worker-blocks.js";
+export { type RoutedPrompt, routePrompt, WorkerLoads } from "./routing/worker-choice.js";
+export * from "./routing/worker-routing.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";

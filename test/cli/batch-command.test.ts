@@ -50,6 +50,15 @@ describe("memstem batch", () => {
     const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
     const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
     expect(shared.length).toBeGreaterThan(200);
+
+    // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
+    const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
+    const most = written(...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)));
+    const { stdout } = await memstem.run(["batch", most], { environment });
+    for (const line of answersIn(stdout)) {
+      if (!("answer" in line)) continue;
+      expect(line.answer.blocks.map(({ placement }) => placement)).toEqual(Array(20).fill("cached_prefix"));
+    }
   });
 
   it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {

@@ -174,6 +174,12 @@ describe("the settings", () => {
     expect(wrongIn({ MEMSTEM_SOURCE: source })).toEqual([variable]);
   });
 
+  it("take a router or workers, not both", () => {
+    expect(() => readSettings({ MEMSTEM_ROUTER: "sglang", MEMSTEM_WORKERS: "gpu-0,gpu-1" })).toThrow(
+      /MEMSTEM_ROUTER: conflicts with MEMSTEM_WORKERS/,
+    );
+  });
+
   it("name what the engine inside needs, and what it cannot be had with", () => {
     expect(wrongIn({ MEMSTEM_ENGINE: "embedded" })).toEqual(["MEMSTEM_MODEL"]);
     const inside = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" };

@@ -27,7 +27,16 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "composeTimeoutMs",
   ],
   "The engine and its cache": [
-    ...(["engineFamily", "engineModel", "blockSeparator", "cacheTtlSeconds", "cacheTokens", "cacheSlots"] as const),
+    ...([
+      "engineFamily",
+      "engineModel",
+      "blockSeparator",
+      "cacheTtlSeconds",
+      "cacheTokens",
+      "cacheSlots",
+      "workers",
+      "scheduleMs",
+    ] as const),
   ],
   "The proxy": [
     ...(["upstreamUrl", "upstreamApi", "upstreamApiKey", "upstreamTimeoutMs", "upstreamIdleMs"] as const),

@@ -1,12 +1,13 @@
 /*
  * batch: planning requests that are all known before the first is executed.
- * Enters: each request's blocks, priority, deadline and conversation; which workers hold what. Leaves: an order of blocks per request, an
- * execution order of the requests, a worker for each. Nothing here reads a scope's state.
+ * Enters: each request's blocks, priority, deadline and conversation; what should be cached already. Leaves: an order of blocks per
+ * request, and an execution order of the requests. What is cached enters as plain data: nothing here reads a scope's state.
  */
 
 import {
   type BatchOrder,
   type BatchRequest,
+  type KeyKnowledge,
   type NumberedBatch,
   numbered,
   type PlannedRequest,
@@ -24,13 +25,20 @@ export type BatchPlanning = (batch: NumberedBatch) => BatchOrder;
  * the blocks of another. Requests with one key are executed back to back unless priorities, deadlines or conversations separate them. The
  * caller serves the prompts by rank, with the blocks in the planned order behind the same bytes for all requests of one key. Concurrent
  * requests may compute a shared prefix twice: start only a few at a time. Pure and deterministic.
+ *
+ * @param knowledge what should be cached behind each key's bytes; a key without an entry is planned from an empty cache
  */
-export function planBatchBy(plan: BatchPlanning, requests: readonly BatchRequest[]): PlannedRequest[] {
-  const { orders, searchPaths, sequence } = plan(numbered(requests));
+export function planBatchBy(
+  plan: BatchPlanning,
+  requests: readonly BatchRequest[],
+  knowledge: readonly KeyKnowledge[] = [],
+): PlannedRequest[] {
+  const { orders, shared, searchPaths, sequence } = plan(numbered(requests, knowledge));
   return underUrgency(sequence, requests).map((request, rank) => ({
     request,
     rank,
     order: orders[request] ?? [],
+    shared: shared[request] ?? 0,
     searchPath: searchPaths[request] ?? [],
   }));
 }

@@ -1,5 +1,6 @@
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import type { Label } from "../text/ids.js";
+import { groupBy } from "../text/lists.js";
 
 /** One request of a batch. */
 export interface BatchRequest {
@@ -19,6 +20,18 @@ export interface BatchRequest {
   readonly deadline?: number | undefined;
 }
 
+/** What is known about the requests with one key before the batch. Plain data, so that planning can run elsewhere. */
+export interface KeyKnowledge {
+  readonly key: string;
+  /**
+   * Sequences of blocks that should be cached behind the key's bytes, least recently used first. A block that a request does not have ends
+   * what the request can use of a sequence. See `ContextIndex.usable`.
+   */
+  readonly cached: readonly (readonly Label[])[];
+  /** Block sets of the scope's recent requests, oldest first; the last {@link RECENT_REQUESTS} count. */
+  readonly recent: readonly (readonly Label[])[];
+}
+
 /** A request with its place in the plan. */
 export interface PlannedRequest {
   /** Its index in the batch. */
@@ -27,6 +40,11 @@ export interface PlannedRequest {
   readonly rank: number;
   /** Its blocks in prompt order: each exactly once, none carried. */
   readonly order: readonly Label[];
+  /**
+   * How many leading blocks of `order` the plan relies on, because other requests share them. The rest may be ordered otherwise; with 0 all
+   * of it, as for a request of its own.
+   */
+  readonly shared: number;
   /**
    * Child positions from the root to the request in the planner's tree; a common prefix of two paths is a common prefix of their prompts.
    * Empty without blocks.
@@ -37,9 +55,20 @@ export interface PlannedRequest {
 /** A planner's result before priorities, deadlines and conversations are applied. By request index. */
 export interface BatchOrder {
   readonly orders: readonly (readonly Label[])[];
+  readonly shared: readonly number[];
   readonly searchPaths: readonly (readonly number[])[];
   /** Request indices in the order that reuses most. */
   readonly sequence: readonly number[];
+}
+
+/** The requests with one key, and what is known about them, with blocks renumbered. */
+export interface KeyGroup {
+  /** Request indices, ascending. */
+  readonly requests: readonly number[];
+  /** As in {@link KeyKnowledge}; each sequence up to the first block that no request of the group has. */
+  readonly cached: readonly (readonly number[])[];
+  /** As in {@link KeyKnowledge}; without blocks that no request of the group has. */
+  readonly recent: readonly (readonly number[])[];
 }
 
 /** A batch's block sets, with blocks renumbered uniquely across keys. */
@@ -50,16 +79,18 @@ export interface NumberedBatch {
   readonly tokensOf: Float64Array;
   /** By block number. */
   readonly labels: readonly Label[];
+  /** In the order of their earliest requests. */
+  readonly groups: readonly KeyGroup[];
 }
 
 /** Numbers a batch's blocks from 0. Throws if a request lists a block twice. */
-export function numbered(requests: readonly BatchRequest[]): NumberedBatch {
-  const known = new Map<string, Map<Label, number>>();
+export function numbered(requests: readonly BatchRequest[], knowledge: readonly KeyKnowledge[] = []): NumberedBatch {
+  const numbersOf = new Map<string, Map<Label, number>>();
   const labels: Label[] = [];
   const tokens: number[] = [];
   const sets = requests.map(({ key, blocks }) => {
-    const numbers = known.get(key) ?? new Map<Label, number>();
-    known.set(key, numbers);
+    const numbers = numbersOf.get(key) ?? new Map<Label, number>();
+    numbersOf.set(key, numbers);
     const set = blocks.map((block) => {
       const number = numbers.get(block.label) ?? labels.length;
       if (number === labels.length) {
@@ -72,5 +103,25 @@ export function numbered(requests: readonly BatchRequest[]): NumberedBatch {
     if (new Set(set).size !== set.length) throw new Error("a request lists a block twice");
     return set;
   });
-  return { sets, tokensOf: Float64Array.from(tokens), labels };
+  const knownOf = new Map(knowledge.map((known) => [known.key, known]));
+  const groups = [...groupBy(requests.keys(), (request) => requests[request]?.key ?? "")].map(([key, ofKey]) => {
+    const { cached = [], recent = [] } = knownOf.get(key) ?? {};
+    const numbers = numbersOf.get(key) ?? new Map<Label, number>();
+    return {
+      requests: ofKey,
+      cached: cached.map((sequence) => leadingNumbers(sequence, numbers)).filter(({ length }) => length > 0),
+      recent: recent.map((set) => set.flatMap((label) => numbers.get(label) ?? [])),
+    };
+  });
+  return { sets, tokensOf: Float64Array.from(tokens), labels, groups };
+}
+
+function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, number>): number[] {
+  const leading: number[] = [];
+  for (const label of sequence) {
+    const number = numbers.get(label);
+    if (number === undefined) break;
+    leading.push(number);
+  }
+  return leading;
 }

@@ -1,105 +1,78 @@
 import { blocksKey } from "../ordering/alignment.js";
-import type { Label } from "../text/ids.js";
-import { append, groupBy, smallest } from "../text/lists.js";
-import type { BatchOrder, NumberedBatch } from "./batch-request.js";
+import { groupBy } from "../text/lists.js";
+import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-request.js";
+import { CachedPrefixes } from "./cached-prefixes.js";
+import { cachedStarts, type StartedTree, savedIn } from "./cached-starts.js";
 import { contextComponents } from "./context-components.js";
 import { contextParts } from "./context-parts.js";
-import { nodesOf, type PrefixNode, requestNode } from "./prefix-tree.js";
+import { MarkedBlocks } from "./marked-blocks.js";
+import { oneByOne } from "./one-by-one.js";
+import { branchesOf, executed, type PlannedBranch, singleBranches } from "./planned-branches.js";
+import { requestNode, tokensIn } from "./prefix-tree.js";
 import { joinAll } from "./prefix-tree-building.js";
 import { refined } from "./prefix-tree-refining.js";
 
 /** Maximum connected requests that are planned in one piece; larger sets are split into parts, which are joined afterwards. */
 const PART_REQUESTS = 2_000;
+/** Maximum requests of one key for which the plan is compared with composing them one by one: that takes time in proportion to them. */
+const COMPARED_REQUESTS = 2_000;
 
 /**
  * Plans the blocks' orders and the requests' order together, so that serving them prefills as few tokens as possible; memstem's own. Builds
- * a tree in which every prompt is a path: the blocks common to all prompts below a node come before all others. Greedily joins the two
- * nodes that share most, then moves requests and branches to where they save more. Execution is depth first: a prefix is computed once,
- * reused by all its requests back to back, and may be evicted after the last of them, so a cache with room for a few prompts does as well
- * as an unlimited one. Finding the optimal tree is hard (as for the order of columns and rows, Liu et al. 2024); the distance to it is
+ * trees in which every prompt is a path: the blocks common to all prompts below a node come before all others. Greedily joins the two
+ * nodes that share most, then moves requests and branches to where they save more. What should be cached already is used where that saves
+ * more than sharing ({@link cachedStarts}). Execution is depth first: a prefix is computed once, reused by all its requests back to back,
+ * and may be evicted after the last of them, so a cache with room for a few prompts does as well as an unlimited one. What was cached
+ * before is used first. Finding the optimal trees is hard (as for the order of columns and rows, Liu et al. 2024); the distance to them is
  * unknown.
  *
- * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory is linear in the blocks of all requests.
+ * In a cache that evicts nothing, the requests of a key hit no less than they would one by one by `prefix-exact`, where a key has at most
+ * {@link COMPARED_REQUESTS}: those orders are taken where they hit more.
+ *
+ * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory is linear in the blocks of all requests and of what is cached.
  */
-export function sharedPrefixes({ sets, tokensOf, labels }: NumberedBatch): BatchOrder {
+export function sharedPrefixes(batch: NumberedBatch): BatchOrder {
+  const scratch = new Uint8Array(batch.tokensOf.length);
+  const marked = new MarkedBlocks(batch.tokensOf);
+  return executed(
+    batch,
+    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, { scratch, marked })),
+  );
+}
+
+/** Shared by the plans of all keys, because each holds all blocks. */
+interface Scratch {
+  /** See {@link refined}. */
+  readonly scratch: Uint8Array;
+  readonly marked: MarkedBlocks;
+}
+
+/** The branches of one key's requests. */
+function planOfKey(
+  { sets, tokensOf }: NumberedBatch,
+  group: KeyGroup,
+  key: number,
+  { scratch, marked }: Scratch,
+): PlannedBranch[] {
   // Requests with the same blocks are one node, represented by the earliest.
-  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
-  const earliestAlike = alike.map(([request = 0]) => request);
+  const alike = groupBy(group.requests, (request) => blocksKey(sets[request] ?? []));
+  const requestsAs = new Map([...alike.values()].map((requests) => [requests[0] ?? 0, requests]));
+  const earliestAlike = [...requestsAs.keys()];
   const distinct = earliestAlike.map((request) => sets[request] ?? []);
-  const scratch = new Uint8Array(tokensOf.length);
-  const trees = contextComponents(distinct).map((component) => {
+  const cached = new CachedPrefixes(group, marked);
+  const trees: StartedTree[] = contextComponents(distinct).flatMap((component) => {
     const parts = component.length > PART_REQUESTS ? contextParts(distinct, component, PART_REQUESTS) : [component];
     const roots = parts.map((part) => {
       const requests = part.map((at) => requestNode(earliestAlike[at] ?? 0, distinct[at] ?? [], tokensOf));
       return refined(joinAll(requests, tokensOf), tokensOf, scratch);
     });
-    return joinAll(roots, tokensOf);
+    return cachedStarts(joinAll(roots, tokensOf), cached, tokensOf);
   });
-  const requestsAs = new Map(alike.map((requests) => [requests[0] ?? 0, requests]));
-  const orders: (readonly Label[])[] = sets.map(() => []);
-  const searchPaths: (readonly number[])[] = sets.map(() => []);
-  const sequence: number[] = [];
-  const earliest = earliestRequests(trees);
-  const earlier = (a: PrefixNode, b: PrefixNode) => (earliest.get(a) ?? 0) - (earliest.get(b) ?? 0);
-  const pending = placed(trees.flatMap(withoutEmpty).sort(earlier), [], []);
-  for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
-    const { node, before, path } = step;
-    // Among blocks common to the same requests, the most relevant to the earliest request comes first.
-    const inNode = new Set(node.blocks);
-    for (const block of before) inNode.delete(block);
-    const relevance = sets[earliest.get(node) ?? 0] ?? [];
-    const order = [...before, ...relevance.filter((block) => inNode.has(block))];
-    if (node.request === null) {
-      append(pending, placed(alikeExpanded(node).sort(earlier), order, path));
-      continue;
-    }
-    const named = order.map((block) => labels[block] as Label);
-    for (const request of requestsAs.get(node.request) ?? []) {
-      orders[request] = named;
-      // Requests without blocks share nothing.
-      if (named.length > 0) searchPaths[request] = path;
-      sequence.push(request);
-    }
+  if (group.requests.length > 1 && group.requests.length <= COMPARED_REQUESTS) {
+    let saved = savedIn(trees);
+    for (const [request, { length }] of requestsAs) saved += (length - 1) * tokensIn(sets[request] ?? [], tokensOf);
+    const alone = oneByOne(group, sets, marked, saved);
+    if (alone !== null) return singleBranches(alone, key);
   }
-  return { orders, searchPaths, sequence };
-}
-
-interface PlacedNode {
-  readonly node: PrefixNode;
-  /** Blocks of the node's ancestors, in prompt order. */
-  readonly before: readonly number[];
-  readonly path: readonly number[];
-}
-
-/** Last child first, for a stack. */
-function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): PlacedNode[] {
-  return children.map((node, position) => ({ node, before, path: [...path, position] })).reverse();
-}
-
-/** The earliest request below each node. */
-function earliestRequests(trees: readonly PrefixNode[]): Map<PrefixNode, number> {
-  const earliest = new Map<PrefixNode, number>();
-  for (const tree of trees) {
-    for (const node of [...nodesOf(tree)].reverse()) {
-      const below = node.children?.map((child) => earliest.get(child) ?? 0);
-      earliest.set(node, node.request ?? smallest(below ?? []));
-    }
-  }
-  return earliest;
-}
-
-/** A node's children; a child with the same blocks as the node is replaced by its own children. */
-function alikeExpanded(node: PrefixNode): PrefixNode[] {
-  const children: PrefixNode[] = [];
-  const pending = [...(node.children ?? [])];
-  for (let child = pending.pop(); child !== undefined; child = pending.pop()) {
-    if (child.children !== null && child.blocks.length === node.blocks.length) append(pending, child.children);
-    else children.push(child);
-  }
-  return children;
-}
-
-/** The node; if it has no blocks, its nearest descendants that do, and requests without blocks. */
-function withoutEmpty(node: PrefixNode): PrefixNode[] {
-  return node.children !== null && node.blocks.length === 0 ? alikeExpanded(node) : [node];
+  return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));
 }

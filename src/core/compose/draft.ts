@@ -238,7 +238,7 @@ function chosenRetention(
 }
 
 /** The placement of the section of a turn that ends with this message. */
-function placementFor(
+export function placementFor(
   { role }: ChatMessage,
   { turns, rest }: RecalledHistory,
   toolMemories: ToolMemories | null,

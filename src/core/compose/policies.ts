@@ -1,5 +1,5 @@
 import { type BatchPlanning, planBatchBy } from "../batch/batch-plan.js";
-import type { BatchRequest, PlannedRequest } from "../batch/batch-request.js";
+import type { BatchRequest, KeyKnowledge, PlannedRequest } from "../batch/batch-request.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
 import { prefixExact } from "../ordering/prefix-exact.js";
@@ -41,16 +41,18 @@ export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 /** Batch planners: memstem's own, and ContextPilot's (Alg. 4 and 5). */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
+export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
 
 const PLANNED_BY: Readonly<Record<BatchPlanner, BatchPlanning>> = {
   "shared-prefixes": sharedPrefixes,
   "context-pilot": clusteredBatch,
 };
 
-/** {@link planBatchBy} with a planner selected by name. */
+/** {@link planBatchBy} with a planner selected by name. `context-pilot` plans from an empty cache, whatever is known. */
 export function planBatch(
   requests: readonly BatchRequest[],
-  planner: BatchPlanner = "shared-prefixes",
+  planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
+  knowledge: readonly KeyKnowledge[] = [],
 ): PlannedRequest[] {
-  return planBatchBy(PLANNED_BY[planner], requests);
+  return planBatchBy(PLANNED_BY[planner], requests, knowledge);
 }

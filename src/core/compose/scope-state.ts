@@ -1,4 +1,3 @@
-import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../batch/worker-blocks.js";
 import { BlockRegister } from "../blocks/block-register.js";
 import type { RegisterChanges } from "../blocks/context-block.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
@@ -14,6 +13,7 @@ import {
   type PublishedRows,
   type WithPublished,
 } from "../published/published-knowledge.js";
+import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-blocks.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -119,7 +119,7 @@ export class ScopeState implements WithPublished {
     return this.#requests;
   }
 
-  /** Which workers of batches processed which blocks. */
+  /** Which workers processed which blocks. */
   get workers(): WorkerBlocks {
     this.#workers ??= new WorkerBlocks([]);
     return this.#workers;
@@ -176,7 +176,7 @@ export class ScopeState implements WithPublished {
   /** Estimated bytes of memory, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + 100_000 * (this.#workers?.size ?? 0) + (this.#published?.weight ?? 0);
+    weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + (this.#published?.weight ?? 0);
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }

@@ -20,11 +20,12 @@ import {
   pathTo,
   type ServedNode,
   type ServedPrompt,
+  type UsablePath,
   upToAnchor,
 } from "./index-node.js";
 import { dropMissed, dropToFit, dropUnusedSince, forgetBlocks, trim } from "./index-removal.js";
 import { type BlockTokens, PrefixForest } from "./prefix-forest.js";
-import { followSequence, searchPrefix, walkGreedily } from "./prefix-search.js";
+import { followSequence, searchPrefix, usablePaths, type WantedTokens, walkGreedily } from "./prefix-search.js";
 
 const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
 const NOTHING_ELSE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
@@ -77,10 +78,16 @@ export class ContextIndex {
   }
 
   /** The served path behind `anchor` with the most tokens among those whose every block is wanted; exact, see {@link searchPrefix}. */
-  search(anchor: Digest, wanted: ReadonlyMap<Label, number>): PrefixMatch {
+  search(anchor: Digest, wanted: WantedTokens): PrefixMatch {
     const root = this.#forest.anchors.get(anchor);
     const found = root === undefined ? null : searchPrefix(root, wanted);
     return found === null ? NO_MATCH : { ...pathTo(found.node, found.taken), tokens: found.tokens };
+  }
+
+  /** What requests for these blocks can use of the sequences served behind `anchor`, least recently used first; see {@link usablePaths}. */
+  usable(anchor: Digest, requests: Iterable<ReadonlySet<Label>>): UsablePath[] {
+    const root = this.#forest.anchors.get(anchor);
+    return root === undefined ? [] : usablePaths(root, requests);
   }
 
   /** A greedy walk from the anchor along wanted blocks, see {@link walkGreedily}. */

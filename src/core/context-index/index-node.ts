@@ -82,6 +82,13 @@ export interface PrefixMatch {
   readonly searchPath: readonly number[];
 }
 
+/** What requests can use of a served sequence. */
+export interface UsablePath {
+  readonly labels: readonly Label[];
+  /** The scope's request counter at the last use. */
+  readonly lastUsed: number;
+}
+
 /** A node where the blocks of prompts that should be cached end. */
 export interface HeldEnd {
   readonly id: NodeId;

@@ -7,8 +7,8 @@ import { clusterContexts } from "./clustering.js";
 import { schedule } from "./schedule.js";
 
 /**
- * ContextPilot's batch planning: the tree of Alg. 4 over all contexts, each request's blocks in its leaf's order, executed by Alg. 5. Time
- * and memory are those of {@link clusterContexts}.
+ * ContextPilot's batch planning: the tree of Alg. 4 over all contexts, each request's blocks in its leaf's order, executed by Alg. 5. As
+ * published, it plans from an empty cache. Time and memory are those of {@link clusterContexts}.
  */
 export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   // Requests with the same blocks share a leaf, which keeps only some of their tickets.
@@ -31,7 +31,7 @@ export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
       }
     }
   }
-  return { orders, searchPaths, sequence: schedule(searchPaths) };
+  return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
 }
 
 function pathBehind(pathOf: ReadonlyMap<NodeId | null, readonly number[]>, node: ClusterNode): readonly number[] {

@@ -1,20 +1,16 @@
 import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../../service/batch/batch.js";
-import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
+import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { composeBody, composeBodyWithNulls, composeResult, readCompose, writeCompose } from "./compose-contract.js";
+import { composeBody, composeResult, readCompose, workers, writeCompose } from "./compose-contract.js";
 
 /*
  * `POST /compose/batch`: requests as one JSON document or as NDJSON, answers likewise.
  */
 
-const workers = field.workers.meta({
-  description:
-    "Engine replicas with their own prefix cache, by name. Each request is routed to the one with the longest cached prefix.",
-});
 const urgency = {
   priority: field.priority.nullish().meta({ description: "Higher priorities first. Default: 0." }),
   deadline: field.deadline
@@ -22,13 +18,16 @@ const urgency = {
     .meta({ description: "Within a priority, earliest deadline first; any unit. Absent: last." }),
 };
 
+/** Fields of a single request that a batch has for all, or has no use for. */
+const OF_ALL = { workers: true, schedule_ms: true } as const;
+
 /** One request of a batch, for the OpenAPI document. */
-export const batchRequest = composeBody.extend(urgency).meta({
+export const batchRequest = composeBody.omit(OF_ALL).extend(urgency).meta({
   id: "BatchRequest",
   description: "A `/compose` request with its urgency. Requests of one conversation keep their order.",
 });
 export const batchBody = z
-  .strictObject({ requests: z.array(batchRequest).max(MAX_BATCH), workers: workers.optional() })
+  .strictObject({ requests: z.array(batchRequest).max(MAX_BATCH), workers: workers.nullish() })
   .meta({ id: "Batch", description: `At most ${MAX_BATCH} requests, of any users.` });
 
 const progress = z
@@ -73,11 +72,13 @@ export const batchQuery = z.strictObject({
     .meta({ description: "NDJSON: worker names, separated by commas." }),
 });
 
+const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
+
 /** Reads one request of a batch. An invalid one becomes an input with its error, so that the others are composed. */
 export function readBatchInput(index: number, given: unknown): BatchInput {
   try {
     const { priority, deadline, ...body } = readOptions(z.looseObject(urgency), given);
-    const request = readCompose(readOptions(composeBodyWithNulls, body));
+    const request = readCompose(readOptions(ownFields, body));
     return { index, request, priority: priority ?? 0, deadline: deadline ?? null };
   } catch (error) {
     return { index, error };
@@ -90,12 +91,12 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
  */
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
-  readonly workers: readonly string[];
+  readonly workers: readonly string[] | null;
 } {
-  const { requests, workers: names = [] } = readOptions(
+  const { requests, workers: names = null } = readOptions(
     z.strictObject({
       requests: z.array(z.unknown()).max(MAX_BATCH, `must have at most ${MAX_BATCH} requests`),
-      workers: workers.optional(),
+      workers: workers.nullish(),
     }),
     body,
   );
@@ -114,7 +115,7 @@ export function writeBatchEvent(event: BatchEvent): z.input<typeof batchLine> {
         index: event.index,
         rank: event.rank,
         worker: event.worker,
-        answer: writeCompose(pinned(event.answer, event.worker)),
+        answer: writeCompose(event.answer),
       };
     case "failure":
       return { index: event.index, problem: problemOf(event.error) };
@@ -124,15 +125,6 @@ export function writeBatchEvent(event: BatchEvent): z.input<typeof batchLine> {
       return kind === "end" ? { end: counts } : { progress: counts };
     }
   }
-}
-
-/** Headers that route requests with the same value to the same replica (SGLang's gateway, NVIDIA Dynamo). */
-const ROUTING_HEADERS = ["x-smg-routing-key", "x-dynamo-session-id"] as const;
-
-function pinned(answer: ComposeAnswer, worker: string | null): ComposeAnswer {
-  if (worker === null) return answer;
-  const routing = Object.fromEntries(ROUTING_HEADERS.map((header) => [header, worker]));
-  return { ...answer, engine: { ...answer.engine, headers: { ...answer.engine.headers, ...routing } } };
 }
 
 /** The error for a batch with too many requests. */

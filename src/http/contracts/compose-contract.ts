@@ -41,6 +41,12 @@ const givenMessages = field.messages.meta({ items: { $ref: "#/components/schemas
  * `POST /compose`.
  */
 
+/** Names of workers, for `/compose` and batches. */
+export const workers = field.workers.meta({
+  description:
+    "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMSTEM_WORKERS`.",
+});
+
 const annotationsWanted = z
   .union(
     [
@@ -127,6 +133,11 @@ export const composeBody = z
       description:
         "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
     }),
+    workers: workers.nullish(),
+    schedule_ms: field.milliseconds.nullish().meta({
+      description:
+        "Longest wait to be ordered with other single prompts, in milliseconds; 0: none. At most, and by default, `MEMSTEM_SCHEDULE_MS`.",
+    }),
     prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
   })
   .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
@@ -185,6 +196,10 @@ export const composeResult = z
         headers: z.record(z.string(), z.string()).meta({ description: "Headers for the request to the engine." }),
       })
       .meta({ description: "What to send to the engine beside the messages." }),
+    worker: z.string().optional().meta({
+      description:
+        "The worker to send it to, whose name the affinity headers in `engine` carry; absent: no workers were named.",
+    }),
     warnings: z.array(
       z
         .object({ code: z.string(), message: z.string(), memory_ids: z.array(z.string()).optional() })
@@ -227,6 +242,8 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     blockTemplate: body.block_template,
     timeZone: body.time_zone,
     dedupe: body.dedupe,
+    workers: body.workers,
+    scheduleMs: body.schedule_ms,
     prompt: body.prompt,
   });
 }
@@ -263,6 +280,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       ...(plan.depth === undefined ? {} : { depth: writeDepth(plan.depth) }),
     },
     engine: { fields: { ...answer.engine.fields }, headers: { ...answer.engine.headers } },
+    ...(answer.worker === undefined ? {} : { worker: answer.worker }),
     warnings: answer.warnings.map(({ code, message: text, memoryIds }) => ({
       code,
       message: text,

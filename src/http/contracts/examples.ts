@@ -124,7 +124,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
             annotations: [],
             plan: {
               layout: "single",
-              policy: "batch",
+              policy: "prefix-exact",
               expected_cached_tokens: 0,
               uncached_tokens: 21,
               total_tokens: 21,
@@ -138,6 +138,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
               fields: {},
               headers: { "x-request-id": "ben-1", "x-smg-routing-key": "gpu-0", "x-dynamo-session-id": "gpu-0" },
             },
+            worker: "gpu-0",
             warnings: [],
           },
         },

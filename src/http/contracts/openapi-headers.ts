@@ -73,6 +73,14 @@ export const HEADERS = {
       example: "given=10, retrieved=20, outcome=sure, entropies=(1.823 0.412)",
     },
   },
+  "x-memstem-worker": {
+    component: "MemstemWorker",
+    header: {
+      description: "The worker that the prompt was routed to. Absent: no workers were named.",
+      schema: { type: "string" },
+      example: "gpu-0",
+    },
+  },
   "x-memstem-warnings": {
     component: "MemstemWarnings",
     header: {
@@ -111,6 +119,7 @@ export const CHAT_HEADERS = [
   "x-memstem-expected-cached-tokens",
   "x-memstem-cached-tokens",
   "x-memstem-depth",
+  "x-memstem-worker",
   "x-memstem-warnings",
   "x-memstem-not-composed",
 ] as const satisfies readonly HeaderName[];

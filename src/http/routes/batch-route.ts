@@ -82,7 +82,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const client = linkedSignal(c.req.raw.signal);
   const { signal } = client;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
-  let workers: readonly string[] = namedInQuery ?? [];
+  let workers: readonly string[] | null = namedInQuery ?? null;
   if (isLines) {
     // No minimum rate, only the idle time-out.
     const body = bodyOf(c, { ...parts.bodyRate, bytesPerSecond: null });

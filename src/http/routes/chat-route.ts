@@ -223,6 +223,7 @@ function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair
     ...(composed.plan.depth === undefined
       ? []
       : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies HeaderPair]),
+    ...(composed.worker === undefined ? [] : [["x-memstem-worker", composed.worker] satisfies HeaderPair]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
   ];
 }

@@ -91,6 +91,7 @@ const EXPOSED_HEADERS = [
   "x-memstem-expected-cached-tokens",
   "x-memstem-cached-tokens",
   "x-memstem-depth",
+  "x-memstem-worker",
   "x-memstem-warnings",
   "x-memstem-not-composed",
   "x-memstem-error-origin",

@@ -115,6 +115,12 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
+  readonly #scheduled = new Histogram({
+    name: "memstem_schedule_wait_seconds",
+    help: "Wait of prompts that were ordered with others; those that came alone are not counted.",
+    buckets: DURATIONS,
+    registers: [this.#registry],
+  });
   readonly #engineCalls = new Histogram({
     name: "memstem_engine_answer_seconds",
     help: "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
@@ -153,6 +159,7 @@ export class Metrics implements MemstemObserver {
     gauge("memstem_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memstem.load.nodes);
     gauge("memstem_busy_users", "Users with a running job.", () => memstem.load.busyUsers);
     gauge("memstem_jobs", "Jobs of users, running or queued.", () => memstem.load.jobs);
+    gauge("memstem_schedule_waiting", "Prompts that wait to be ordered with others.", () => memstem.load.scheduling);
     new Gauge({
       name: "memstem_engine_law",
       help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
@@ -229,6 +236,10 @@ export class Metrics implements MemstemObserver {
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);
     this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
+  }
+
+  scheduled(waitedMs: number): void {
+    this.#scheduled.observe(waitedMs / 1_000);
   }
 
   searched({ outcome, ms }: MemorySearch): void {

@@ -29,6 +29,8 @@ export interface MemstemObserver {
   composed(answer: ObservedCompose): void;
   /** An engine's report was applied. `ttftMs`: time to first token; null unless this is the request's first report of it. */
   reported(feedback: Feedback, ttftMs: number | null): void;
+  /** A request was gathered with others, and waited so many milliseconds for it. */
+  scheduled(waitedMs: number): void;
   /** Memories were searched for. */
   searched(search: MemorySearch): void;
 }

@@ -9,6 +9,7 @@ import type {
   DedupeName,
   DefaultHistoryName,
   EngineModel,
+  KeyKnowledge,
   PlannedRequest,
   PolicyName,
   RequestId,
@@ -42,10 +43,15 @@ export interface ComposeDefaults {
   readonly dedupe?: DedupeName | undefined;
   /** The IANA time zone of times in blocks. Default: UTC. */
   readonly timeZone?: string | undefined;
+  /** Names of the engines that prompts are routed to. Default: no routing. */
+  readonly workers?: readonly string[] | undefined;
 }
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
-export type PlanBatch = (requests: readonly BatchRequest[]) => Promise<readonly PlannedRequest[]>;
+export type PlanBatch = (
+  requests: readonly BatchRequest[],
+  knowledge: readonly KeyKnowledge[],
+) => Promise<readonly PlannedRequest[]>;
 
 /** The parts of a service; built in one place. */
 export interface MemstemParts {
@@ -72,6 +78,8 @@ export interface MemstemParts {
   readonly scopeBounds?: ScopeBounds;
   /** Most turns that expire in one transaction. Default 20. */
   readonly maxExpiredAtOnce?: number;
+  /** Longest wait of a single prompt to be ordered with others, in milliseconds. Default 0: nothing waits. */
+  readonly scheduleMs?: number;
   /** Most jobs of one user, running or queued. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { type BatchRequest, type Digest, messageDigest } from "../../core/index.js";
+import { type BatchRequest, type Digest, groupBy, type KeyKnowledge, messageDigest } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
+import type { KnownSequence, KnownTexts } from "../compose/known-texts.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 
@@ -15,32 +16,71 @@ export interface FoundRequest {
   readonly deadline: number | null;
 }
 
+/** What planning works with. */
+export interface PlanningParts {
+  readonly planning: PlanBatch;
+  /** What the scope of requests that have the same messages before their memories knows; null: unavailable. `texts`: of each request. */
+  known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null>;
+}
+
 /** Requests prepared before the event loop is yielded. */
 const READY_AT_ONCE = 32;
+
+/** Requests for which a scope's index is searched before the event loop is yielded. */
+const READ_AT_ONCE = 128;
 
 /** A request in execution order, with the order of its blocks, by the digests of their texts. */
 export interface PlannedFound<F extends FoundRequest> {
   readonly found: F;
   readonly order: readonly Digest[];
+  /** How many leading blocks of `order` the plan relies on. */
+  readonly shared: number;
 }
 
 /**
  * Plans a window of requests of any users: gives them in execution order. Scopes share nothing: a request's key is its user, its agent and
- * the prefix before its blocks.
+ * the prefix before its blocks. What should be cached is read now, so it includes the windows before. A request whose key no other has
+ * needs no plan: it is composed as if it came by itself.
  */
 export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
   blocks: BatchBlocks,
-  plan: PlanBatch,
+  { planning, known: knownOf }: PlanningParts,
 ): Promise<PlannedFound<F>[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {
     batch.push(plannable(request, blocks));
     if (batch.length % READY_AT_ONCE === 0) await setImmediate();
   }
-  return (await plan(batch)).map(({ request, order }) => ({
+  const knowledge: KeyKnowledge[] = [];
+  const withBlocks = [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
+  for (const [key = "", ofKey] of groupBy(withBlocks, (at) => batch[at]?.key)) {
+    if (ofKey.length === 1) continue;
+    const { request } = requests[ofKey[0] ?? 0] as F;
+    const scope = scopeName(request);
+    const cached: KnownSequence[] = [];
+    let recent: KnownTexts["recent"] = [];
+    for (let from = 0; from < ofKey.length; from += READ_AT_ONCE) {
+      const some = ofKey.slice(from, from + READ_AT_ONCE);
+      const known = await knownOf(
+        request,
+        some.map((at) => batch[at]?.blocks.map(({ label }) => blocks.textOf(label)) ?? []),
+      );
+      for (const sequence of known?.cached ?? []) cached.push(sequence);
+      recent = known?.recent ?? recent;
+      await setImmediate();
+    }
+    const labelsOf = (texts: readonly Digest[]) => texts.flatMap((text) => blocks.find(scope, text) ?? []);
+    knowledge.push({
+      key,
+      cached: cached.sort((a, b) => a.lastUsed - b.lastUsed).map(({ texts }) => labelsOf(texts)),
+      recent: recent.map(labelsOf),
+    });
+  }
+  return (await planning(batch, knowledge)).map(({ request, order, shared }) => ({
     found: requests[request] as F,
     order: order.map((label) => blocks.textOf(label)),
+    shared,
   }));
 }
 

@@ -1,8 +1,12 @@
 import { type Digest, routeToWorkers } from "../../core/index.js";
 import { type BatchBlocks, type BatchScope, scopeName } from "./batch-blocks.js";
 
-/** Which blocks each worker has processed, per scope, by the digests of their texts. */
+/** Which blocks each worker has processed, per scope, by the digests of their texts, and how busy each is. */
 export interface WorkerHistories {
+  /** The workers to choose from; null: the configured ones. Empty: no routing. */
+  namesFor(workers: readonly string[] | null): readonly string[];
+  /** Recent tokens of some workers, of single requests and of every batch, in the order of the names. */
+  loadsOf(names: readonly string[]): readonly number[];
   /** The blocks of a scope that a worker processed. */
   processedBy(scope: BatchScope, worker: string): Iterable<Digest>;
   /** Records that a worker processes these. */
@@ -18,25 +22,22 @@ export interface RoutableRequest {
 
 /**
  * Routes the requests of one batch to workers, window by window: each to the worker that processed most of its blocks, in this batch or
- * before, balanced by this batch's tokens (see `routeToWorkers` for the bound).
+ * before, balanced by the tokens that each got recently and those of the window (see `routeToWorkers` for the bound).
  */
 export class BatchRouting {
-  #loads: ReadonlyMap<string, number>;
-
   /** @param names at least one, each different */
   constructor(
     private readonly names: readonly string[],
     private readonly memory: WorkerHistories,
-  ) {
-    this.#loads = new Map(names.map((name) => [name, 0]));
-  }
+  ) {}
 
   /** The worker of each request. */
   route(requests: readonly RoutableRequest[], blocks: BatchBlocks): readonly string[] {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
-    const histories = this.names.map((name) => ({
+    const loads = this.memory.loadsOf(this.names);
+    const histories = this.names.map((name, at) => ({
       name,
-      tokens: this.#loads.get(name) ?? 0,
+      tokens: loads[at] ?? 0,
       processed: [...scopes].flatMap(([key, scope]) =>
         [...this.memory.processedBy(scope, name)].flatMap((text) => {
           const label = blocks.find(key, text);
@@ -48,9 +49,7 @@ export class BatchRouting {
       const key = scopeName(found.request);
       return { key, blocks: order.map((text) => blocks.get(key, text)) };
     });
-    const { workers, histories: after } = routeToWorkers(routable, this.names, histories);
-    this.#loads = new Map(after.map(({ name, tokens }) => [name, tokens]));
-    return workers;
+    return routeToWorkers(routable, this.names, histories).workers;
   }
 
   /** Records the composed requests' workers, for later batches. */

@@ -6,12 +6,11 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Digest, TokenCounter } from "../../core/index.js";
-import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
 import { BatchBlocks } from "./batch-blocks.js";
-import { type FoundRequest, planFound } from "./batch-planning.js";
+import { type FoundRequest, type PlanningParts, planFound } from "./batch-planning.js";
 import { BatchRouting, type RoutableRequest, type WorkerHistories } from "./batch-routing.js";
 
 /** Most requests of one batch. */
@@ -58,16 +57,18 @@ export interface BatchProgress {
 }
 
 /** Composes the requests of a batch: a user's one at a time, and every answer is stored. */
-export interface BatchComposer {
+export interface BatchComposer extends PlanningParts {
   readonly countTokens: TokenCounter;
-  readonly planning: PlanBatch;
   lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
-  /** `order`: the plan's, used where the request names no policy. */
   readonly workers: WorkerHistories;
+  /**
+   * `front`: the blocks that the plan places first, used where the request names no policy. Empty: the request is composed as if it came by
+   * itself.
+   */
   composeFound(
     request: ComposeRequest,
     lookup: WaitingLookup,
-    order: readonly Digest[],
+    front: readonly Digest[],
     signal: AbortSignal,
   ): Promise<ComposeAnswer>;
 }
@@ -75,21 +76,22 @@ export interface BatchComposer {
 export interface ComposeBatchOptions {
   /** Requests planned together. */
   readonly window: number;
-  /** Names of workers to route to, each different; none: no routing. */
-  readonly workers?: readonly string[] | undefined;
+  /** Names of workers to route to, each different; null: the configured ones. */
+  readonly workers?: readonly string[] | null;
   /** Stops the batch: answers given stay, nothing more is composed. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them, and
- * composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them by
+ * what should be cached then, and composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
   composer: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers = [], signal }: ComposeBatchOptions,
+  { window, workers: given = null, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
+  const workers = composer.workers.namesFor(given);
   const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
@@ -120,17 +122,18 @@ export async function* composeBatch(
       yield { kind: "progress", ...progress };
     }
     const blocks = new BatchBlocks(composer.countTokens);
-    const plan = await planFound(found, blocks, composer.planning);
+    const plan = await planFound(found, blocks, composer);
     const routed = routing?.route(plan, blocks) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
-    for (const [at, { found: input, order }] of plan.entries()) {
+    for (const [at, { found: input, order, shared }] of plan.entries()) {
       // Other requests run between any two.
       await setImmediate();
       signal.throwIfAborted();
       const { index, request, lookup } = input;
       try {
-        const answer = await composer.composeFound(request, lookup, order, signal);
-        const worker = routed[at] ?? null;
+        const routable = { ...request, workers, worker: routed[at] ?? null };
+        const answer = await composer.composeFound(routable, lookup, order.slice(0, shared), signal);
+        const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };
         progress.composed++;

@@ -237,6 +237,8 @@ export class Chat {
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
       marksElsewhere: anthropicMarksElsewhere(body) + marksBehind(compose.messages),
+      // A prompt that was refused is not kept waiting again; others have time left to be composed.
+      scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };
     const beforeStored = (prompt: ComposeAnswer) => ahead.start((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>

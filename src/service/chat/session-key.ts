@@ -5,14 +5,16 @@ import type { ChatComposer, ChatRequest } from "./chat-request.js";
 
 /**
  * A request with its session's key for the router, as if the client had sent it, so that warm-ups and depth probes have it too. What the
- * client itself sent stays. A call that a client makes for itself has another prompt than its conversation: it gets no key.
+ * client itself sent stays. A call that a client makes for itself has another prompt than its conversation: it gets no key. A request that
+ * names workers gets the headers of the one that memstem chose.
  */
 export function withSessionKey(
   memstem: Pick<ChatComposer, "sessionKey">,
   request: ChatRequest,
   router: SessionRouter | null,
 ): ChatRequest {
-  if (router === null || request.notWanted === "side_call") return request;
+  const hasWorkers = (request.compose?.workers ?? []).length > 0;
+  if (router === null || hasWorkers || request.notWanted === "side_call") return request;
   const { userId, agentId, conversationId = request.compose?.conversationId ?? null } = request;
   const key = memstem.sessionKey(userId, agentId, conversationId);
   const { headers, fields } = routingOf(router, formatOf(request).path, key);

@@ -18,6 +18,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 
 /** What to add to the request to the engine. */
@@ -41,6 +42,8 @@ export interface ComposeAnswer {
   readonly annotations: readonly string[];
   readonly plan: Plan;
   readonly engine: EngineHints;
+  /** The worker to send it to; absent where none were named. Its affinity headers are among the engine's. */
+  readonly worker?: string;
   readonly warnings: readonly Warning[];
 }
 
@@ -72,7 +75,7 @@ export interface Composed {
 /** Builds the answer from a new or a stored composition. */
 export function composeAnswer(
   composed: Composed,
-  { memories, plan, warnings }: StoredAnswer,
+  { memories, plan, warnings, worker }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
   const { requestId, messages, annotations } = composed;
@@ -85,7 +88,8 @@ export function composeAnswer(
     blocks: memories,
     annotations,
     plan,
-    engine: { fields: emitted.fields, headers: emitted.headers },
+    engine: { fields: emitted.fields, headers: { ...emitted.headers, ...routingHeaders(worker) } },
+    ...(worker === undefined ? {} : { worker }),
     warnings,
   };
 }

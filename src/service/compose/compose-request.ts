@@ -67,6 +67,12 @@ export interface ComposeRequest {
   readonly timeZone?: string | null;
   /** Which texts are given once; null: the configured choice. */
   readonly dedupe?: DedupeName | null;
+  /** Names of the engines or agents to choose from, each with its own prefix cache; null: the configured ones. */
+  readonly workers?: readonly string[] | null;
+  /** The one that a batch has chosen; null: none has. */
+  readonly worker?: string | null;
+  /** Longest wait to be ordered with other requests, in milliseconds, at most the configured one; null: that. */
+  readonly scheduleMs?: number | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -120,6 +126,8 @@ const composeOptions = z.strictObject({
   blockTemplate: field.blockTemplate.nullish(),
   timeZone: field.timeZone.nullish(),
   dedupe: field.dedupe.nullish(),
+  workers: field.workers.nullish(),
+  scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
 });
 
@@ -184,6 +192,8 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     blockTemplate: fields.blockTemplate ?? null,
     timeZone: fields.timeZone ?? null,
     dedupe: fields.dedupe ?? null,
+    workers: fields.workers ?? null,
+    scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
   };
 }

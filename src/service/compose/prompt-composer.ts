@@ -21,9 +21,11 @@ import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
 import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import type { PromptRouting } from "./prompt-routing.js";
 
 /** Callbacks during a compose, within the user's queue. */
 export interface ComposeHooks {
@@ -41,12 +43,18 @@ export interface ComposeHooks {
   readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
 }
 
+/** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
+export interface FoundAhead {
+  readonly lookup: WaitingLookup;
+  readonly front: readonly Digest[];
+}
+
 /** One request while it is at the front of its user's queue. */
 interface ComposeTask {
   readonly scope: Scope;
   readonly request: ComposeRequest;
-  /** The batch plan's order of its blocks; null for no plan. */
-  readonly order: readonly Digest[] | null;
+  /** The blocks that a batch plan places first. */
+  readonly front: readonly Digest[];
   readonly signal: AbortSignal | undefined;
   readonly hooks: ComposeHooks;
 }
@@ -59,6 +67,7 @@ export interface ComposerParts {
   readonly jobs: TenantQueues;
   readonly law: EngineLaw;
   readonly ratios: TokenRatios;
+  readonly routing: PromptRouting;
   /** The current observer. */
   readonly observer: () => MemstemObserver | null;
 }
@@ -75,7 +84,7 @@ export class PromptComposer {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone, topK } = defaults;
     this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, topK };
-    this.#planner = new PromptPlanner(on.parts, on.tenant, () => on.law.model);
+    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, () => on.law.model);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }
 
@@ -83,11 +92,19 @@ export class PromptComposer {
    * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
    * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
    * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
+   *
+   * @param found what was looked up ahead; such a request was accepted before
    */
-  async compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
+  async compose(
+    request: ComposeRequest,
+    signal?: AbortSignal,
+    hooks: ComposeHooks = {},
+    found: FoundAhead | null = null,
+  ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    this.on.jobs.rejectIfBusy(request.userId);
-    const compose = () => this.#compose({ scope, request, order: null, signal, hooks }, null);
+    if (found === null) this.on.jobs.rejectIfBusy(request.userId);
+    const task = { scope, request, front: found?.front ?? [], signal, hooks };
+    const compose = () => this.#compose(task, found?.lookup ?? null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {
@@ -115,19 +132,36 @@ export class PromptComposer {
   }
 
   /**
-   * Composes a request of a batch with looked-up memories and planned block order. If memories were deleted since the lookup, they are
-   * looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
+   * What the scope of a batch's request knows for planning it together with others that have the same messages before their memories.
+   * Null where the store does not answer: the batch is planned without.
+   *
+   * @param texts each of the requests' memories, by the digests of their texts
+   */
+  async known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
+    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    const read = (working: WorkingScope) => this.#planner.known(working, scope, request, texts);
+    try {
+      return await retryWhileLocked(() => this.on.scopes.use(scope, read));
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Composes a request of a batch with looked-up memories, of which the plan places `front` first. If memories were deleted since the
+   * lookup, they are looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
    */
   composeFound(
     request: ComposeRequest,
     waiting: WaitingLookup,
-    order: readonly Digest[],
+    front: readonly Digest[],
     signal?: AbortSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     return this.on.jobs.runStored(request.userId, async () => {
       if (waiting.watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
-      return this.#compose({ scope, request, order, signal, hooks: {} }, waiting);
+      return this.#compose({ scope, request, front, signal, hooks: {} }, waiting);
     });
   }
 
@@ -149,7 +183,7 @@ export class PromptComposer {
   }
 
   async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
-    const { scope, request, order, signal, hooks } = task;
+    const { scope, request, front, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
     // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
@@ -159,7 +193,7 @@ export class PromptComposer {
     const lookup = found ?? (await this.#searchWhileWarmingUp(task));
     await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
-    const retrieved = { lookup, order, depth: null };
+    const retrieved = { lookup, front, depth: null };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
     const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
     return this.#commit(task, { ...retrieved, depth }, watch);

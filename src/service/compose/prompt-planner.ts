@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   type ComposeInput,
+  type Composition,
   Conversation,
   compose,
   DEFAULT_HISTORY,
@@ -20,6 +21,7 @@ import {
   type Scope,
   type ScopePolicy,
   type ScopeState,
+  type TurnId,
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
@@ -30,15 +32,17 @@ import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import { type KnownTexts, knownTexts } from "./known-texts.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import type { PromptRouting } from "./prompt-routing.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { readHistory, type SaidMessages } from "./stored-history.js";
 
 /** What a prompt is composed from besides the request. */
 export interface Retrieved {
   readonly lookup: MemoryLookup;
-  /** The batch plan's order of its blocks, by the digests of their texts; null for no plan. */
-  readonly order: readonly Digest[] | null;
+  /** The blocks that a batch plan places first, by the digests of their texts; empty: none. */
+  readonly front: readonly Digest[];
   /** How many of the found memories the prompt contains, with warnings; null: all. */
   readonly depth: ChosenDepth | null;
 }
@@ -77,6 +81,7 @@ export class PromptPlanner {
   constructor(
     private readonly parts: MemstemParts,
     private readonly tenant: Tenant,
+    private readonly routing: PromptRouting,
     private readonly engineModel: () => EngineModel,
   ) {}
 
@@ -98,6 +103,7 @@ export class PromptPlanner {
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, this.#topKOf(request));
     const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
     const input = { ...this.#input(working.state, scope, { ...request, ...said }, retrieved, at), memories };
+    const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = bounded(() => compose(working.state, input));
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
@@ -113,7 +119,9 @@ export class PromptPlanner {
         ...(retrieved.depth?.warnings ?? []),
       ],
       grounds: { settledAt, headTokens: composition.headTokens },
+      worker: this.routing.route(scope, working.state, request, routable(composition, newest), at),
     };
+    if (answer.worker !== undefined) this.routing.record(working.state, request, answer.worker, composition.memories);
     const changes = working.state.drain();
     const { injection } = composition.turn;
     return {
@@ -126,6 +134,7 @@ export class PromptPlanner {
           request: { id: requestId, body: requestDigest(request), answer },
           at,
         });
+        if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
   }
@@ -168,6 +177,8 @@ export class PromptPlanner {
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
+    // The worker of a prompt is chosen with its memories.
+    if (this.routing.namesFor(request).length > 0) return null;
     const { messages: said, historyTerms } = this.#saidIn(state, scope, request);
     // What a window's prompt begins with depends on its memories.
     if (historyTerms?.window != null) return null;
@@ -193,12 +204,25 @@ export class PromptPlanner {
     return topK ?? this.parts.defaults.topK ?? DEFAULT_TOP_K;
   }
 
+  /** What the scope knows for planning requests with these texts, which have the same messages before their memories as `request`. */
+  known(
+    { state }: WorkingScope,
+    scope: Scope,
+    request: ComposeRequest,
+    texts: readonly (readonly Digest[])[],
+  ): KnownTexts {
+    const { messages } = this.#saidIn(state, scope, request);
+    return knownTexts(state, this.#context(state, scope, { ...request, messages }, this.parts.now()), texts);
+  }
+
   /** The stored answer of a request's id; null for none. */
   #repeated(state: ScopeState, scope: Scope, request: ComposeRequest): ComposeAnswer | null {
     const { requestId } = request;
     const answered = requestId === null ? null : this.parts.store.findRequest(scope, requestId);
     if (requestId === null || answered === null) return null;
-    const again = answerAgain({ requestId, scope }, answered, state.register.textOf, this.#formOf(request));
+    const worker = this.routing.routeAgain(scope, state, request, answered, this.parts.now());
+    const of = { ...answered, answer: { ...answered.answer, worker } };
+    const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
     return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
@@ -207,13 +231,13 @@ export class PromptPlanner {
     state: ScopeState,
     scope: Scope,
     request: ComposeRequest & Pick<SaidMessages, "historyTerms">,
-    { order, depth }: Retrieved,
+    { front, depth }: Retrieved,
     now: number,
   ): Omit<ComposeInput, "memories"> {
     return {
       ...request,
       ...this.#context(state, scope, request, now),
-      policy: this.#policyFor(request, order, state),
+      policy: this.#policyFor(request, front, state),
       engine: this.engineModel(),
       depth: depth ?? undefined,
       maxPromptTokens: this.#maxTokensOf(request),
@@ -257,9 +281,9 @@ export class PromptPlanner {
     };
   }
 
-  #policyFor({ policy }: ComposeRequest, order: readonly Digest[] | null, { register }: ScopeState): ScopePolicy {
-    if (order === null || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
-    return plannedOrder(order, (label) => register.get(label)?.textDigest);
+  #policyFor({ policy }: ComposeRequest, front: readonly Digest[], { register }: ScopeState): ScopePolicy {
+    if (front.length === 0 || policy !== null) return ORDERING_POLICIES[policy ?? this.parts.defaults.policy];
+    return plannedOrder(front, (label) => register.get(label)?.textDigest);
   }
 
   #maxTokensOf({ maxPromptTokens }: ComposeRequest): number | null {
@@ -278,6 +302,11 @@ export class PromptPlanner {
       cacheSecret: this.tenant.cacheSecret,
     };
   }
+}
+
+/** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
+function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null) {
+  return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
 }
 
 /** What composes; throws {@link MessagesTooLongError} in the core's stead. */

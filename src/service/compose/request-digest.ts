@@ -50,6 +50,9 @@ type NotAskedFor =
   | "maxPromptTokens"
   | "acceptedTokens"
   | "destination"
+  | "workers"
+  | "worker"
+  | "scheduleMs"
   | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */

@@ -7,6 +7,7 @@
 
 import {
   type AgentId,
+  DEFAULT_BATCH_PLANNER,
   DEFAULT_SCOPE_BOUNDS,
   groupBy,
   KEEPS_ALL,
@@ -25,10 +26,12 @@ import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
+import { LiveSchedule } from "../batch/live-schedule.js";
 import type { ChatComposer } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposeHooks, PromptComposer } from "../compose/prompt-composer.js";
+import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { TokenRatios } from "../learning/token-ratios.js";
@@ -55,6 +58,8 @@ interface SharedWork {
   readonly closing: AbortController;
   /** One per tenant that was used; bounded, because only the operator creates tenants. */
   readonly tenants: Map<string, Memstem>;
+  /** Theirs. */
+  readonly schedules: Set<LiveSchedule>;
   observer: MemstemObserver | null;
 }
 
@@ -68,6 +73,8 @@ export interface Load {
   /** Users with concurrent or queued requests, and the number of those. */
   readonly busyUsers: number;
   readonly jobs: number;
+  /** Requests that wait to be ordered with others. */
+  readonly scheduling: number;
 }
 
 /** The operations that do not belong to a tenant. */
@@ -90,6 +97,8 @@ export class Memstem {
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
+  readonly #routing: PromptRouting;
+  readonly #schedule: LiveSchedule;
   /** Composes batches. */
   readonly batches: BatchComposer;
   /** Composes the proxy's chats. */
@@ -115,6 +124,7 @@ export class Memstem {
       queues: new UserQueues(),
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
+      schedules: new Set(),
       observer: null,
     };
     this.#scopes = this.#shared.scopes;
@@ -136,6 +146,7 @@ export class Memstem {
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
+    this.#routing = new PromptRouting(store, parts.defaults.workers ?? []);
     this.#composer = new PromptComposer({
       parts,
       tenant,
@@ -143,9 +154,12 @@ export class Memstem {
       jobs: this.#jobs,
       law: this.#law,
       ratios,
+      routing: this.#routing,
       observer,
     });
     this.batches = this.#batchComposer();
+    this.#schedule = this.#liveSchedule(this.batches);
+    this.#shared.schedules.add(this.#schedule);
     this.chats = this.#chatComposer();
   }
 
@@ -169,15 +183,17 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** See {@link PromptComposer.compose}. */
+  /** See {@link PromptComposer.compose} and {@link LiveSchedule}. */
   compose(request: ComposeRequest, signal?: AbortSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
-    return this.#composer.compose(request, signal, hooks);
+    return this.#schedule.compose(request, signal, hooks);
   }
 
   /** The current load. */
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
-    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+    let scheduling = 0;
+    for (const { waiting } of this.#shared.schedules) scheduling += waiting;
+    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs, scheduling };
   }
 
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
@@ -270,6 +286,7 @@ export class Memstem {
    */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
+    await Promise.all([...this.#shared.schedules].map((schedule) => schedule.drain()));
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
@@ -277,14 +294,39 @@ export class Memstem {
   }
 
   #batchComposer(): BatchComposer {
-    const { countTokens, store, planning = async (requests) => planBatch(requests) } = this.parts;
+    const {
+      countTokens,
+      store,
+      planning = async (requests, known) => planBatch(requests, DEFAULT_BATCH_PLANNER, known),
+    } = this.parts;
     return {
       countTokens,
       planning,
       lookUp: (request, signal) => this.#composer.lookUp(request, signal),
-      composeFound: (request, lookup, order, signal) => this.#composer.composeFound(request, lookup, order, signal),
-      workers: workerHistories({ store, scopes: this.#scopes, jobs: this.#jobs }),
+      known: (request, texts) => this.#composer.known(request, texts),
+      composeFound: (request, lookup, front, signal) => this.#composer.composeFound(request, lookup, front, signal),
+      workers: workerHistories({
+        store,
+        scopes: this.#scopes,
+        jobs: this.#jobs,
+        routing: this.#routing,
+        now: this.parts.now,
+      }),
     };
+  }
+
+  #liveSchedule({ countTokens, planning, known }: BatchComposer): LiveSchedule {
+    const composer = {
+      countTokens,
+      planning,
+      known,
+      lookUp: (request: ComposeRequest, signal?: AbortSignal) => this.#composer.lookUp(request, signal),
+      rejectIfBusy: ({ userId }: ComposeRequest, more: number) => this.#jobs.rejectIfBusy(userId, more),
+      compose: this.#composer.compose.bind(this.#composer),
+      now: this.parts.now,
+      onScheduled: (ms: number) => this.#shared.observer?.scheduled(ms),
+    };
+    return new LiveSchedule(composer, this.parts.scheduleMs ?? 0);
   }
 
   #chatComposer(): ChatComposer {
@@ -293,7 +335,7 @@ export class Memstem {
     const responses = new StoredResponses(this.parts.store, this.#jobs);
     return {
       countTokens,
-      compose: (request, signal, hooks) => this.#composer.compose(request, signal, hooks),
+      compose: (request, signal, hooks) => this.compose(request, signal, hooks),
       feedback: (userId, agentId, id, observation, served) =>
         this.#reports.feedback(userId, agentId, id, observation, served),
       evict: (ids, of) => this.#reports.evict(ids, of),

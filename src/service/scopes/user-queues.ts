@@ -126,10 +126,10 @@ export class TenantQueues {
     return { result, settled };
   }
 
-  /** Throws {@link BusyUserError} where the user's queue is full. */
-  rejectIfBusy(userId: UserId): void {
+  /** Throws {@link BusyUserError} where the user's queue is full. @param more requests that will come into it */
+  rejectIfBusy(userId: UserId, more = 0): void {
     const { queues, maxWaiting } = this.on;
-    const waiting = queues.waiting(queueKey({ tenant: this.tenant, userId }));
+    const waiting = more + queues.waiting(queueKey({ tenant: this.tenant, userId }));
     if (waiting >= maxWaiting) throw new BusyUserError(maxWaiting);
   }
 

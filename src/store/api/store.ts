@@ -61,6 +61,8 @@ export interface StoredAnswer {
   readonly warnings: readonly Warning[];
   /** What the engine's report will be compared with; null in rows from before it was stored. */
   readonly grounds: ReportGrounds | null;
+  /** The worker that the prompt was routed to; absent: none. */
+  readonly worker?: string | undefined;
 }
 
 /** One compose, stored in one transaction. */
@@ -284,6 +286,8 @@ export interface Store {
   countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number;
   /** A request with its report; null where there is none. */
   findServed(scope: Scope, id: RequestId): ServedRequest | null;
+  /** The worker that a turn's prompt was routed to; null for none. */
+  findWorker(scope: Scope, turn: TurnId): string | null;
   /** The last of the 32 requests before a turn whose engine reported cached tokens; null for none. */
   findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null;
   /**

@@ -110,6 +110,13 @@ export class RequestRecords {
     return row === undefined ? null : readServed(row);
   }
 
+  /** See `Store.findWorker`. */
+  workerOf(scopeId: number | null, turn: TurnId): string | null {
+    if (scopeId === null) return null;
+    const [row] = this.statements.requestsBefore.all({ scopeId, turn: turn + 1, limit: 1 });
+    return row?.turn === turn ? (readAnswer(row.answer).worker ?? null) : null;
+  }
+
   /** See `Store.findReportedBefore`. */
   reportedBefore(scopeId: number | null, turn: TurnId): ServedRequest | null {
     if (scopeId === null) return null;

@@ -55,6 +55,7 @@ const packedAnswer = z.object({
   plan: z.looseObject({}),
   warnings: jsonArray,
   grounds: z.object({ settledAt: z.number(), headTokens: z.number() }).optional(),
+  worker: z.string().optional(),
 });
 
 /** What plans stored before retention was configurable lack. */
@@ -93,7 +94,7 @@ export function readInjection(json: string): Injection {
   return { blocks, annotations: a.map((annotation) => ({ ...before, ...(annotation as Annotation) })) };
 }
 
-export function writeAnswer({ memories, plan, warnings, grounds }: StoredAnswer): string {
+export function writeAnswer({ memories, plan, warnings, grounds, worker }: StoredAnswer): string {
   const packed = memories.map(({ label, memoryId, placement, rank, replaces }) => [
     label,
     memoryId,
@@ -101,11 +102,11 @@ export function writeAnswer({ memories, plan, warnings, grounds }: StoredAnswer)
     rank,
     ...(replaces.length === 0 ? [] : [replaces]),
   ]);
-  return JSON.stringify({ m: packed, plan, warnings, ...(grounds === null ? {} : { grounds }) });
+  return JSON.stringify({ m: packed, plan, warnings, ...(grounds === null ? {} : { grounds }), worker });
 }
 
 export function readAnswer(json: string): StoredAnswer {
-  const { m, plan, warnings, grounds = null } = packedAnswer.parse(JSON.parse(json));
+  const { m, plan, warnings, grounds = null, worker } = packedAnswer.parse(JSON.parse(json));
   const memories = m.map(([label, memoryId, placement, rank, replaces = []]): PlacedMemory => {
     const placed = PLACEMENTS[placement];
     if (placed === undefined) throw new Error(`stored answer with an unknown placement ${placement}`);
@@ -122,6 +123,7 @@ export function readAnswer(json: string): StoredAnswer {
     plan: { ...PLAN_BEFORE_RETENTION, ...plan } as unknown as Plan,
     warnings: warnings as Warning[],
     grounds,
+    ...(worker === undefined ? {} : { worker }),
   };
 }
 

@@ -151,6 +151,10 @@ export class SqliteReads {
     return this.requests.served(this.#idOf(scope), id);
   }
 
+  findWorker(scope: Scope, turn: TurnId): string | null {
+    return this.requests.workerOf(this.#idOf(scope), turn);
+  }
+
   findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
     return this.requests.reportedBefore(this.#idOf(scope), turn);
   }

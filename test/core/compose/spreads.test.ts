@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
 import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
 import { NO_PUBLISHED_ROWS } from "../../../src/core/published/published-knowledge.js";
+import type { WorkerRow } from "../../../src/core/routing/worker-blocks.js";
 
 const MANY = 200_000;
 

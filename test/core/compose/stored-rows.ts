@@ -1,4 +1,3 @@
-import type { WorkerRow } from "../../../src/core/batch/worker-blocks.js";
 import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
 import type { RecentRetrieval } from "../../../src/core/blocks/seen-retrievals.js";
 import {
@@ -10,6 +9,7 @@ import {
 import type { IndexNode } from "../../../src/core/context-index/index-node.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
+import type { WorkerRow } from "../../../src/core/routing/worker-blocks.js";
 import type { Label, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */

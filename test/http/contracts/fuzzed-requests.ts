@@ -45,6 +45,15 @@ const composeFields = {
   prompt: mostly(fc.boolean(), anything),
 };
 const composed = fc.record(composeFields, { requiredKeys: ["user_id", "messages", "memories"] });
+/** With the fields that single prompts have and a batch has for all. */
+const composedAlone = fc.record(
+  {
+    ...composeFields,
+    workers: fc.option(mostly(fc.uniqueArray(name, { minLength: 1, maxLength: 3 }), anything)),
+    schedule_ms: fc.option(count),
+  },
+  { requiredKeys: ["user_id", "messages", "memories"] },
+);
 const feedback = fc.record(
   {
     user_id: name,
@@ -176,7 +185,7 @@ const looked: fc.Arbitrary<FuzzedRequest> = fc
 
 /** Any request to the HTTP surface: some right, most a little wrong, some nonsense. */
 export const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(
-  { weight: 8, arbitrary: posted("/compose", composed) },
+  { weight: 8, arbitrary: posted("/compose", composedAlone) },
   { weight: 2, arbitrary: posted("/feedback", feedback) },
   { weight: 1, arbitrary: posted("/evict", fc.record({ request_ids: fc.array(name, { maxLength: 4 }) })) },
   {

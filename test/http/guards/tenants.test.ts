@@ -105,9 +105,9 @@ const query = (given: string | undefined) => (given === undefined ? "" : `agent_
 const request: fc.Arbitrary<Request> = fc.oneof(
   {
     weight: 6,
-    arbitrary: composeBody.map(
-      (of): Request =>
-        (s) => ({ method: "POST", path: "/compose", body: of(s) }),
+    arbitrary: fc.tuple(composeBody, fc.constantFrom(undefined, ["w-1", "w-2"])).map(
+      ([of, workers]): Request =>
+        (s) => ({ method: "POST", path: "/compose", body: { ...of(s), workers } }),
     ),
   },
   fc.tuple(fc.array(composeBody, { minLength: 1, maxLength: 3 }), fc.constantFrom(undefined, ["w-1", "w-2"])).map(

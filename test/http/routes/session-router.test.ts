@@ -45,6 +45,13 @@ describe("the session's key for a router that reads a header", () => {
     expect(await keyOf({ ...trip, "x-openwebui-task": "title_generation" })).toBeUndefined();
   });
 
+  it("gives way to the worker that memstem chose, where a request names workers", async () => {
+    const { model, messages } = ask("Which tea?");
+    const body = { model, messages, user: "ada", memstem: { workers: ["gpu-0"] } };
+    expect((await app.send("POST", "/v1/chat/completions", body)).status).toBe(200);
+    expect(engine.requests.at(-1)?.headers["x-dynamo-session-id"]).toBe("gpu-0");
+  });
+
   it("goes with a warm-up too, which would else warm another replica", async () => {
     const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
     const search = vi.spyOn(source, "search").mockImplementation(async () => {

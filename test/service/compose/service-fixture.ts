@@ -36,6 +36,10 @@ export interface ServiceOptions {
   readonly maxExpiredAtOnce?: number;
   /** How batches are planned. */
   readonly planning?: PlanBatch;
+  /** Names of workers, where requests name none. */
+  readonly workers?: readonly string[];
+  /** Longest wait to be ordered with others, in milliseconds. */
+  readonly scheduleMs?: number;
   /** What prompts cost. */
   readonly engine?: EngineModel;
   /** Default: a token for every four characters. */
@@ -54,13 +58,14 @@ export function openService({
   store = new SqliteStore(database),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+  workers,
   ...bounds
 }: ServiceOptions = {}): Memstem {
   let requests = 0;
   return new Memstem({
     store,
     source,
-    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic" },
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic", workers },
     engines: ENGINES,
     countTokens: (text) => Math.ceil(text.length / 4),
     newRequestId: () => `generated-${++requests}` as RequestId,

@@ -344,6 +344,18 @@ export function describeStore(name: string, open: () => Store): void {
       ]);
     });
 
+    it("knows the worker that a turn's prompt was routed to", () => {
+      const routed = recordFor(store, ana, TEA);
+      const answer = { ...routed.record.request.answer, worker: "north" };
+      const record = { ...routed.record, request: { ...routed.record.request, answer } };
+      store.commitCompose(ana, routed.version, record);
+      composeInto(store, ana, { ...TEA, requestId: "r2" });
+      const workers = [1, 2, 3].map((turn) => store.findWorker(ana, turn as TurnId));
+      expect(workers).toEqual(["north", null, null]);
+      expect(store.findRequest(ana, id("r1"))?.answer).toEqual(answer);
+      expect(store.findWorker(scopeOf("bo"), 1 as TurnId)).toBeNull();
+    });
+
     it("counts what ended in the same place since a turn and was not evicted, as far as it is asked to", () => {
       for (const name of ["r1", "r2", "r3"]) composeInto(store, ana, { ...TEA, requestId: name });
       composeInto(store, scopeOf("bo"), TEA);

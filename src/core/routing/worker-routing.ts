@@ -1,17 +1,25 @@
+/*
+ * routing: which of several workers, engines or agents with a prefix cache of their own, gets a prompt.
+ * Enters: the blocks of a prompt or of a batch's requests, which blocks each worker processed, its load. Leaves: a worker for each. This
+ * file routes whole batches, `worker-choice.ts` single prompts.
+ */
+
+import type { BatchRequest } from "../batch/batch-request.js";
 import type { Label } from "../text/ids.js";
-import type { BatchRequest } from "./batch-request.js";
+import { largest } from "../text/lists.js";
+import { chooseWorker, DEFAULT_SLACK } from "./worker-choice.js";
 
 /** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */
 export interface WorkerHistory {
   readonly name: string;
-  /** Tokens of all blocks assigned to it so far. */
+  /** Tokens assigned to it so far. */
   readonly tokens: number;
   /** By request key, the blocks that it processed, least recently processed first. */
   readonly processed: readonly { readonly key: string; readonly label: Label }[];
 }
 
 export interface RoutingOptions {
-  /** How much busier than the mean a worker may become, as a share, to get a request whose blocks it has processed. */
+  /** How far above the mean the load of a worker may become, as a share, for it to get a request whose blocks it has processed. */
   readonly slack?: number | undefined;
   /** Maximum blocks remembered per worker, LRU: what its cache may hold. */
   readonly maxRemembered?: number | undefined;
@@ -24,7 +32,6 @@ export interface Routing {
   readonly histories: readonly WorkerHistory[];
 }
 
-const DEFAULT_SLACK = 0.1;
 const DEFAULT_REMEMBERED = 100_000;
 
 /**
@@ -48,11 +55,19 @@ export function routeToWorkers(
   const workers = recalled(names, histories);
   const sizes = requests.map(({ blocks }) => blocks.reduce((sum, { tokens }) => sum + tokens, 0));
   const assignedBefore = workers.reduce((sum, { tokens }) => sum + tokens, 0);
-  const most = ((1 + slack) * sizes.reduce((sum, size) => sum + size, assignedBefore)) / workers.length;
+  const mean = sizes.reduce((sum, size) => sum + size, assignedBefore) / workers.length;
+  // The bound allows one request on top: a worker at the limit may still get it.
+  const most = (1 + slack) * mean + largest(sizes, 0);
   const assigned = requests.map((request, at) => {
     const size = sizes[at] ?? 0;
-    const fits = (worker: Worker) => worker.tokens + size <= most;
-    const worker = mostProcessed(request, workers.filter(fits)) ?? leastBusy(workers);
+    const names = request.blocks.map(({ label, tokens }) => ({ name: nameOfBlock(request.key, label), tokens }));
+    const candidates = workers.map((worker) => ({
+      worker,
+      name: worker.name,
+      load: worker.tokens,
+      held: heldOf(names, worker),
+    }));
+    const { worker } = chooseWorker(candidates, most - size);
     worker.tokens += size;
     remember(worker, request, maxRemembered);
     return worker.name;
@@ -80,25 +95,9 @@ function recalled(names: readonly string[], histories: readonly WorkerHistory[])
   });
 }
 
-/** Null if there are no workers. */
-function mostProcessed(
-  { key, blocks }: Pick<BatchRequest, "key" | "blocks">,
-  workers: readonly Worker[],
-): Worker | null {
-  let best: { worker: Worker; tokens: number } | null = null;
-  const names = blocks.map(({ label, tokens }) => ({ name: nameOfBlock(key, label), tokens }));
-  for (const worker of workers) {
-    let held = 0;
-    for (const { name, tokens } of names) if (worker.processed.has(name)) held += tokens;
-    const isBetter =
-      best === null || held > best.tokens || (held === best.tokens && worker.tokens < best.worker.tokens);
-    if (isBetter) best = { worker, tokens: held };
-  }
-  return best?.worker ?? null;
-}
-
-function leastBusy(workers: readonly Worker[]): Worker {
-  return workers.reduce((least, worker) => (worker.tokens < least.tokens ? worker : least));
+/** Tokens of a request's blocks that a worker has processed. */
+function heldOf(blocks: readonly { readonly name: string; readonly tokens: number }[], { processed }: Worker): number {
+  return blocks.reduce((sum, { name, tokens }) => (processed.has(name) ? sum + tokens : sum), 0);
 }
 
 function remember(worker: Worker, { key, blocks }: Pick<BatchRequest, "key" | "blocks">, most: number): void {

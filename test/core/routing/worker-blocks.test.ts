@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_WORKER_BLOCKS, MAX_WORKERS, WorkerBlocks, type WorkerRow } from "../../../src/core/batch/worker-blocks.js";
+import {
+  MAX_WORKER_BLOCKS,
+  MAX_WORKERS,
+  WorkerBlocks,
+  type WorkerRow,
+} from "../../../src/core/routing/worker-blocks.js";
 import type { Label } from "../../../src/core/text/ids.js";
 
 const labels = (...numbers: readonly number[]) => numbers as unknown as Label[];

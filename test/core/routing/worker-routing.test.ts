@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { routeToWorkers, type WorkerHistory } from "../../../src/core/batch/worker-routing.js";
+import { routeToWorkers, type WorkerHistory } from "../../../src/core/routing/worker-routing.js";
+import { anyBatch } from "../batch/batches.js";
 import { label } from "../context-index/served-sequences.js";
-import { anyBatch } from "./batches.js";
 
 const NAMES = ["north", "south", "west"];
 
@@ -54,6 +54,17 @@ describe("routing to workers", () => {
       }
     });
     fc.assert(balanced, { numRuns: 200 });
+  });
+
+  it("gives a repeated request to the worker that has it as long as the bound allows, one request at a time too", () => {
+    let histories: readonly WorkerHistory[] = [];
+    const workers = Array.from({ length: 3 }, () => {
+      const routing = routeToWorkers([request("ana", 1, 2)], ["north", "south"], histories);
+      histories = routing.histories;
+      return routing.workers[0];
+    });
+    // 40 tokens are within 1.1 times the mean of 20, plus the largest request; 60 would not be within 1.1 times 30, plus 20.
+    expect(workers).toEqual(["north", "north", "south"]);
   });
 
   it("lets a new worker begin at the mean, and drops one that is gone", () => {

@@ -21,7 +21,7 @@ export interface WorkerChanges {
   readonly removed: readonly number[];
 }
 
-/** Which workers processed which blocks of a scope, so that later batches are routed consistently. */
+/** Which workers processed which blocks of a scope, so that later prompts and batches are routed consistently. */
 export class WorkerBlocks {
   /** In LRU order. */
   readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
@@ -41,6 +41,13 @@ export class WorkerBlocks {
 
   get size(): number {
     return this.#workers.size;
+  }
+
+  /** Estimated bytes of memory. */
+  get weight(): number {
+    let weight = 0;
+    for (const { labels } of this.#workers.values()) weight += 500 + 50 * labels.size;
+    return weight;
   }
 
   /** The blocks that a worker processed; empty for an unknown worker. */

@@ -1,0 +1,138 @@
+/**
+ * `npm run bench:routing`: prompts of six users, routed to 2, 4 and 8 workers with a prefix cache each. The users are six LoCoMo
+ * conversations with recorded real Mem0 searches (first 150 questions of each), single prompts of the default policy. Takes
+ * `--data FOLDER` (`recorded-data.ts`).
+ *
+ * Online: question 1 of each user, question 2 of each, …, at a steady rate. In batches: the same requests, 64 at a time or all at once,
+ * sent in the plan's order. Round robin gives each next prompt to the next worker; hashing by user gives user n to worker n mod workers,
+ * which is the best that a hash can do. Each worker has vLLM's cache; `¼` is a quarter of what one endless cache holds after all prompts,
+ * shared evenly by the workers. Balance is the tokens of the busiest worker ÷ the mean, over the run and over pieces of 100 prompts.
+ *
+ * Floor of the balance: 1. Ceiling of the hit ratio, online: that of one endless cache, in the first line.
+ */
+
+import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
+import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
+import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
+import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
+import { neededData } from "./recorded-data.js";
+import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
+
+const PIECE = 100;
+const NO_ABORT = new AbortController().signal;
+
+interface Sent {
+  readonly user: number;
+  readonly tokens: readonly number[];
+  readonly worker: number;
+}
+
+const data = neededData();
+const namesOf = (workers: number) => Array.from({ length: workers }, (_, n) => `worker-${n}`);
+
+function sentOf(
+  user: number,
+  messages: readonly ChatMessage[],
+  worker: string | undefined,
+  names: readonly string[],
+): Sent {
+  return { user, tokens: promptTokens(messages), worker: names.indexOf(worker ?? "") };
+}
+
+async function online(asked: readonly UserQuestion[], workers: number, perSecond: number): Promise<readonly Sent[]> {
+  let now = 0;
+  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
+  const names = namesOf(workers);
+  const sent: Sent[] = [];
+  for (const { user, request } of asked) {
+    const { messages, worker } = await memstem.compose({ ...request, workers: names });
+    sent.push(sentOf(user, messages, worker, names));
+    now += 1_000 / perSecond;
+  }
+  await memstem.close();
+  return sent;
+}
+
+async function inBatches(asked: readonly UserQuestion[], workers: number, size: number): Promise<readonly Sent[]> {
+  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  const names = namesOf(workers);
+  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
+  const sent: Sent[] = [];
+  for await (const event of composeBatch(memstem.batches, inputs, { window: size, workers: names, signal: NO_ABORT })) {
+    if (event.kind === "failure") throw event.error;
+    if (event.kind !== "answer") continue;
+    sent.push(sentOf(asked[event.index]?.user ?? 0, event.answer.messages, event.worker ?? undefined, names));
+  }
+  await memstem.close();
+  return sent;
+}
+
+function hitRatio(sent: readonly Sent[], workers: number, capacityTokens: number | undefined): number {
+  const caches = namesOf(workers).map(
+    () => new BlockHashCache(capacityTokens === undefined ? {} : { capacityTokens: capacityTokens / workers }),
+  );
+  let [cached, all] = [0, 0];
+  for (const { tokens, worker } of sent) {
+    cached += caches[worker]?.serve({ tokens }, 0).cachedTokens ?? 0;
+    all += tokens.length;
+  }
+  return cached / all;
+}
+
+function balance(sent: readonly Sent[], workers: number): number {
+  const loads = namesOf(workers).map(() => 0);
+  for (const { tokens, worker } of sent) loads[worker] = (loads[worker] ?? 0) + tokens.length;
+  return (Math.max(...loads) * workers) / loads.reduce((sum, load) => sum + load, 0);
+}
+
+function pieceBalance(sent: readonly Sent[], workers: number): number {
+  const pieces = Array.from({ length: Math.floor(sent.length / PIECE) }, (_, n) =>
+    sent.slice(n * PIECE, (n + 1) * PIECE),
+  );
+  return pieces.reduce((sum, piece) => sum + balance(piece, workers), 0) / pieces.length;
+}
+
+function row(name: string, sent: readonly Sent[], workers: number, all: number): void {
+  const ratios = [hitRatio(sent, workers, undefined), hitRatio(sent, workers, all / 4)].map((r) => r.toFixed(3));
+  const balances = [balance(sent, workers), pieceBalance(sent, workers)].map((b) => b.toFixed(2));
+  console.log(`| ${workers} | ${name.padEnd(32)} | ${[...ratios, ...balances].join(" | ")} |`);
+}
+
+/** The same prompts by the rules that know no cache. */
+function rivals(title: string, sent: readonly Sent[], workers: number, all: number): void {
+  row(
+    `${title}round robin`,
+    sent.map((one, at) => ({ ...one, worker: at % workers })),
+    workers,
+    all,
+  );
+  row(
+    `${title}hashed by user`,
+    sent.map((one) => ({ ...one, worker: one.user % workers })),
+    workers,
+    all,
+  );
+}
+
+for (const k of [20, 100]) {
+  const asked = userQuestions(data, k);
+  const alone = await online(asked, 1, 1);
+  const all = distinctTokens(alone, new BlockHashCache());
+  console.log(
+    `\nk = ${k}: ${asked.length} prompts; one endless cache: ${hitRatio(alone, 1, undefined).toFixed(3)}, ${all} tokens\n`,
+  );
+  console.log("| workers | routed | endless | ¼ | busiest ÷ mean | in pieces |");
+  console.log("| --: | --- | --: | --: | --: | --: |");
+  for (const workers of [2, 4, 8]) {
+    rivals("online, ", alone, workers, all);
+    for (const perSecond of [1, 10, 100])
+      row(`online, by blocks, ${perSecond}/s`, await online(asked, workers, perSecond), workers, all);
+    for (const size of [64, asked.length]) {
+      const title = size === asked.length ? "one batch, " : `batches of ${size}, `;
+      const sent = await inBatches(asked, workers, size);
+      rivals(title, sent, workers, all);
+      row(`${title}by blocks`, sent, workers, all);
+    }
+  }
+}

@@ -1,0 +1,208 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-request.js";
+import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
+import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import { orderBehind, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import type { Label } from "../../../src/core/text/ids.js";
+import {
+  anyEvents,
+  anyLife,
+  anyWanted,
+  blocksOf,
+  HERE,
+  label,
+  labels,
+  ServedSequences,
+} from "../context-index/served-sequences.js";
+
+const TOKENS = [0, 7, 3, 11, 5, 2, 13, 4, 9] as const;
+const block = (n: number) => ({ label: label(n), tokens: TOKENS[n] ?? 1 });
+
+/** Requests of one key for the blocks from 1 to 8, of which an index knows some. */
+const anyRequests: fc.Arbitrary<BatchRequest[]> = fc.array(
+  fc
+    .uniqueArray(fc.integer({ min: 1, max: 8 }), { maxLength: 7 })
+    .map((set) => ({ key: "ana", blocks: set.map(block) })),
+  { minLength: 1, maxLength: 12 },
+);
+
+const labelsOf = ({ blocks }: BatchRequest) => blocks.map((each) => each.label);
+
+function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequest[]): KeyKnowledge {
+  const wanted = requests.map((request) => new Set(labelsOf(request)));
+  return {
+    key: "ana",
+    cached: index.usable(HERE, wanted).map(({ labels: path }) => path),
+    recent: [...known.recent.sets()].map((set) => [...set]),
+  };
+}
+
+const planned = (requests: readonly BatchRequest[], knowledge: KeyKnowledge) =>
+  planBatch(requests, DEFAULT_BATCH_PLANNER, [knowledge]);
+
+/** Tokens that an order hits, which is served then. */
+function hit(served: ServedSequences, order: readonly Label[]): number {
+  const held = served.index.heldBlocks(HERE, order);
+  served.serve(HERE, order);
+  return order.slice(0, held).reduce((sum, each) => sum + block(each).tokens, 0);
+}
+
+/** Tokens that requests hit one by one. */
+function hitOneByOne(served: ServedSequences, requests: readonly BatchRequest[]): number {
+  let tokens = 0;
+  for (const { blocks } of requests) {
+    const before = { anchor: HERE, retrieved: blocks, carrying: null };
+    const { labels: order } = prefixExact.order(before, served.known);
+    const held = served.index.heldBlocks(HERE, order);
+    tokens += order.slice(0, held).reduce((sum, each) => sum + block(each).tokens, 0);
+    served.compose(prefixExact, before);
+  }
+  return tokens;
+}
+
+function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
+  return sets.map((set) => ({ key: "ana", blocks: set.map(block) }));
+}
+
+const cachedOnly = (...cached: readonly Label[][]): KeyKnowledge => ({ key: "ana", cached, recent: [] });
+
+describe("a batch whose scope has cached prefixes", () => {
+  it("hits no less than its requests would one by one, in a cache that evicts nothing", () => {
+    const noLess = fc.property(anyLife, anyRequests, (life, requests) => {
+      const lived = () => ServedSequences.composedBy(prefixExact, life);
+      const least = hitOneByOne(lived(), requests);
+      const plan = planned(requests, knownIn(lived(), requests));
+      const served = lived();
+      expect(plan.reduce((sum, { order }) => sum + hit(served, order), 0)).toBeGreaterThanOrEqual(least);
+      // As the service does: what the plan leaves open is ordered when the request's turn comes.
+      const live = lived();
+      let tokens = 0;
+      for (const { request, order, shared } of plan) {
+        const { blocks: retrieved = [] } = requests[request] ?? {};
+        const asked = { anchor: HERE, retrieved, carrying: null };
+        const front = order.slice(0, shared);
+        const behind =
+          shared === 0 ? prefixExact.order(asked, live.known).labels : orderBehind(front, asked, live.known);
+        tokens += hit(live, [...front, ...behind]);
+      }
+      expect(tokens).toBeGreaterThanOrEqual(least);
+    });
+    fc.assert(noLess, { numRuns: 1_500 });
+  });
+
+  it("orders a batch of one as prefix-exact does", () => {
+    const alone = fc.property(anyLife, anyWanted, (life, wanted) => {
+      const served = ServedSequences.composedBy(prefixExact, life);
+      const requests = [{ key: "ana", blocks: blocksOf(wanted) }];
+      const { labels: order } = prefixExact.order(
+        { anchor: HERE, retrieved: blocksOf(wanted), carrying: null },
+        served.known,
+      );
+      expect(planned(requests, knownIn(served, requests))).toMatchObject([{ order, shared: 0 }]);
+    });
+    fc.assert(alone, { numRuns: 1_000 });
+  });
+
+  it("executes every request once, each with exactly its own blocks, whatever is cached", () => {
+    const complete = fc.property(anyLife, anyRequests, (life, requests) => {
+      const served = ServedSequences.composedBy(prefixExact, life);
+      const plan = planned(requests, knownIn(served, requests));
+      expect(plan.map(({ request }) => request).sort((a, b) => a - b)).toEqual([...requests.keys()]);
+      for (const { request, order, shared } of plan) {
+        const own = labelsOf(requests[request] as BatchRequest);
+        expect([...order].sort()).toEqual([...own].sort());
+        expect(shared).toBeLessThanOrEqual(order.length);
+      }
+    });
+    fc.assert(complete, { numRuns: 500 });
+  });
+
+  it("gives a common prefix of search paths to prompts with a common prefix only", () => {
+    const alike = fc.property(anyLife, anyRequests, (life, requests) => {
+      const plan = planned(requests, knownIn(ServedSequences.composedBy(prefixExact, life), requests));
+      for (const one of plan) {
+        for (const other of plan) {
+          const path = common(one.searchPath, other.searchPath);
+          if (path > 0 && one !== other) expect(common(one.order, other.order)).toBeGreaterThanOrEqual(1);
+        }
+      }
+    });
+    fc.assert(alike, { numRuns: 300 });
+  });
+
+  it("gives a cached prefix up where requests save more by sharing another one", () => {
+    const plan = planned(batchOf([1, 3, 6, 8, 2], [1, 6, 3, 8, 4]), cachedOnly(labels(2), labels(4)));
+    expect(plan.map(({ order }) => order.slice(0, 4))).toEqual([labels(1, 3, 6, 8), labels(1, 3, 6, 8)]);
+    expect(plan.map(({ shared }) => shared)).toEqual([4, 4]);
+  });
+
+  it("keeps requests apart that each have a longer prefix cached than they share", () => {
+    const plan = planned(batchOf([1, 3, 6, 2], [6, 8, 4, 2]), cachedOnly(labels(6, 8, 4), labels(3, 6, 1)));
+    expect(plan.map(({ request, order, shared }) => ({ request, order, shared }))).toEqual([
+      { request: 1, order: labels(6, 8, 4, 2), shared: 0 },
+      { request: 0, order: labels(3, 6, 1, 2), shared: 0 },
+    ]);
+  });
+
+  it("shares a longer prefix behind a cached one", () => {
+    const plan = planned(batchOf([7, 3, 1], [5, 3, 1]), cachedOnly(labels(1, 8)));
+    expect(plan.map(({ order, shared }) => ({ order, shared }))).toEqual([
+      { order: labels(1, 3, 7), shared: 2 },
+      { order: labels(1, 3, 5), shared: 2 },
+    ]);
+  });
+
+  it("orders what requests share as recent requests suggest", () => {
+    const sets = batchOf([1, 3, 5, 2], [1, 3, 5, 4]);
+    const recent = [labels(5, 3), labels(5, 3, 7), labels(5, 3, 6)];
+    expect(planned(sets, { key: "ana", cached: [], recent }).map(({ order }) => order.slice(0, 3))).toEqual([
+      labels(3, 5, 1),
+      labels(3, 5, 1),
+    ]);
+  });
+
+  it("uses what is cached before it computes anything new, least recently used first", () => {
+    const plan = planned(batchOf([5, 6], [1, 2], [7, 8], [3, 4]), cachedOnly(labels(8, 7), labels(4), labels(1, 2)));
+    expect(plan.map(({ request }) => request)).toEqual([2, 3, 1, 0]);
+  });
+
+  it("does not use what another key has cached", () => {
+    const [plan] = planBatch(batchOf([1, 2]), DEFAULT_BATCH_PLANNER, [{ ...cachedOnly(labels(2, 1)), key: "ben" }]);
+    expect(plan?.order).toEqual(labels(1, 2));
+  });
+
+  it("uses a cached sequence up to the first block that no request has", () => {
+    const [plan] = planned(batchOf([1, 2, 3]), cachedOnly(labels(3, 77, 2)));
+    expect(plan?.order).toEqual(labels(3, 1, 2));
+  });
+
+  function common(one: readonly number[], other: readonly number[]): number {
+    const differs = one.findIndex((each, at) => other[at] !== each);
+    return differs < 0 ? one.length : differs;
+  }
+});
+
+describe("what requests can use of an index", () => {
+  it("is what a search finds for each of them, and no block that none of them wants", () => {
+    const enough = fc.property(anyEvents, fc.array(anyWanted, { minLength: 1, maxLength: 4 }), (events, requests) => {
+      const { index } = ServedSequences.after(events);
+      const usable = index
+        .usable(
+          HERE,
+          requests.map((wanted) => new Set(wanted.keys())),
+        )
+        .map(({ labels: path }) => path);
+      for (const sequence of usable) {
+        expect(requests.some((wanted) => sequence.every((each) => wanted.has(each)))).toBe(true);
+      }
+      const rebuilt = new ContextIndex([], 1, 1_000);
+      for (const [at, sequence] of usable.entries()) rebuilt.insert(HERE, sequence, at + 1);
+      for (const wanted of requests) {
+        const found = index.search(HERE, wanted);
+        expect(rebuilt.search(HERE, wanted)).toMatchObject({ labels: found.labels, tokens: found.tokens });
+      }
+    });
+    fc.assert(enough, { numRuns: 1_000 });
+  });
+});

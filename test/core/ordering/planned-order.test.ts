@@ -1,0 +1,27 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { plannedOrder } from "../../../src/core/ordering/planned-order.js";
+import { orderBehind, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import type { Digest, Label } from "../../../src/core/text/ids.js";
+import { anyLife, anyRequest, anySequence, ServedSequences } from "../context-index/served-sequences.js";
+
+const textOf = (label: Label) => `text of ${label}` as Digest;
+
+describe("an order by a batch plan", () => {
+  it("places the planned blocks first, and the others as prefix-exact does behind them", () => {
+    const behind = fc.property(anyLife, anyRequest, anySequence, (life, request, plan) => {
+      const { known } = ServedSequences.composedBy(prefixExact, life);
+      const retrieved = request.retrieved.map(({ label }) => label);
+      const front = plan.filter((label) => retrieved.includes(label));
+      const { labels, carried } = plannedOrder(plan.map(textOf), textOf).order(request, known);
+      expect([...labels].sort()).toEqual([...retrieved].sort());
+      expect(carried.size).toBe(0);
+      expect(labels).toEqual(
+        front.length === 0
+          ? prefixExact.order(request, known).labels
+          : [...front, ...orderBehind(front, request, known)],
+      );
+    });
+    fc.assert(behind, { numRuns: 500 });
+  });
+});

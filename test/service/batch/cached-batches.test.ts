@@ -1,0 +1,206 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
+import { type BatchComposer, type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
+import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
+import { type ComposeOptions, readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
+import { StoreUnavailableError } from "../../../src/store/api/store.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { composeWith, NOON, openService } from "../compose/service-fixture.js";
+
+/** Texts that contain no other, of different lengths. */
+const FACTS = [
+  "oak",
+  "heron above water",
+  "slate",
+  "marsh grass in autumn",
+  "flint",
+  "kelp on the shore",
+  "amber",
+  "moss",
+];
+
+const memoriesOf = (facts: readonly number[]) => facts.map((n) => ({ id: `m${n}`, memory: FACTS[n] ?? "" }));
+
+const asked = (facts: readonly number[], more: Partial<ComposeOptions> = {}): ComposeOptions => ({
+  userId: "ana",
+  system: "Be brief.",
+  query: "Which?",
+  memories: memoriesOf(facts),
+  ...more,
+});
+
+const anyFacts = fc.shuffledSubarray([...FACTS.keys()], { minLength: 1 });
+
+function batchedBy({ batches }: Memstem, requests: readonly ComposeOptions[], window = 1_000) {
+  return answersOf(batches, requests, window);
+}
+
+async function answersOf(composer: BatchComposer, requests: readonly ComposeOptions[], window: number) {
+  const inputs: BatchInput[] = requests.map((options, index) => ({
+    index,
+    request: readComposeOptions(options),
+    priority: 0,
+    deadline: null,
+  }));
+  const answers: ComposeAnswer[] = [];
+  for await (const event of composeBatch(composer, inputs, { window, signal: new AbortController().signal })) {
+    if (event.kind === "failure") throw event.error;
+    if (event.kind === "answer") answers.push(event.answer);
+  }
+  return answers;
+}
+
+const cachedIn = (answers: readonly ComposeAnswer[]) =>
+  answers.reduce((sum, { plan }) => sum + plan.expectedCachedTokens, 0);
+
+describe("a batch by the service", () => {
+  it("of one is composed as the request by itself would be", async () => {
+    const same = fc.asyncProperty(
+      fc.array(anyFacts, { maxLength: 8 }),
+      anyFacts,
+      fc.constantFrom(null, "a", "b"),
+      async (earlier, facts, conversationId) => {
+        const [one, other] = [openService(), openService()];
+        for (const service of [one, other]) {
+          for (const each of earlier) await composeWith(service, asked(each));
+          const first = { conversationId: "a", query: "First?", system: "Be brief." };
+          const { messages } = await composeWith(service, asked([0, 3], first));
+          expect(messages).toHaveLength(2);
+        }
+        const history = [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "First?" },
+          { role: "assistant", content: "Yes." },
+          { role: "user", content: "Second?" },
+        ];
+        const { system: _, ...request } = asked(facts, { conversationId, messages: history, requestId: "last" });
+        const alone = await composeWith(one, request);
+        expect(await batchedBy(other, [request])).toEqual([alone]);
+        await Promise.all([one.close(), other.close()]);
+      },
+    );
+    await fc.assert(same, { numRuns: 60 });
+  });
+
+  it("hits what /compose cached, also in requests that share it with others of the batch", async () => {
+    const service = openService();
+    const front = [5, 3, 1];
+    await composeWith(service, asked([...front, 0]));
+    // In another order, behind blocks that are not cached.
+    const answers = await batchedBy(service, [asked([2, 1, 3, 5]), asked([4, 3, 1, 5]), asked([6, 5, 1, 3])]);
+    for (const { blocks } of answers) {
+      expect(blocks.slice(0, 3).map(({ memoryId }) => memoryId)).toEqual(front.map((n) => `m${n}`));
+      expect(blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(3);
+    }
+    await service.close();
+  });
+
+  it("hits no less than its requests one by one", async () => {
+    const noLess = fc.asyncProperty(
+      fc.array(anyFacts, { maxLength: 8 }),
+      fc.array(anyFacts, { minLength: 1, maxLength: 8 }),
+      async (earlier, batch) => {
+        const [one, other] = [openService(), openService()];
+        for (const service of [one, other]) for (const each of earlier) await composeWith(service, asked(each));
+        const alone: ComposeAnswer[] = [];
+        for (const facts of batch) alone.push(await composeWith(one, asked(facts)));
+        const together = await batchedBy(
+          other,
+          batch.map((facts) => asked(facts)),
+        );
+        expect(cachedIn(together)).toBeGreaterThanOrEqual(cachedIn(alone));
+        await Promise.all([one.close(), other.close()]);
+      },
+    );
+    await fc.assert(noLess, { numRuns: 100 });
+  });
+
+  it("plans each window from what the windows before left cached", async () => {
+    const service = openService();
+    const pairs = [
+      [0, 1, 2, 3],
+      [3, 1, 2, 4],
+      [5, 3, 2, 1],
+      [6, 2, 1, 3],
+    ];
+    const answers = await batchedBy(
+      service,
+      pairs.map((facts) => asked(facts)),
+      2,
+    );
+    const front = (answer: ComposeAnswer | undefined) => answer?.blocks.slice(0, 3).map(({ memoryId }) => memoryId);
+    expect(answers.map(front)).toEqual(answers.map(() => front(answers[0])));
+    await service.close();
+  });
+
+  it("does not plan with what the engine should have evicted", async () => {
+    let now = NOON;
+    let planned: readonly KeyKnowledge[] = [];
+    const service = openService({
+      now: () => now,
+      residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }),
+      planning: async (requests, knowledge) => {
+        planned = knowledge;
+        return planBatch(requests);
+      },
+    });
+    await composeWith(service, asked([0, 1]));
+    await batchedBy(service, [asked([1, 2]), asked([0, 1])]);
+    expect(planned.map(({ cached }) => cached.length)).toEqual([1]);
+    now += 61_000;
+    await batchedBy(service, [asked([1, 2]), asked([0, 1])]);
+    expect(planned.map(({ cached }) => cached.length)).toEqual([0]);
+    await service.close();
+  });
+
+  it("gives the planner nothing of other users, agents and instructions", async () => {
+    let planned: readonly KeyKnowledge[] = [];
+    const service = openService({
+      planning: async (requests, knowledge) => {
+        planned = knowledge;
+        return planBatch(requests);
+      },
+    });
+    for (const other of [{ userId: "bo" }, { agentId: "coder" }, { system: "Be long." }]) {
+      await composeWith(service, asked([0, 1], other));
+    }
+    await batchedBy(service, [asked([1, 0]), asked([0, 1, 2])]);
+    expect(planned.map(({ cached }) => cached)).toEqual([[]]);
+    await service.close();
+  });
+
+  it("is planned without what is cached where the store does not answer meanwhile", async () => {
+    let isGone = false;
+    const store = new SqliteStore(openDatabase(":memory:"));
+    const { versionOf } = store;
+    store.versionOf = (scope) => {
+      if (isGone) throw new StoreUnavailableError("failing");
+      return versionOf.call(store, scope);
+    };
+    let planned: readonly KeyKnowledge[] = [];
+    const service = openService({
+      store,
+      planning: async (requests, knowledge) => {
+        planned = knowledge;
+        isGone = false;
+        return planBatch(requests);
+      },
+    });
+    await composeWith(service, asked([0, 1]));
+    const { lookUp } = service.batches;
+    const composer = {
+      ...service.batches,
+      lookUp: async (...args: Parameters<typeof lookUp>) => {
+        const found = await lookUp(...args);
+        isGone = true;
+        return found;
+      },
+    };
+    expect(await answersOf(composer, [asked([1, 0]), asked([2, 1])], 10)).toHaveLength(2);
+    expect(planned.map(({ cached }) => cached)).toEqual([[]]);
+    await service.close();
+  });
+});
