@@ -16,7 +16,7 @@ export interface StartedTree {
  */
 export function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
-  return groupedByStart(cutApart(tree, cached, tokensOf), cached, tokensOf);
+  return groupedByStart(cutApart(tree, cached, tokensOf), tokensOf);
 }
 
 /** Tokens that need no prefill when the trees' requests are served in preorder. */
@@ -24,15 +24,11 @@ export function savedIn(trees: readonly StartedTree[]): number {
   return trees.reduce((sum, { root, start }) => sum + savedTokens(root) + start.tokens, 0);
 }
 
-/** Joins the trees that can begin with the same cached prefix: they share at least that. */
-function groupedByStart(roots: readonly PrefixNode[], cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
-  const started = roots.map((root) => ({ root, start: cached.longest(root.blocks) }));
+/** Joins the trees that begin with the same cached prefix: they share at least that. */
+function groupedByStart(started: readonly StartedTree[], tokensOf: Float64Array): StartedTree[] {
   return [...groupBy(started, ({ start }) => start.blocks.join()).values()].map((trees) => {
-    const [only] = trees;
-    if (only !== undefined && trees.length === 1) return only;
-    const together = trees.map(({ root }) => root);
-    const root = joinAll(together, tokensOf);
-    return { root, start: cached.longest(root.blocks) };
+    const roots = trees.map(({ root }) => root);
+    return { root: joinAll(roots, tokensOf), start: trees[0]?.start ?? NOTHING_CACHED };
   });
 }
 
@@ -52,7 +48,7 @@ interface CutValue {
  * Cuts a tree where cached prefixes save more than joins do: the best choice of all, by dynamic programming from the requests up. Builds new
  * joining nodes and leaves those of `tree` as they are, except for the parents of its requests.
  */
-function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): PrefixNode[] {
+function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   const nodes = [...nodesOf(tree)];
   const values = new Map<PrefixNode, CutValue>();
   for (const node of nodes.toReversed()) values.set(node, cutValue(node, values, cached));
@@ -68,15 +64,16 @@ function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Arr
   }
   /** What stands in a node's place below a join, or as a tree of its own. */
   const kept = new Map<PrefixNode, PrefixNode>();
-  const roots: PrefixNode[] = [];
+  const started: StartedTree[] = [];
   for (const node of nodes.toReversed()) {
     const keptNode = keptIn(node, kept, isRoot, tokensOf);
     if (keptNode === null) continue;
     keptNode.parent = null;
-    if (isRoot.has(node)) roots.push(keptNode);
-    else kept.set(node, keptNode);
+    if (!isRoot.has(node)) kept.set(node, keptNode);
+    // A new joining node may have more blocks than the one that it replaces.
+    else started.push({ root: keptNode, start: values.get(keptNode)?.start ?? cached.longest(keptNode.blocks) });
   }
-  return roots.reverse();
+  return started.reverse();
 }
 
 function cutValue(node: PrefixNode, values: ReadonlyMap<PrefixNode, CutValue>, cached: CachedPrefixes): CutValue {

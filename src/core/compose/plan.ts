@@ -42,7 +42,7 @@ export interface PlanEpoch {
 /** The expected cost of a composition. Tokens are estimates of the configured counter. */
 export interface Plan extends RetentionChoice {
   readonly layout: "single" | "conversation";
-  /** Name of the ordering policy; `batch` if a batch plan fixed the order. */
+  /** Name of the ordering policy; `batch` if a batch plan placed blocks. */
   readonly policy: string;
   /** Prompt tokens expected in the engine's prefix cache. */
   readonly expectedCachedTokens: number;
