@@ -6,7 +6,8 @@
  * machine does meets all of them; each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the
  * request (the direct call has them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
  *
- * `converted`: the engine speaks chat completions only.
+ * `converted`: the engine speaks chat completions only. Messages as messages, and responses as chats, need services of their own; `chats,
+ * beside` are those through one of these, which has as little else to do.
  *
  * The added time is the difference between the two ways' percentiles. Ends with 1 where an API adds over a millisecond more than chats
  * do to the first byte, at the median, streams not in step.
@@ -25,11 +26,18 @@ import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
 const APIS = ["chats", "responses", "responses, converted", "messages", "messages, converted"] as const;
-const BASES = ["direct", "hop", ...APIS] as const;
+const BASES = ["direct", "hop", ...APIS, "chats, beside"] as const;
 type Base = (typeof BASES)[number];
 type Way = Base | `${Base} with memories`;
 /** With memories only what nothing converts. */
-const RECALLING = ["direct", "chats", "responses", "messages"] as const satisfies readonly Base[];
+const RECALLING = ["direct", "chats", "responses", "messages", "chats, beside"] as const satisfies readonly Base[];
+/** The chats that a way is compared with: those through a service with as many calls. */
+const COMPARED: Partial<Readonly<Record<Base, Base>>> = {
+  responses: "chats",
+  "messages, converted": "chats",
+  "responses, converted": "chats, beside",
+  messages: "chats, beside",
+};
 const WAYS: readonly Way[] = [...BASES, ...RECALLING.map((base): Way => `${base} with memories`)];
 /** Most milliseconds that an API may add to what chats add. */
 const MOST_MORE_MS = 1;
@@ -137,6 +145,7 @@ const ADDRESSES: Readonly<Record<Base, string>> = {
   chats: `${service.address}/v1`,
   responses: `${service.address}/v1`,
   "responses, converted": `${overChats.address}/v1`,
+  "chats, beside": `${overChats.address}/v1`,
   messages: `${overAnthropic.address}/v1`,
   "messages, converted": `${service.address}/v1`,
 };
@@ -194,8 +203,10 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
     }
   }
   if (inStep) return;
-  for (const way of WAYS.filter((one) => /^(?:responses|messages)/.test(one))) {
-    const chats: Way = way.endsWith("with memories") ? "chats with memories" : "chats";
+  for (const way of WAYS) {
+    const base = COMPARED[baseOf(way)];
+    if (base === undefined) continue;
+    const chats: Way = way.endsWith("with memories") ? `${base} with memories` : base;
     const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(chats, "first"), 0.5);
     if (more <= MOST_MORE_MS) continue;
     console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than chats to the first byte`);
@@ -205,11 +216,16 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
 
 const warmUp = Number(process.env["WARM_UP"] ?? 500);
 const SIDE_BY_SIDE = 8;
+const addresses = [service, overChats, overAnthropic].map(({ address }) => `${address}/v1`);
 await Promise.all(
   Array.from({ length: SIDE_BY_SIDE }, async (_, stream) => {
     for (let round = stream; round < warmUp; round += SIDE_BY_SIDE)
-      for (const way of WAYS)
-        await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
+      for (const way of WAYS) {
+        // By every service, so that none has more of its code still to compile than another.
+        const base = ADDRESSES[baseOf(way)];
+        for (const address of addresses.includes(base) ? addresses : [base])
+          await call(address, ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
+      }
   }),
 );
 console.log(

@@ -93,7 +93,8 @@ export function openAiEngine(): OpenAiEngine {
     server = createServer(async (incoming, response) => {
       const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
       const { method = "", url = "", headers } = incoming;
-      const body = asked.parse(raw === "" ? {} : JSON.parse(raw));
+      // Some routes are passed whatever it is.
+      const body = asked.safeParse(raw === "" ? {} : JSON.parse(raw)).data ?? asked.parse({});
       const abandoned = once(response, "close").then(() => {
         if (response.writableFinished) return new Promise<void>(() => {});
         return undefined;
