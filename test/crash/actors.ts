@@ -154,7 +154,7 @@ async function sendBatch(address: string, bodies: readonly Body[], query: string
 function takeLine(line: string, bodies: readonly Body[], answers: Answers): boolean {
   const event = JSON.parse(line) as {
     index?: number;
-    answer?: { engine: { headers: Record<string, string> } };
+    answer?: { worker?: string; engine: { headers: Record<string, string> } };
     problem?: unknown;
     end?: unknown;
   };
@@ -162,6 +162,7 @@ function takeLine(line: string, bodies: readonly Body[], answers: Answers): bool
   const body = bodies[event.index ?? -1];
   if (event.answer === undefined || body === undefined) return event.end !== undefined;
   // Where it was routed to is the batch's to say, and no part of the request's answer.
+  delete event.answer.worker;
   for (const header of ["x-smg-routing-key", "x-dynamo-session-id"]) delete event.answer.engine.headers[header];
   answers.keep(body, JSON.stringify(event.answer));
   return false;
@@ -271,7 +272,7 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
       const text = await ask(address(), "POST", "/compose", pending);
       if (text === GONE) return;
       refuseForgotten(text, forgotten.gone, user);
-      if (life > 0 && asked === 1 && !text.includes("1 Fact")) throw new Error(`${user} came back and was known`);
+      if (life > 0 && asked === 1 && !text.includes("\\n1 Fact")) throw new Error(`${user} came back and was known`);
       answers.keep(pending, text);
       pending = undefined;
     }
