@@ -11,6 +11,17 @@ const tools = {
   }),
 };
 
+/** A call's answer, in the AI SDK's versions 6 and 7. */
+interface Answered {
+  readonly response: PromiseLike<{ readonly messages: ModelMessage[] }> | { readonly messages: ModelMessage[] };
+  readonly responseMessages?: PromiseLike<ModelMessage[]> | ModelMessage[];
+}
+
+/** What was said in all steps of a call. From version 7 on, `response` is the last step's. */
+async function saidIn(answered: Answered): Promise<ModelMessage[]> {
+  return (await answered.responseMessages) ?? (await answered.response).messages;
+}
+
 /** What people do with the AI SDK, with the model of any provider. */
 export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientProgram["uses"] {
   const withTools: Conversing = async (session) => {
@@ -19,15 +30,10 @@ export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientP
     for (const content of session.questions) {
       messages.push({ role: "user", content });
       const model = modelOf(session);
-      const { text, response } = await generateText({
-        model,
-        system: INSTRUCTIONS,
-        messages,
-        tools,
-        stopWhen: stepCountIs(5),
-      });
-      messages.push(...response.messages);
-      answers.push(text);
+      const stopWhen = stepCountIs(5);
+      const result = await generateText({ model, system: INSTRUCTIONS, messages, tools, stopWhen });
+      messages.push(...(await saidIn(result)));
+      answers.push(result.text);
     }
     return answers;
   };
@@ -37,9 +43,9 @@ export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientP
       const answers: unknown[] = [];
       for (const content of session.questions) {
         messages.push({ role: "user", content });
-        const { text, response } = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages });
-        messages.push(...response.messages);
-        answers.push(text);
+        const result = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages });
+        messages.push(...(await saidIn(result)));
+        answers.push(result.text);
       }
       return answers;
     },
@@ -51,7 +57,7 @@ export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientP
         const result = streamText({ model: modelOf(session), system: INSTRUCTIONS, messages });
         let text = "";
         for await (const piece of result.textStream) text += piece;
-        messages.push(...(await result.response).messages);
+        messages.push(...(await saidIn(result)));
         answers.push(text);
       }
       return answers;
@@ -65,7 +71,7 @@ export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientP
         const model = modelOf(session);
         const result = streamText({ model, system: INSTRUCTIONS, messages, tools, stopWhen: stepCountIs(5) });
         await result.consumeStream();
-        messages.push(...(await result.response).messages);
+        messages.push(...(await saidIn(result)));
         answers.push(await result.text);
       }
       return answers;
@@ -77,7 +83,7 @@ export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientP
         messages.push({ role: "user", content });
         const output = Output.object({ schema: trip });
         const result = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages, output });
-        messages.push(...result.response.messages);
+        messages.push(...(await saidIn(result)));
         answers.push(result.output);
       }
       return answers;

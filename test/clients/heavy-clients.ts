@@ -1,20 +1,23 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
 import type { ProgramPlace } from "./tried-client.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** The packages of each program, whose versions do not go together. */
+/** The packages of each program, by its path: their versions do not go together. */
 const PACKAGES = z
   .record(z.string(), z.record(z.string(), z.string()))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
 /** What programs share. */
-const SHARED = ["client-program.ts", "ai-sdk-uses.ts"];
+const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts"];
 
-/** Names of the programs whose clients are too large to be development dependencies. */
+/**
+ * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than
+ * memstem does.
+ */
 export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES);
 
 /** The oldest Node that they all run on, and the one that is installed where this one is older. */
@@ -26,13 +29,13 @@ const NODE = "22.23.3";
  */
 export async function installClient(name: string, folder: string): Promise<ProgramPlace> {
   const own = join(folder, name.replace(/\.ts$/, ""));
-  mkdirSync(join(own, "heavy"), { recursive: true });
+  mkdirSync(join(own, dirname(name)), { recursive: true });
   const manifest = { private: true, type: "module", dependencies: PACKAGES[name] };
   writeFileSync(join(own, "package.json"), JSON.stringify(manifest));
   for (const file of SHARED) cpSync(join(HERE, file), join(own, file));
-  cpSync(join(HERE, "heavy", name), join(own, "heavy", name));
+  cpSync(join(HERE, name), join(own, name));
   await install(own);
-  return { file: join(own, "heavy", name), folder: own, node: await nodeIn(folder) };
+  return { file: join(own, name), folder: own, node: await nodeIn(folder) };
 }
 
 /** Path of a Node that runs all clients: this one, or one that is installed into the folder. */

@@ -1,6 +1,6 @@
 /**
  * `npm run clients`: has every client hold its conversations through memstem, those that are development dependencies and those that are
- * too large for that, which are installed into a temporary folder (`test/clients/heavy/`; a Node 22, too, where this one is older). Prints
+ * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older). Prints
  * the table of `docs/proxy.md`, "Clients that were tried"; `-- -u` writes it there. Ends with 1 where something is wrong, or the table is
  * another. `-- NAME`: the programs whose file names hold that, and no table.
  */
