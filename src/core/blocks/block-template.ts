@@ -1,4 +1,5 @@
 import { type Digest, digestOf } from "../text/ids.js";
+import { LruMap } from "../text/lru-map.js";
 import { cutText, unstorable } from "../text/storable-text.js";
 import { canonicalText, type MemoryFields, type RenderedMemory, type RetrievedMemory } from "./context-block.js";
 import { type TimeForm, timeWriter, timeZoneProblem, type WriteTime } from "./field-times.js";
@@ -74,6 +75,26 @@ export function readBlockTemplate(source: string, zone: string): BlockTemplate {
   const hasTimes = [...before, ...after].flat().some((part) => typeof part !== "string" && isTime(part));
   const id = isPlain ? null : digestOf(JSON.stringify([before, after, hasTimes ? zone : null]));
   return { id, before, after, writeTime: timeWriter(zone) };
+}
+
+/** Most templates and zones of one tenant whose readings are kept. */
+const MOST_READ = 32;
+
+/**
+ * Templates with what was read of each: setting up a time zone takes longer than the rest of a lookup. Least recently used forgotten first.
+ */
+export class BlockTemplates {
+  readonly #read = new LruMap<string, BlockTemplate>(MOST_READ);
+
+  /** As {@link readBlockTemplate}. */
+  get(source: string, zone: string): BlockTemplate {
+    const key = `${zone} ${source}`;
+    const known = this.#read.get(key);
+    if (known !== undefined) return known;
+    const template = readBlockTemplate(source, zone);
+    this.#read.set(key, template);
+    return template;
+  }
 }
 
 /** A memory as its block gives it, and whether its text had to be truncated. */

@@ -1,12 +1,12 @@
 import {
   type BlockRegister,
+  type BlockTemplates,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_TIME_ZONE,
   type MemoryId,
   messageText,
   type RenderedMemory,
   type RetrievedMemory,
-  readBlockTemplate,
   recallKnown,
   renderMemory,
   type Scope,
@@ -39,6 +39,7 @@ export interface LookupParts {
   /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
   readonly blockTemplate?: string | undefined;
   readonly timeZone?: string | undefined;
+  readonly templates: BlockTemplates;
   /** Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
 }
@@ -86,7 +87,7 @@ export function settleLookup(
 /** The memories as their blocks give them, each within the maximum length. */
 function asBlocks(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]): MemoryLookup {
   const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
-  const template = readBlockTemplate(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
+  const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
   const rendered = found.map((memory) => renderMemory(template, memory, parts.maxMemoryCharacters));
   const cut = rendered.filter(({ isCut }) => isCut).map(({ memory }) => memory.id);
   return { found: rendered.map(({ memory }) => memory), ...(cut.length === 0 ? {} : { cut }) };

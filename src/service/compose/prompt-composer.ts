@@ -6,7 +6,14 @@
  */
 
 import { SpanStatusCode } from "@opentelemetry/api";
-import { type Depth, type Digest, KEEPS_ALL, MAX_MEMORY_CHARACTERS, type Scope } from "../../core/index.js";
+import {
+  BlockTemplates,
+  type Depth,
+  type Digest,
+  KEEPS_ALL,
+  MAX_MEMORY_CHARACTERS,
+  type Scope,
+} from "../../core/index.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
@@ -83,7 +90,7 @@ export class PromptComposer {
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone, topK } = defaults;
-    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, topK };
+    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, templates: new BlockTemplates(), topK };
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, () => on.law.model);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { blockTemplateProblem, readBlockTemplate, renderMemory } from "../../../src/core/blocks/block-template.js";
+import {
+  BlockTemplates,
+  blockTemplateProblem,
+  readBlockTemplate,
+  renderMemory,
+} from "../../../src/core/blocks/block-template.js";
 import { canonicalText, type MemoryFields, ownWords } from "../../../src/core/blocks/context-block.js";
 import { timeZoneProblem } from "../../../src/core/blocks/field-times.js";
 import { parseSection, renderSection } from "../../../src/core/prompt/rendering.js";
@@ -192,6 +197,20 @@ const FIELDS = ["{date}", "{categories}", "{metadata.session}"];
 const plain = fc.string({ maxLength: 4, unit: fc.constantFrom("a", " ", "-", "|", ":", "(", ")", "<") });
 /** A group that is given with its one field or not at all. */
 const group = fc.record({ before: plain, field: fc.constantFrom(...FIELDS), after: plain });
+
+describe("templates that were read", () => {
+  it("are read once for each zone, and no more than so many are kept", () => {
+    const templates = new BlockTemplates();
+    const source = "[{date}: ]{memory}";
+    const first = templates.get(source, "UTC");
+    expect(first.id).toBe(readBlockTemplate(source, "UTC").id);
+    expect(templates.get(source, "UTC")).toBe(first);
+    expect(templates.get(source, "Europe/Berlin").id).not.toBe(first.id);
+    expect(() => templates.get("{score}", "UTC")).toThrow("must");
+    for (let other = 0; other < 40; other++) templates.get(`${other} {memory}`, "UTC");
+    expect(templates.get(source, "UTC")).not.toBe(first);
+  });
+});
 
 describe("any template and any memory", () => {
   it("give each group whole or not at all, and nothing else", () => {
