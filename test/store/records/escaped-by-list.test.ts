@@ -1,57 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
-import { assemble } from "../../../src/cli/assemble.js";
-import { readSettings } from "../../../src/cli/settings.js";
-import {
-  composeBodyWithNulls,
-  composeResult,
-  readCompose,
-  writeCompose,
-} from "../../../src/http/contracts/contracts.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { KeptConversation, type Message, opened, said } from "./kept-conversation.js";
 
 /** Three turns with texts that are written otherwise today, as the code stored them that escaped a list of tokens (schema 0009). */
-const fixture = (type: string) => join(import.meta.dirname, "../database/fixtures", `escaped_by_list.${type}`);
-const exchanges = JSON.parse(readFileSync(fixture("json"), "utf8")) as readonly {
-  readonly body: { readonly messages: readonly object[] };
-  readonly answer: string;
-}[];
+const kept = new KeptConversation("escaped_by_list");
+const { exchanges } = kept;
+afterAll(() => kept.dispose());
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-escaped-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
-let directories = 0;
-
-function keptThen(): string {
-  const dataDir = join(directory, `data-${++directories}`);
-  mkdirSync(dataDir);
-  const sqlite = new Database(join(dataDir, "memstem.db"));
-  sqlite.pragma("foreign_keys = OFF");
-  sqlite.exec(readFileSync(fixture("sql"), "utf8"));
-  sqlite.close();
-  return dataDir;
-}
-
-function opened(dataDir: string, markers: readonly string[] = []) {
-  const settings = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_ESCAPE: JSON.stringify(markers) };
-  const memstem = assemble(readSettings(settings), null);
-  const ask = async (body: object) =>
-    composeResult.parse(writeCompose(await memstem.compose(readCompose(composeBodyWithNulls.parse(body)))));
-  return {
-    ask,
-    forget: (id: string) => memstem.forgetMemory("ada" as never, id as never),
-    close: () => memstem.close(),
-  };
-}
-
-type Message = { readonly role: string; readonly content: string };
-const said = (turn: number, before: readonly object[]) => [
-  ...before,
-  { role: "assistant", content: `Answer ${turn - 1}.` },
-  { role: "user", content: `Question ${turn}?` },
-];
 const last = exchanges.at(-1);
 const sent = (JSON.parse(last?.answer ?? "") as { messages: readonly Message[] }).messages;
 const history = last?.body.messages ?? [];
@@ -62,7 +18,7 @@ const turnOf = (turn: number, memories: readonly object[], before = history) => 
 
 describe("a conversation whose first prompts were escaped by the list", () => {
   it("goes on byte for byte, and escapes what is new by shape", async () => {
-    const dataDir = keptThen();
+    const dataDir = kept.keptThen();
     const memstem = opened(dataDir);
     for (const { body, answer } of exchanges)
       expect((await memstem.ask(body)).messages).toEqual(JSON.parse(answer).messages);
@@ -83,7 +39,7 @@ describe("a conversation whose first prompts were escaped by the list", () => {
   });
 
   it("gives the same memories by shape in a conversation that starts today", async () => {
-    const memstem = opened(keptThen());
+    const memstem = opened(kept.keptThen());
     const body = { user_id: "ada", conversation_id: "new", messages: [{ role: "user", content: "Hello?" }] };
     const { messages } = await memstem.ask({
       ...body,
@@ -94,7 +50,7 @@ describe("a conversation whose first prompts were escaped by the list", () => {
   });
 
   it("still goes on so where a memory of it was forgotten", async () => {
-    const dataDir = keptThen();
+    const dataDir = kept.keptThen();
     const memstem = opened(dataDir);
     await memstem.forget("m-2");
     const { messages } = await memstem.ask(turnOf(4, []));
@@ -115,7 +71,7 @@ describe("a conversation with configured markers", () => {
   });
 
   it("stays as it was sent when they change, with what is new as it is configured", async () => {
-    const dataDir = join(directory, `data-${++directories}`);
+    const dataDir = kept.newDataDir();
     const memory = { id: "m-1", memory: "USER: drinks |TEA| and [BOS]" };
     const with1 = opened(dataDir, ["USER:"]);
     const first = body(1, [], [memory]);

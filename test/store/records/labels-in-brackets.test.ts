@@ -1,57 +1,15 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
-import { assemble } from "../../../src/cli/assemble.js";
 import { countO200k } from "../../../src/cli/o200k.js";
-import { readSettings } from "../../../src/cli/settings.js";
-import {
-  composeBodyWithNulls,
-  composeResult,
-  readCompose,
-  writeCompose,
-} from "../../../src/http/contracts/contracts.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { KeptConversation, type KeptExchange, type Message, opened, said } from "./kept-conversation.js";
 
 /** Three turns and two single prompts, as the code stored them whose blocks began with a label in brackets (schema 0013). */
-const fixture = (type: string) => join(import.meta.dirname, "../database/fixtures", `labels_in_brackets.${type}`);
-const exchanges = JSON.parse(readFileSync(fixture("json"), "utf8")) as readonly {
-  readonly body: { readonly messages: readonly object[] };
-  readonly answer: string;
-}[];
+const kept = new KeptConversation("labels_in_brackets");
+const { exchanges } = kept;
+afterAll(() => kept.dispose());
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-brackets-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
-let directories = 0;
-
-function keptThen(): string {
-  const dataDir = join(directory, `data-${++directories}`);
-  mkdirSync(dataDir);
-  const sqlite = new Database(join(dataDir, "memstem.db"));
-  sqlite.pragma("foreign_keys = OFF");
-  sqlite.exec(readFileSync(fixture("sql"), "utf8"));
-  sqlite.close();
-  return dataDir;
-}
-
-function opened(dataDir: string) {
-  const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }), null);
-  const ask = async (body: object) =>
-    composeResult.parse(writeCompose(await memstem.compose(readCompose(composeBodyWithNulls.parse(body)))));
-  return {
-    ask,
-    forget: (id: string) => memstem.forgetMemory("ada" as never, id as never),
-    close: () => memstem.close(),
-  };
-}
-
-type Message = { readonly role: string; readonly content: string };
-const said = (turn: number, before: readonly object[]) => [
-  ...before,
-  { role: "assistant", content: `Answer ${turn - 1}.` },
-  { role: "user", content: `Question ${turn}?` },
-];
 const turns = exchanges.slice(0, 3);
 const singles = exchanges.slice(3);
 const last = turns.at(-1);
@@ -68,7 +26,7 @@ const turnOf = (turn: number, memories: readonly object[], before = history) => 
 
 describe("a conversation whose first blocks began with a label in brackets", () => {
   it("goes on byte for byte, and gives what is new with a bare one", async () => {
-    const dataDir = keptThen();
+    const dataDir = kept.keptThen();
     const memstem = opened(dataDir);
     for (const { body, answer } of exchanges)
       expect((await memstem.ask(body)).messages).toEqual(JSON.parse(answer).messages);
@@ -88,7 +46,7 @@ describe("a conversation whose first blocks began with a label in brackets", () 
   });
 
   it("still goes on so where a memory of it was forgotten", async () => {
-    const dataDir = keptThen();
+    const dataDir = kept.keptThen();
     const memstem = opened(dataDir);
     await memstem.forget("m-2");
     const { messages } = await memstem.ask(turnOf(4, []));
@@ -102,9 +60,9 @@ describe("a conversation whose first blocks began with a label in brackets", () 
 
 describe("single prompts", () => {
   it("hit nothing of blocks in another form, and are counted as they are written", async () => {
-    const dataDir = keptThen();
+    const dataDir = kept.keptThen();
     const memstem = opened(dataDir);
-    const { body } = singles.at(-1) as (typeof exchanges)[number];
+    const { body } = singles.at(-1) as KeptExchange;
     const first = await memstem.ask({ ...body, request_id: "single-3" });
     expect(first.messages.at(-1)?.content).toContain("<memories>\n3 Ada drinks tea\n");
     const [instructions] = body.messages as readonly Message[];
