@@ -71,8 +71,9 @@ export interface RoutedPrompt {
 
 /**
  * Chooses the worker of one prompt among `names` (at least one): the one that holds most of it, by tokens, less {@link LOAD_PRICE} of its
- * load above the least loaded; one whose load is more than 10 % of the mean and {@link LEAD_TOKENS} above the mean is overloaded. What holds a prompt are the blocks that the worker processed in this scope; of a
- * prompt that continues a conversation, its history: nothing behind the history can hit anywhere else. Changes nothing.
+ * load above the least loaded; one whose load is more than 10 % of the mean and {@link LEAD_TOKENS} above the mean is overloaded. What holds
+ * a prompt are the blocks that the worker processed in this scope; of a prompt that continues a conversation, its history: nothing behind
+ * the history can hit anywhere else. Changes nothing.
  *
  * @param processedBy the blocks of the scope that workers processed
  * @param now milliseconds, of the clock that `loads` go by

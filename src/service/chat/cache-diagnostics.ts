@@ -1,4 +1,5 @@
 import { type DiagnosingProvider, LruMap, type RequestId } from "../../core/index.js";
+import { record } from "../../engines/upstream/json-values.js";
 import { formatOf, type ProxiedBody } from "./chat-format.js";
 import type { ChatRequest } from "./chat-request.js";
 
@@ -51,7 +52,7 @@ export class CacheDiagnostics {
     if (formatOf(request).path === PATHS.openai) return this.#askedOpenAi(body, newest);
     const { diagnostics } = body;
     if (diagnostics != null)
-      return { body, comparison: comparisonWith(fieldIn(diagnostics, "previous_message_id"), newest) };
+      return { body, comparison: comparisonWith(record(diagnostics)["previous_message_id"], newest) };
     if (newest === undefined || this.provider !== "anthropic") return { body, comparison: NOT_COMPARED };
     // Null for a conversation's first: the provider keeps only what asks.
     const previous_message_id = newest?.id ?? null;
@@ -72,7 +73,7 @@ export class CacheDiagnostics {
 
   #askedOpenAi(body: ProxiedBody, newest: NamedAnswer | null | undefined) {
     const options = body["prompt_cache_options"];
-    const own = fieldIn(options, "comparison_response_id");
+    const own = record(options)["comparison_response_id"] ?? undefined;
     const isOpen = options == null || (typeof options === "object" && own === undefined);
     // A response that is continued need not be the newest.
     const { previous_response_id: continued } = body;
@@ -100,9 +101,4 @@ export class CacheDiagnostics {
 function comparisonWith(id: unknown, newest: NamedAnswer | null | undefined): Comparison {
   if (typeof id !== "string") return NOT_COMPARED;
   return { isAsked: true, with: newest?.id === id ? newest.requestId : null };
-}
-
-function fieldIn(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return (value as Readonly<Record<string, unknown>>)[name] ?? undefined;
 }

@@ -3,6 +3,7 @@ import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { type ChatDialect, toChatCompletion } from "../../engines/anthropic/chat-request.js";
 import { type MessagesBody, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
 import { chatHeaders } from "../../engines/anthropic/messages-upstream.js";
+import { record } from "../../engines/upstream/json-values.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { AnswerReader } from "./answer-reader.js";
@@ -83,7 +84,7 @@ export const MESSAGES: ChatFormat = {
   bodyOf: (own: MessagesBody, messages) => (messages === null ? own : withComposedMessages(own, messages)),
   // A budget of thinking has to be below the answer's tokens; without thinking the prompt would be another.
   warmUpOf: (own, messages) =>
-    fieldIn(own["thinking"], "budget_tokens") === undefined
+    record(own["thinking"])["budget_tokens"] === undefined
       ? { ...withComposedMessages(forShortAnswer(own), messages), max_tokens: 1 }
       : null,
   probeOf: (own, messages, headers, dialect) => {
@@ -92,7 +93,3 @@ export const MESSAGES: ChatFormat = {
   },
   answerReader: () => new ObservedMessage(),
 };
-
-function fieldIn(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as ProxiedBody)[name] : undefined;
-}
