@@ -1,11 +1,10 @@
 import { assemble, assembleWithOwn } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
-import type { ChatMessage } from "./core/index.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
 import { ClosedError, InvalidRequestError } from "./service/base/errors.js";
-import type { ComposeAnswer } from "./service/compose/compose-answer.js";
 import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose/compose-request.js";
+import type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 import {
   type AddOptions,
   addOptions,
@@ -36,6 +35,7 @@ export {
 } from "./service/base/errors.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
 export type { ComposeOptions, MessageLike } from "./service/compose/compose-request.js";
+export type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */
@@ -87,17 +87,6 @@ export interface MemstemOptions {
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];
 }
-
-/** What a prompt for a `query` is made of: instructions, where there are any, and the question. */
-export type QueryMessage = {
-  role: "system" | "user";
-  content: string | { type: "text"; text: string }[];
-};
-
-/** An answer whose messages have the caller's own message type. */
-export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAnswer, "messages"> & {
-  readonly messages: M[];
-};
 
 /**
  * memstem in-process: the same behaviour as the service, without HTTP. Once `close` was called, every other call rejects with

@@ -1,0 +1,95 @@
+/*
+ * integrations: adapters, each for one framework's own extension point.
+ * Enters: what the framework is about to send to a model. Leaves: the same call with a composed prompt, and its usage as feedback.
+ * Nothing here depends on how memstem is reached: the library in-process, or the client of a service.
+ */
+
+import type { ComposeOptions, MessageLike } from "../service/compose/compose-request.js";
+import type { ComposedPrompt } from "../service/compose/composed-prompt.js";
+import type { FeedbackOptions } from "../service/fields/companion-options.js";
+
+/** What adapters call: `createMemstem` of the library, or the client of a service (`memstem/client`). */
+export interface Composing {
+  compose<const M extends MessageLike>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
+  feedback(options: FeedbackOptions): Promise<unknown>;
+}
+
+/** A name, or how a call of the framework says it; nullish: it does not. */
+export type NameOf<Call> = string | ((call: Call) => string | null | undefined);
+
+/** Fields of `compose` that are the same for every call of an adapter. */
+export type PromptOptions = Omit<
+  ComposeOptions,
+  "userId" | "agentId" | "conversationId" | "requestId" | "query" | "messages" | "memories" | "system" | "prompt"
+>;
+
+/** The options that all adapters have. `Call` is what the framework gives of one call of a model. */
+export interface AdapterOptions<Call> {
+  readonly memstem: Composing;
+  /** Whose memories. A call that names nobody is sent unmodified. */
+  readonly userId: NameOf<Call>;
+  readonly agentId?: NameOf<Call>;
+  /** Absent: every prompt is a single one. */
+  readonly conversationId?: NameOf<Call>;
+  /** The call's memories, in any of Mem0's result shapes; absent or nullish: memstem searches its source. */
+  readonly memories?: (call: Call) => unknown;
+  /** Further fields of `compose`, for every call. */
+  readonly compose?: PromptOptions;
+  /** Told of every composed prompt, before the call is sent. */
+  readonly onComposed?: (composed: ComposedPrompt<MessageLike>, call: Call) => void;
+  /** Told of what failed: the call is sent unmodified, or its usage is not reported. Default: `console.warn`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** What the engine said of an answer, in tokens and milliseconds. */
+export type ReportedUsage = Pick<FeedbackOptions, "promptTokens" | "cachedTokens" | "ttftMs">;
+
+/** A call's prompt. */
+export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
+  /** Reports the answer's usage; without cached tokens it does nothing. Never rejects. */
+  report(usage: ReportedUsage): Promise<void>;
+}
+
+/**
+ * Composes the prompt of a framework's call. Null, and the call is to be sent unmodified: it names no user, or something failed, which
+ * `onError` was told. Never rejects.
+ */
+export async function composeCall<Call, M extends MessageLike>(
+  options: AdapterOptions<Call>,
+  call: Call,
+  messages: readonly M[],
+): Promise<ComposedCall<M> | null> {
+  const { memstem, onError = warn } = options;
+  try {
+    const userId = nameOf(options.userId, call);
+    if (userId == null) return null;
+    const agentId = nameOf(options.agentId, call);
+    const conversationId = nameOf(options.conversationId, call);
+    const memories = await options.memories?.(call);
+    const composed = await memstem.compose<M>({
+      ...options.compose,
+      userId,
+      agentId,
+      conversationId,
+      messages,
+      memories,
+    });
+    options.onComposed?.(composed, call);
+    const report = async (usage: ReportedUsage) => {
+      if (usage.cachedTokens == null) return;
+      await memstem.feedback({ userId, agentId, requestId: composed.requestId, ...usage }).catch(onError);
+    };
+    return { ...composed, report };
+  } catch (error) {
+    onError(error);
+    return null;
+  }
+}
+
+function nameOf<Call>(name: NameOf<Call> | undefined, call: Call): string | null | undefined {
+  return typeof name === "function" ? name(call) : name;
+}
+
+function warn(error: unknown): void {
+  console.warn(`memstem: sent unmodified: ${error instanceof Error ? error.message : String(error)}`);
+}

@@ -1,0 +1,43 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { childOutput } from "../child-output.js";
+import { ROOT, readPages, samplesOf } from "../docs/pages.js";
+import { endingWithUs } from "../ending-children.js";
+
+/** How a page's program ended. */
+export interface ProgramEnd {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs the whole program of a page, its first sample in TypeScript, as its reader would: in a folder of its own below the project, so that
+ * `memstem/…` is the built package (`npm run build`) and a framework the development dependency.
+ *
+ * @param page path from the project's root, such as `docs/ai-sdk.md`
+ * @param environment what the program finds, such as `OPENAI_BASE_URL` of a stub engine
+ */
+export async function runPageProgram(page: string, environment: Readonly<Record<string, string>>): Promise<ProgramEnd> {
+  const text = readPages().find(({ path }) => path === page);
+  const program = text === undefined ? undefined : samplesOf(text).find(({ language }) => language === "ts");
+  if (program === undefined) throw new Error(`${page} has no program`);
+  mkdirSync(join(ROOT, ".tmp"), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, ".tmp", "program-"));
+  try {
+    writeFileSync(join(folder, "program.ts"), program.text);
+    const child = endingWithUs(
+      spawn(process.execPath, ["--import", import.meta.resolve("tsx"), "program.ts"], {
+        cwd: folder,
+        env: { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment },
+        stdio: ["ignore", "pipe", "pipe"],
+      }),
+    );
+    const output = childOutput(child);
+    const code = await new Promise<number | null>((ended) => child.once("close", ended));
+    return { code, ...output };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
