@@ -16,7 +16,7 @@ export interface ProgramEnd {
  * Runs the whole program of a page, its first sample in TypeScript, as its reader would: in a folder of its own below the project, so that
  * `memstem/…` is the built package (`npm run build`) and a framework the development dependency.
  *
- * @param page path from the project's root, such as `docs/ai-sdk.md`
+ * @param page path from the project's root
  * @param environment what the program finds, such as `OPENAI_BASE_URL` of a stub engine
  */
 export async function runPageProgram(page: string, environment: Readonly<Record<string, string>>): Promise<ProgramEnd> {

@@ -1,7 +1,9 @@
 import { z } from "zod";
+import type { ChatMessage } from "../../core/index.js";
 import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
+import { givenMessages, messageFormat } from "../../service/fields/given-messages.js";
 import { planDepth, writeDepth } from "./depth-contract.js";
 import { planEpoch, writeEpoch } from "./epoch-contract.js";
 import { label } from "./label.js";
@@ -34,8 +36,20 @@ export const message = z
   })
   .meta({ id: "Message", description: "A chat message in OpenAI's format. Further fields pass through unmodified." });
 
-/** Messages as requests give them: checked by the service's rules, described as {@link message}. */
-const givenMessages = field.messages.meta({ items: { $ref: "#/components/schemas/Message" } });
+/** An item of the Responses API, for the OpenAPI document. */
+export const RESPONSES_ITEM = {
+  type: "object" as const,
+  description:
+    "An input item of OpenAI's Responses API: a message, a function call, its output, reasoning, or any other. Fields pass through unmodified.",
+  required: ["type"],
+  properties: { type: { type: "string" as const } },
+};
+
+const refTo = (component: string) => ({ $ref: `#/components/schemas/${component}` });
+const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
+
+/** Messages as requests give them: checked by the service's rules, described as what they may be. */
+const messagesOfAnyFormat = givenMessages.meta({ items: ANY_FORMAT });
 
 /*
  * `POST /compose`.
@@ -82,9 +96,14 @@ export const composeBody = z
       description: "Names this request for retries, eviction and feedback. A repeated id returns the stored answer.",
     }),
     query: field.query.nullish().meta({ description: "The search query. Default: the last user message." }),
-    messages: givenMessages
-      .nullish()
-      .meta({ description: "Plain chat history, ending with the question; without injected memories." }),
+    messages: messagesOfAnyFormat.nullish().meta({
+      description:
+        "Plain history, ending with the question or a tool's result; without injected memories. Chat messages, items of the Responses API, or Anthropic's messages; the answer's are of the same API.",
+    }),
+    format: messageFormat.nullish().meta({
+      description:
+        "The API of `messages`: `chat`, `responses` or `anthropic`. With `anthropic`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`.",
+    }),
     history: field.history.nullish().meta({
       description:
         "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMSTEM_HISTORY`.",
@@ -94,7 +113,9 @@ export const composeBody = z
         "With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2.",
     }),
     memories: givenMemories.optional(),
-    system: field.system.nullish().meta({ description: "System instructions, placed before the messages." }),
+    system: field.system
+      .nullish()
+      .meta({ description: "System instructions, placed before the messages: a text, or text parts." }),
     top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: `MEMSTEM_TOP_K`." }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:
@@ -148,7 +169,14 @@ export const composeBodyWithNulls = z.preprocess(withoutAbsentMemories, composeB
 export const composeResult = z
   .object({
     request_id: z.string(),
-    messages: z.array(message).meta({ description: "Send these to the engine." }),
+    messages: z.array(message).meta({
+      description: "Send these to the engine. Of the same API as the request's.",
+      items: ANY_FORMAT,
+    }),
+    system: z
+      .union([z.string(), z.array(contentPart)])
+      .optional()
+      .meta({ description: "The request's instructions, where its messages are Anthropic's: send them beside these." }),
     prompt: z.string().optional().meta({ description: "The prompt as one text, if requested." }),
     blocks: z
       .array(
@@ -208,8 +236,13 @@ export const composeResult = z
   })
   .meta({ id: "ComposeAnswer" });
 
+/** A body's fields; the proxy's messages are chat messages. */
+type ComposeFields = Omit<z.output<typeof composeBody>, "messages"> & {
+  readonly messages?: z.output<typeof composeBody>["messages"] | readonly ChatMessage[];
+};
+
 /** The request as the service takes it. */
-export function readCompose(body: z.output<typeof composeBody>): ComposeRequest {
+export function readCompose(body: ComposeFields): ComposeRequest {
   const { annotations } = body;
   return composeRequest({
     userId: body.user_id,
@@ -218,6 +251,7 @@ export function readCompose(body: z.output<typeof composeBody>): ComposeRequest 
     requestId: body.request_id,
     query: body.query,
     messages: body.messages,
+    format: body.format,
     history: body.history,
     historyRatio: body.history_ratio,
     memories: body.memories,
@@ -255,6 +289,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
     request_id: answer.requestId,
     // Read by the service's rules, which know the same roles.
     messages: answer.messages as z.input<typeof message>[],
+    ...(answer.system === undefined ? {} : { system: answer.system }),
     ...(answer.prompt === undefined ? {} : { prompt: answer.prompt }),
     blocks: answer.blocks.map((block) => ({
       label: block.label,

@@ -1,5 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { HttpEnvironment } from "../requests/request.js";
+import { RESPONSES_ITEM } from "./compose-contract.js";
 import { HEADERS } from "./openapi-headers.js";
 import { type ProblemShape, type ProblemStatus, problemComponent } from "./openapi-problems.js";
 import { SECURITY, SECURITY_SCHEMES, WEBHOOK_SECURITY_SCHEMES } from "./openapi-security.js";
@@ -26,6 +27,8 @@ export function addOpenApiDocument(
       registry.registerComponent("responses", name, response);
     }
   }
+  // Named in lists that describe themselves, so it is not found by itself.
+  registry.registerComponent("schemas", "ResponsesItem", RESPONSES_ITEM);
   const document = {
     openapi: "3.1.0",
     info: {

@@ -20,6 +20,7 @@ import {
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
+import { type GivenPrompt, type Instructions, restored } from "../fields/given-messages.js";
 
 /** What to add to the request to the engine. */
 export interface EngineHints {
@@ -32,8 +33,10 @@ export interface EngineHints {
 /** A composed prompt as callers receive it. */
 export interface ComposeAnswer {
   readonly requestId: RequestId;
-  /** With the engine's cache marks, if it has any. */
+  /** With the engine's cache marks, if it has any; in the format of the request's messages. */
   readonly messages: readonly ChatMessage[];
+  /** The request's instructions, where its messages are Anthropic's: their API takes them beside the messages. */
+  readonly system?: Instructions;
   /** The prompt as one text, if requested: for completion endpoints without a chat template. */
   readonly prompt?: string;
   /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
@@ -55,6 +58,8 @@ export interface AnswerForm {
   readonly engine: EngineAdapter;
   /** Number of cache marks outside the messages in the request to the engine. */
   readonly marksElsewhere: number;
+  /** The request's messages, if they are of another API than chats. */
+  readonly given: GivenPrompt | null;
   /** The secret from which the tenant's cache salts are derived. */
   readonly cacheSecret: string;
 }
@@ -83,15 +88,24 @@ export function composeAnswer(
   const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
   return {
     requestId,
-    messages: emitted.messages,
+    ...restored(form.given, emitted.messages),
     ...(form.prompt ? { prompt: promptText(messages) } : {}),
     blocks: memories,
     annotations,
-    plan,
+    plan: form.given === null ? plan : { ...plan, stableMessages: stableOf(form.given, emitted.messages, plan) },
     engine: { fields: emitted.fields, headers: { ...emitted.headers, ...routingHeaders(worker) } },
     ...(worker === undefined ? {} : { worker }),
     warnings,
   };
+}
+
+/** How many leading messages, in the format of the given ones, are made of those that an earlier prompt had. */
+function stableOf(given: GivenPrompt, messages: readonly ChatMessage[], { stableMessages }: Plan): number {
+  const stable = restored(given, messages.slice(0, stableMessages)).messages;
+  const all = restored(given, messages).messages;
+  // Of the last one more chat messages may have become part.
+  const differs = stable.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(all[at]));
+  return differs < 0 ? stable.length : differs;
 }
 
 /** Rebuilds a stored answer: its messages byte for byte from the turns, without memories forgotten since. */

@@ -17,7 +17,16 @@ import {
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
 import * as field from "../fields/fields.js";
-import { readOptions } from "../fields/read-options.js";
+import {
+  asGiven,
+  type GivenMessages,
+  type GivenPrompt,
+  givenMessages,
+  marksElsewhereIn,
+  messageFormat,
+  readMessages,
+} from "../fields/given-messages.js";
+import { fieldName, readOptions } from "../fields/read-options.js";
 
 /** One checked compose request. */
 export interface ComposeRequest {
@@ -31,6 +40,8 @@ export interface ComposeRequest {
   readonly query: string | null;
   /** Instructions, plain history and, last, the question. */
   readonly messages: readonly ChatMessage[];
+  /** The caller's messages in the format of the API that they are of; absent: they are chat messages. */
+  readonly given?: GivenPrompt | null;
   /**
    * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. `extended`: it may be a
    * window, in front of which the epoch's earlier messages are put. `exact`: the prompt has no other message. Null: the configured one.
@@ -109,7 +120,8 @@ const composeOptions = z.strictObject({
   conversationId: field.conversationId.nullish(),
   requestId: field.newRequestId.nullish(),
   query: field.query.nullish(),
-  messages: field.messages.nullish(),
+  messages: givenMessages.nullish(),
+  format: messageFormat.nullish(),
   history: field.history.nullish(),
   historyRatio: field.historyRatio.nullish(),
   memories: field.memories.optional(),
@@ -140,11 +152,15 @@ export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = 
   /** Mem0's result, unmodified, in any of its shapes; absent: the configured source is searched. */
   readonly memories?: unknown;
 };
-/** The common part of the message types of OpenAI's client, the AI SDK and others; validated at run time. */
-export interface MessageLike {
-  readonly role: string;
-  readonly content?: unknown;
-}
+/**
+ * The common part of the message types of OpenAI's client, Anthropic's, the AI SDK and others, and of the Responses API's items; validated
+ * at run time.
+ */
+export type MessageLike =
+  | { readonly role: string; readonly content?: unknown }
+  | { readonly type: string }
+  | { readonly id: string };
+
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
@@ -159,9 +175,9 @@ export function withoutAbsentMemories(options: unknown): unknown {
 }
 
 /** Builds a request from fields that were validated one by one. Throws {@link InvalidRequestError} if they are inconsistent. */
-export function composeRequest(fields: z.output<typeof composeOptions>): ComposeRequest {
-  const { query = null, messages = null } = fields;
-  const asked = messages ?? (query === null ? null : [{ role: "user", content: query }]);
+export function composeRequest(fields: ComposeFields): ComposeRequest {
+  const { query = null } = fields;
+  const asked = messagesIn(fields);
   if (asked === null) {
     throw new InvalidRequestError([{ field: "query", message: "give a query, or messages that end with a question" }]);
   }
@@ -176,7 +192,9 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     conversationId: fields.conversationId ?? null,
     requestId: fields.requestId ?? null,
     query,
-    messages: [...instructions, ...asked],
+    messages: [...instructions, ...asked.chat],
+    given: asked.format === "chat" ? null : { ...asked, hasSystem: instructions.length > 0 },
+    marksElsewhere: marksElsewhereIn(asked),
     history: fields.history ?? null,
     historyRatio: fields.historyRatio ?? null,
     memories: fields.memories ?? null,
@@ -196,6 +214,22 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
   };
+}
+
+/** The fields of a request; chat messages may be given as such. */
+type ComposeFields = Omit<z.output<typeof composeOptions>, "messages"> & {
+  readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
+};
+
+function messagesIn({ messages, format, query }: ComposeFields): GivenMessages | null {
+  if (messages == null) return query == null ? null : asGiven([{ role: "user", content: query }]);
+  const recognised = "chat" in messages ? messages : asGiven(messages);
+  if (format == null || format === recognised.format) return recognised;
+  const read = readMessages(recognised.given, format);
+  if ("chat" in read) return read;
+  throw new InvalidRequestError(
+    read.map(({ path, message }) => ({ field: fieldName(["messages", ...path]), message })),
+  );
 }
 
 function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {

@@ -299,6 +299,7 @@ export class PromptPlanner {
       prompt: request.prompt,
       engine: this.#engineOf(request),
       marksElsewhere: request.marksElsewhere ?? 0,
+      given: request.given ?? null,
       cacheSecret: this.tenant.cacheSecret,
     };
   }

@@ -38,7 +38,7 @@ import { readMem0Answer } from "../../memory/mem0-answer.js";
 /** Most memories in one request or of one search. */
 const MAX_MEMORIES = 1_000;
 /** Most messages in one request. */
-const MAX_MESSAGES = 10_000;
+export const MAX_MESSAGES = 10_000;
 /** Most characters of a query or of one message's text. */
 const MAX_TEXT_CHARACTERS = 1_000_000;
 /** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
@@ -82,10 +82,14 @@ const text = z
   .superRefine(storable(unstorable));
 
 export const query = text.refine((value) => value.trim() !== "", "must not be empty");
-export const system = text;
+/** Instructions: a text, or text parts as Anthropic's API has them. */
+export const system = z.union(
+  [text, z.array(z.looseObject({ type: z.literal("text"), text })).min(1, "must not be empty")],
+  "must be a text, or a list of text parts",
+);
 
 /** Why JSON that is passed through cannot be stored; null where it can. */
-function unkeepable(value: unknown): string | null {
+export function unkeepable(value: unknown): string | null {
   if (isNestedDeeper(value, MAX_NESTING)) return `must not be nested more than ${MAX_NESTING} levels deep`;
   return unstorableWithin(value);
 }
@@ -99,7 +103,7 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
  * Truncates a list that is too long to its limit plus one. Checking an item costs a thousand times what sending it does, and four megabytes
  * hold a million items.
  */
-const cutAt = (most: number) => (list: unknown) =>
+export const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
 
 const contentPart = z.looseObject({ type: z.string() });

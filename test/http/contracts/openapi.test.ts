@@ -66,17 +66,19 @@ describe("GET /openapi.json", () => {
     expect(named).toEqual(expected);
   });
 
-  it("has one schema of messages, in requests and in answers", () => {
-    const messages = { type: "array", items: { $ref: "#/components/schemas/Message" } };
+  it("has the same schemas of messages in requests and in answers", () => {
+    const message = { $ref: "#/components/schemas/Message" };
+    const messages = { type: "array", items: { anyOf: [message, { $ref: "#/components/schemas/ResponsesItem" }] } };
     expect(document.component("ComposeRequest")).toMatchObject({
       properties: { messages: { ...messages, type: ["array", "null"] } },
     });
     expect(document.component("ComposeAnswer")).toMatchObject({ properties: { messages } });
-    expect(document.component("ChatRequest")).toMatchObject({ properties: { messages } });
+    expect(document.component("ChatRequest")).toMatchObject({ properties: { messages: { items: message } } });
   });
 
   it("gives messages no index signature, to which the types of OpenAI's client could not be assigned", () => {
-    expect(JSON.stringify(document.component("Message"))).not.toContain("additionalProperties");
+    for (const name of ["Message", "ResponsesItem"])
+      expect(JSON.stringify(document.component(name))).not.toContain("additionalProperties");
     expect(document.accepts("Message", { role: "user", content: [{ type: "text", text: "Tea?", more: 1 }] })).toBe(
       true,
     );

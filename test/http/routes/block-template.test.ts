@@ -13,8 +13,8 @@ import { answeringSource } from "./answering-source.js";
 const fixture = (name: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dirname, "../../memory/fixtures", name), "utf8"));
 const TEMPLATE = "[{date}, updated {updated_at:datetime}: ][{categories} – ]{memory}[ (about {metadata.topic})]";
-const blocksIn = (prompt: { readonly messages: readonly { readonly content?: unknown }[] }) =>
-  String(prompt.messages.at(-1)?.content)
+const blocksIn = (prompt: { readonly messages: readonly object[] }) =>
+  String((prompt.messages.at(-1) as { readonly content?: unknown } | undefined)?.content)
     .split("\n")
     .filter((line) => /^\d+ /.test(line));
 

@@ -1,0 +1,129 @@
+import { z } from "zod";
+import type { ChatMessage } from "../../core/index.js";
+import { chatOfMessages, marksBehind, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
+import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
+import { record } from "../../engines/upstream/json-values.js";
+import * as field from "./fields.js";
+
+/** APIs whose messages a request may bring, and gets back. */
+export const MESSAGE_FORMATS = ["chat", "responses", "anthropic"] as const;
+export type MessageFormat = (typeof MESSAGE_FORMATS)[number];
+
+export const messageFormat = z.enum(MESSAGE_FORMATS);
+
+/** Messages as a caller gave them, and the same as chat messages. */
+export interface GivenMessages {
+  readonly format: MessageFormat;
+  readonly given: readonly unknown[];
+  readonly chat: readonly ChatMessage[];
+}
+
+/** What of a request gives its prompt the format of its messages. */
+export interface GivenPrompt extends Pick<GivenMessages, "format" | "given"> {
+  /** Whether the request has instructions beside its messages. */
+  readonly hasSystem: boolean;
+}
+
+/** Instructions as Anthropic's API takes them. */
+export type Instructions = string | { type: "text"; text: string }[];
+
+/** A composed prompt in the format of the messages that it was made of. */
+export interface RestoredPrompt {
+  readonly messages: readonly ChatMessage[];
+  /** Anthropic's instructions, which are no message; absent where there are none. */
+  readonly system?: Instructions;
+}
+
+const list = z
+  .array(z.unknown(), "must be an array of chat messages")
+  .min(1, "must not be empty")
+  .max(field.MAX_MESSAGES, `must have at most ${field.MAX_MESSAGES} messages`);
+
+/** Messages of any of the {@link MESSAGE_FORMATS}, by what only one of them has; plain texts are alike in all, and are chat messages. */
+export const givenMessages = z
+  .preprocess(field.cutAt(field.MAX_MESSAGES), list)
+  .transform((given, context): GivenMessages => {
+    const read = readMessages(given, formatOf(given));
+    if (!Array.isArray(read)) return read as GivenMessages;
+    for (const { path, message } of read) context.addIssue({ code: "custom", path: [...path], message });
+    return z.NEVER;
+  });
+
+/** What is wrong with messages, and where: a position in the list, and a field's path there. */
+interface MessageIssue {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** Messages of a named format. */
+export function readMessages(
+  given: readonly unknown[],
+  format: MessageFormat,
+): GivenMessages | readonly MessageIssue[] {
+  if (format === "chat") {
+    const read = field.messages.safeParse(given);
+    return read.success ? { format, given, chat: read.data } : read.error.issues;
+  }
+  const unstored = given.flatMap((message, at) => {
+    const problem = field.unkeepable(message);
+    return problem === null ? [] : [{ path: [at], message: problem }];
+  });
+  if (unstored.length > 0) return unstored;
+  const chat = format === "responses" ? messagesOf(given) : chatOfMessages({ messages: given });
+  if (chat === null) return [{ path: [], message: "must be messages of Anthropic's API" }];
+  const read = field.messages.safeParse(chat);
+  // One message given may be several chat messages, so positions differ.
+  return read.success
+    ? { format, given, chat: read.data }
+    : read.error.issues.map(({ message }) => ({ path: [], message }));
+}
+
+/** Chat messages that are given as such. */
+export function asGiven(chat: readonly ChatMessage[]): GivenMessages {
+  return { format: "chat", given: chat, chat };
+}
+
+/** Cache marks of the caller's that no chat message shows. */
+export function marksElsewhereIn({ format, chat }: GivenMessages): number {
+  return format === "anthropic" ? marksBehind(chat) : 0;
+}
+
+/**
+ * A composed prompt in the format of the messages given, chat messages by default. What memstem added is a user's message there, or part
+ * of one.
+ */
+export function restored(prompt: GivenPrompt | null, composed: readonly ChatMessage[]): RestoredPrompt {
+  switch (prompt?.format) {
+    case undefined:
+    case "chat":
+      return { messages: composed };
+    case "responses":
+      return { messages: itemsOf(composed) as readonly ChatMessage[] };
+    case "anthropic": {
+      const instructions = prompt.hasSystem ? { system: "" } : {};
+      return withComposedMessages({ messages: prompt.given, ...instructions }, composed) as unknown as RestoredPrompt;
+    }
+  }
+}
+
+/** The format of messages, by the first that only one API has. */
+function formatOf(given: readonly unknown[]): MessageFormat {
+  for (const message of given) {
+    const { role, type, content, tool_calls: calls } = record(message);
+    if (role === "tool" || role === "function" || Array.isArray(calls)) return "chat";
+    if (typeof type === "string" && (role === undefined || type === "message")) return "responses";
+    if (!Array.isArray(content)) continue;
+    for (const part of content as readonly unknown[]) {
+      const { type: kind } = record(part);
+      if (typeof kind !== "string") continue;
+      if (RESPONSES_PARTS.has(kind)) return "responses";
+      if (ANTHROPIC_BLOCKS.has(kind)) return "anthropic";
+    }
+  }
+  return "chat";
+}
+
+/** Source: https://platform.openai.com/docs/api-reference/responses/create */
+const RESPONSES_PARTS = new Set(["input_text", "output_text", "input_image", "input_file"]);
+/** Source: https://platform.claude.com/docs/en/api/messages */
+const ANTHROPIC_BLOCKS = new Set(["tool_use", "tool_result"]);
