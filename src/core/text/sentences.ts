@@ -7,6 +7,8 @@ const FULL_ENDS = "。！？";
 const FULL_STOPPED = new Set(
   "mr mrs ms dr prof st jr sr vs etc no nr approx dept inc ltd co corp fig al cf ca bzw usw evtl ggf vgl".split(" "),
 );
+/** What may end a sentence, or have a closing form: no other character is looked at. */
+const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
 const BULLET = /^[-–—*•·]\s+/;
 const STATED = /[\s.!…,;:。！]+$/;
 const ASKED = /[?？][\s.!…。！?？]*$/;
@@ -22,8 +24,7 @@ export function sentencesOf(text: string): readonly string[] {
   let from = 0;
   let depth = 0;
   let isQuoted = false;
-  for (let at = 0; at < plain.length; at++) {
-    const character = plain.charAt(at);
+  for (const { 0: character, index: at } of plain.matchAll(NOTED)) {
     if (character === '"') isQuoted = !isQuoted;
     else if (OPENING.includes(character)) depth++;
     else if (CLOSING.includes(character)) depth--;
