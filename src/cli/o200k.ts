@@ -1,5 +1,7 @@
 import { clearMergeCache, countTokens, encode, setMergeCacheSize } from "gpt-tokenizer/encoding/o200k_base";
+import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import type { TokenCounter } from "../core/index.js";
+import { PieceCounts } from "./piece-counts.js";
 
 /** Text that looks like a special token is text: memories may hold any. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() };
@@ -20,6 +22,8 @@ const CUTS = new RegExp(`[^]{1,${LONGEST_RUN}}`, "gu");
 
 /** Characters of a text whose words may stay: they are slices of it, and each would keep all of a longer one in memory. */
 const LONGEST_KEPT = 1_024;
+
+const pieces = new PieceCounts(O200K_TOKEN_SPLIT_REGEX, (piece) => countTokens(piece, AS_TEXT));
 
 /** Characters of the longest text that is counted as a whole: 50 ms where it is Chinese and nothing is said twice, while nobody is served. */
 const COUNTED_WHOLE = 16_384;
@@ -43,10 +47,14 @@ export const countO200k: TokenCounter = (text) => {
 
 function countWhole(text: string): number {
   // Most lines and messages: there is no run to look for.
-  if (text.length <= LONGEST_RUN) return countTokens(text, AS_TEXT);
+  if (text.length <= LONGEST_RUN) return pieces.of(text);
   let tokens = 0;
+  if (text.length <= LONGEST_KEPT) {
+    for (const piece of piecesOf(text)) tokens += pieces.of(piece);
+    return tokens;
+  }
   for (const piece of piecesOf(text)) tokens += countTokens(piece, AS_TEXT);
-  if (text.length > LONGEST_KEPT) clearMergeCache();
+  clearMergeCache();
   return tokens;
 }
 

@@ -1,3 +1,5 @@
+import fc from "fast-check";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { digestOf } from "../../src/core/text/ids.js";
@@ -14,6 +16,38 @@ function cpuMs(work: () => unknown): number {
 }
 
 describe("counting tokens", () => {
+  it("gives the tokenizer's own count of any text without long runs, whatever was counted before", () => {
+    const word = fc.oneof(
+      fc.constantFrom(
+        "don't",
+        "HelloWORLD",
+        "3.14159",
+        "<|endoftext|>",
+        "  ",
+        "\n\n ",
+        "\r\n",
+        "naïve",
+        "茶を飲む",
+        "👩‍👩‍👧",
+        "e\u0301",
+        "//",
+        "...",
+      ),
+      fc.string({ unit: "binary", maxLength: 20 }),
+      fc.string({ unit: "grapheme", maxLength: 20 }),
+      fc.lorem({ maxCount: 5 }),
+    );
+    const asText = { disallowedSpecial: new Set<string>() };
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 24 }), fc.constantFrom("", " "), (words, between) => {
+        const text = words.join(between);
+        fc.pre(!/\S{129}|\s{129}/.test(text));
+        expect(countO200k(text)).toBe(countTokens(text, asText));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
   it.each([" ", "\n", "\t", "\n  ", "a", "ab", "!", "茶", "1", "\u0301"])(
     "takes no longer for a run of %j than in proportion: it is cut into words that merge quickly",
     (piece) => {
