@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { validate } from "dockerfile-utils";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -21,16 +22,18 @@ const GIVEN: Readonly<Record<string, string>> = {
   POSTGRES_PASSWORD: "f".repeat(32),
 };
 
-/** Puts variables into each text of the file as Compose does: `${NAME:-default}`, and `${NAME:?why it has to be given}`. */
+/** Puts variables into each text of the file as Compose does: `${NAME:-default}`, `${NAME:?why it has to be given}`, and `$$` for one `$`. */
 function interpolated(value: unknown, given: Readonly<Record<string, string>>): unknown {
   if (Array.isArray(value)) return value.map((each) => interpolated(each, given));
   if (typeof value === "object" && value !== null)
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, interpolated(each, given)]));
   if (typeof value !== "string") return value;
-  return value.replaceAll(/\$\{(\w+):([-?])([^}]*)\}/g, (_all, name: string, kind: string, rest: string) => {
-    const found = given[name];
+  const variable = /\$\$|\$\{(\w+):([-?])([^}]*)\}/g;
+  return value.replaceAll(variable, (all, name?: string, kind?: string, rest?: string) => {
+    if (all === "$$") return "$";
+    const found = given[name ?? ""];
     if (found === undefined && kind === "?") throw new Error(`${name} is not given: ${rest}`);
-    return found ?? rest;
+    return found ?? rest ?? "";
   });
 }
 
@@ -38,9 +41,18 @@ const duration = z.string().regex(/^\d+[sm]$/);
 const strings = z.array(z.string());
 /** What the file has of the Compose specification, and nothing besides: a misspelt key is found. */
 const service = z.strictObject({
-  build: z.string().optional(),
+  build: z
+    .union([
+      z.literal("."),
+      z.strictObject({
+        context: z.string(),
+        args: z.record(z.string(), z.string()),
+        dockerfile_inline: z.string(),
+      }),
+    ])
+    .optional(),
   image: z.string().optional(),
-  command: z.union([z.string(), strings]).optional(),
+  command: strings.optional(),
   environment: z.record(z.string(), z.string()),
   ports: strings.default([]),
   volumes: strings,
@@ -97,6 +109,15 @@ describe("compose.yaml", () => {
     const images = services.flatMap(([name, { image }]) => (image === undefined || name === "memstem" ? [] : [image]));
     expect(images.length).toBeGreaterThan(1);
     expect(images.filter((image) => !/^(?:[a-z0-9-]+\/)?[a-z0-9-]+:[\w.-]*\d[\w.-]*$/.test(image))).toEqual([]);
+  });
+
+  it("builds Mem0's server of one version, as a user who is not root, by a Dockerfile without a fault", () => {
+    const { build } = compose.services["mem0"] ?? {};
+    if (typeof build !== "object") throw new Error("it is not built");
+    expect(build.context).toContain(`#v${build.args["MEM0_VERSION"]}:server`);
+    expect(build.dockerfile_inline).toContain('"mem0ai==$MEM0_VERSION"');
+    expect(validate(build.dockerfile_inline)).toEqual([]);
+    expect(build.dockerfile_inline).toMatch(/^USER (?!root)\w+$/m);
   });
 
   it("starts each service once those that it needs are healthy, which they have a check for", () => {
