@@ -68,7 +68,7 @@ export function buildImage(): BuiltImage {
     const path = [at("/usr/local/bin"), dirname(process.execPath), process.env["PATH"] ?? ""].join(":");
     const child = spawn(at(program), args.map(at), {
       cwd: at(workdir),
-      env: { PATH: path, HOME: at("/home/node"), TMPDIR: at("/tmp"), ...Object.fromEntries(environment) },
+      env: { PATH: path, HOME: at("/nonexistent"), TMPDIR: at("/tmp"), ...Object.fromEntries(environment) },
       stdio: ["ignore", "pipe", "pipe"],
       ...owner,
     });

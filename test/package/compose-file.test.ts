@@ -10,7 +10,8 @@ import { launch, listening } from "../cli/launch.js";
 import { agentEngine } from "../clients/agent-engine.js";
 import { startRestServer } from "../memory/mem0-wire-server.js";
 
-const TEXT = readFileSync(resolve(import.meta.dirname, "../../compose.yaml"), "utf8");
+const PROJECT = resolve(import.meta.dirname, "../..");
+const TEXT = readFileSync(join(PROJECT, "compose.yaml"), "utf8");
 
 /** What has to be given. */
 const GIVEN: Readonly<Record<string, string>> = {
@@ -93,7 +94,10 @@ const services = Object.entries(compose.services);
 const { memstem } = compose.services;
 
 describe("compose.yaml", () => {
-  it("has every secret given, and none in the file", () => {
+  it("has every secret given, as docs/container.md has it, and none in the file", () => {
+    const page = readFileSync(join(PROJECT, "docs/container.md"), "utf8");
+    const shown = [...page.matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
+    expect(shown.toSorted()).toEqual(Object.keys(GIVEN).toSorted());
     for (const name of Object.keys(GIVEN)) {
       const { [name]: _without, ...others } = GIVEN;
       expect(() => interpolated(parse(TEXT), others), name).toThrow(name);
@@ -126,7 +130,7 @@ describe("compose.yaml", () => {
     expect(needed.filter((name) => compose.services[name]?.healthcheck === undefined)).toEqual([]);
   });
 
-  it("gives no service more than it needs, and lets the machine alone reach memstem, and nobody the others", () => {
+  it("gives no service capabilities that it does not need; only memstem can be reached, and only from the machine", () => {
     for (const [name, service] of services) {
       expect(service, name).toMatchObject({ cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] });
       expect(service.ports, name).toEqual(name === "memstem" ? ["127.0.0.1:4600:4600"] : []);
@@ -147,7 +151,7 @@ describe("compose.yaml", () => {
     expect(hosts).toEqual(["mem0", "engine"]);
   });
 
-  it("joins memstem to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
+  it("connects memstem to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
     const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine("chats")];
     const dataDir = mkdtempSync(join(tmpdir(), "memstem-compose-file-"));
     const environment = Object.entries(memstem?.environment ?? {}).map(([name, value]) => {
