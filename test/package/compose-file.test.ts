@@ -1,0 +1,189 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { validate } from "dockerfile-utils";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { SETTINGS } from "../../src/cli/setting-list.js";
+import { launch, listening } from "../cli/launch.js";
+import { agentEngine } from "../clients/agent-engine.js";
+import { startRestServer } from "../memory/mem0-wire-server.js";
+
+const PROJECT = resolve(import.meta.dirname, "../..");
+const TEXT = readFileSync(join(PROJECT, "compose.yaml"), "utf8");
+
+/** What has to be given. */
+const GIVEN: Readonly<Record<string, string>> = {
+  MEMSTEM_API_KEY: "a".repeat(32),
+  MEM0_API_KEY: "b".repeat(32),
+  ENGINE_API_KEY: "c".repeat(32),
+  MEM0_JWT_SECRET: "d".repeat(32),
+  OPENAI_API_KEY: "e".repeat(32),
+  POSTGRES_PASSWORD: "f".repeat(32),
+};
+
+/** Puts variables into each text of the file as Compose does: `${NAME:-default}`, `${NAME:?why it has to be given}`, and `$$` for one `$`. */
+function interpolated(value: unknown, given: Readonly<Record<string, string>>): unknown {
+  if (Array.isArray(value)) return value.map((each) => interpolated(each, given));
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, interpolated(each, given)]));
+  if (typeof value !== "string") return value;
+  const variable = /\$\$|\$\{(\w+):([-?])([^}]*)\}/g;
+  return value.replaceAll(variable, (all, name?: string, kind?: string, rest?: string) => {
+    if (all === "$$") return "$";
+    const found = given[name ?? ""];
+    if (found === undefined && kind === "?") throw new Error(`${name} is not given: ${rest}`);
+    return found ?? rest ?? "";
+  });
+}
+
+const duration = z.string().regex(/^\d+[sm]$/);
+const strings = z.array(z.string());
+/** What the file has of the Compose specification, and nothing besides: a misspelt key is found. */
+const service = z.strictObject({
+  build: z
+    .union([
+      z.literal("."),
+      z.strictObject({
+        context: z.string(),
+        args: z.record(z.string(), z.string()),
+        dockerfile_inline: z.string(),
+      }),
+    ])
+    .optional(),
+  image: z.string().optional(),
+  command: strings.optional(),
+  environment: z.record(z.string(), z.string()),
+  ports: strings.default([]),
+  volumes: strings,
+  depends_on: z.record(z.string(), z.strictObject({ condition: z.literal("service_healthy") })).default({}),
+  healthcheck: z
+    .strictObject({
+      test: z.tuple([z.literal("CMD"), z.string()], z.string()),
+      interval: duration,
+      timeout: duration,
+      retries: z.int(),
+      start_period: duration.optional(),
+    })
+    .optional(),
+  shm_size: z.string().optional(),
+  read_only: z.boolean().optional(),
+  tmpfs: strings.optional(),
+  cap_drop: strings,
+  cap_add: strings.optional(),
+  security_opt: strings,
+  deploy: z
+    .strictObject({
+      resources: z.strictObject({
+        reservations: z.strictObject({
+          devices: z.array(z.strictObject({ driver: z.string(), count: z.literal("all"), capabilities: strings })),
+        }),
+      }),
+    })
+    .optional(),
+  restart: z.literal("unless-stopped"),
+});
+const file = z.strictObject({
+  name: z.string(),
+  services: z.record(z.string(), service),
+  volumes: z.record(z.string(), z.null()),
+});
+const compose = file.parse(interpolated(parse(TEXT), GIVEN));
+const services = Object.entries(compose.services);
+const { memstem } = compose.services;
+
+describe("compose.yaml", () => {
+  it("has every secret given, as docs/container.md has it, and none in the file", () => {
+    const page = readFileSync(join(PROJECT, "docs/container.md"), "utf8");
+    const shown = [...page.matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
+    expect(shown.toSorted()).toEqual(Object.keys(GIVEN).toSorted());
+    for (const name of Object.keys(GIVEN)) {
+      const { [name]: _without, ...others } = GIVEN;
+      expect(() => interpolated(parse(TEXT), others), name).toThrow(name);
+    }
+    const secrets = services.flatMap(([, { environment }]) =>
+      Object.entries(environment).filter(([name]) => /KEY|SECRET|PASSWORD/.test(name)),
+    );
+    const given = new Set(Object.values(GIVEN));
+    expect(secrets.filter(([, value]) => !given.has(value))).toEqual([]);
+  });
+
+  it("takes images from Docker Hub, of a version", () => {
+    const images = services.flatMap(([name, { image }]) => (image === undefined || name === "memstem" ? [] : [image]));
+    expect(images.length).toBeGreaterThan(1);
+    expect(images.filter((image) => !/^(?:[a-z0-9-]+\/)?[a-z0-9-]+:[\w.-]*\d[\w.-]*$/.test(image))).toEqual([]);
+  });
+
+  it("builds Mem0's server of one version, as a user who is not root, by a Dockerfile without a fault", () => {
+    const { build } = compose.services["mem0"] ?? {};
+    if (typeof build !== "object") throw new Error("it is not built");
+    expect(build.context).toContain(`#v${build.args["MEM0_VERSION"]}:server`);
+    expect(build.dockerfile_inline).toContain('"mem0ai==$MEM0_VERSION"');
+    expect(validate(build.dockerfile_inline)).toEqual([]);
+    expect(build.dockerfile_inline).toMatch(/^USER (?!root)\w+$/m);
+  });
+
+  it("starts each service once those that it needs are healthy, which they have a check for", () => {
+    const needed = services.flatMap(([, { depends_on: on }]) => Object.keys(on));
+    expect(needed.toSorted()).toEqual(["engine", "mem0", "postgres"]);
+    expect(needed.filter((name) => compose.services[name]?.healthcheck === undefined)).toEqual([]);
+  });
+
+  it("gives no service capabilities that it does not need; only memstem can be reached, and only from the machine", () => {
+    for (const [name, service] of services) {
+      expect(service, name).toMatchObject({ cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] });
+      expect(service.ports, name).toEqual(name === "memstem" ? ["127.0.0.1:4600:4600"] : []);
+    }
+    expect(memstem).toMatchObject({ read_only: true, tmpfs: ["/tmp"], volumes: ["memstem-data:/data"] });
+  });
+
+  it("keeps what each service writes in a volume of its own", () => {
+    const used = services.flatMap(([, { volumes }]) => volumes.map((volume) => volume.split(":", 1)[0]));
+    expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
+  });
+
+  it("has settings that there are, and names services by their names", () => {
+    const variables = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+    const environment = Object.entries(memstem?.environment ?? {});
+    expect(environment.filter(([name]) => !variables.has(name))).toEqual([]);
+    const hosts = environment.flatMap(([, value]) => /^http:\/\/([^:/]+)/.exec(value)?.[1] ?? []);
+    expect(hosts).toEqual(["mem0", "engine"]);
+  });
+
+  it("connects memstem to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
+    const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine("chats")];
+    const dataDir = mkdtempSync(join(tmpdir(), "memstem-compose-file-"));
+    const environment = Object.entries(memstem?.environment ?? {}).map(([name, value]) => {
+      const here = value.replace("http://mem0:8000", mem0.url).replace("http://engine:8000/v1", engine.url);
+      return [name, here];
+    });
+    const service = launch(["serve"], {
+      ...{ PATH: process.env["PATH"] ?? "", MEMSTEM_DATA_DIR: dataDir, MEMSTEM_PORT: "0" },
+      ...Object.fromEntries(environment),
+    });
+    onTestFinished(async () => {
+      service.child.kill("SIGKILL");
+      await service.ended;
+      await Promise.all([mem0.close(), engine.close()]);
+      rmSync(dataDir, { recursive: true });
+    });
+    const base = await listening(service);
+    const post = (path: string, body: object) =>
+      fetch(`${base}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${GIVEN["MEMSTEM_API_KEY"]}` },
+        body: JSON.stringify(body),
+      });
+    const added = await post("/memories", { user_id: "ana", memories: ["Ana is vegetarian."] });
+    expect(added.status).toBe(201);
+    const messages = [{ role: "user", content: "What may a vegetarian eat?" }];
+    const chat = await post("/v1/chat/completions", { model: "any", user: "ana", messages });
+    expect(chat.status).toBe(200);
+    expect(engine.refused).toEqual([]);
+    const [served] = engine.served;
+    expect(served?.headers.authorization).toBe(`Bearer ${GIVEN["ENGINE_API_KEY"]}`);
+    expect(served?.asked.prompt.join()).toContain("Ana is vegetarian.");
+    expect(chat.headers.get("x-memstem-cached-tokens")).toBe("0");
+  });
+});
