@@ -12,12 +12,10 @@ import { type AdapterOptions, composeCall, type NameOf, type ReportedUsage, tell
 import { contentWith, findGiven, isSame } from "./given-messages.js";
 import { baseMessageOf, chatMessageOf, withContent } from "./langchain-messages.js";
 
+/** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
+const name = z.union([z.string(), z.number()]).nullish().catch(null);
 /** Whose memories, in which conversation, as an agent's `context` names them. */
-const contextSchema = z.looseObject({
-  userId: z.string().optional(),
-  agentId: z.string().optional(),
-  conversationId: z.string().optional(),
-});
+const contextSchema = z.looseObject({ userId: name, agentId: name, conversationId: name });
 /** What `context` of an agent with the middleware has. */
 export type MemstemContext = z.input<typeof contextSchema>;
 
@@ -47,9 +45,11 @@ export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userI
 export function memstemMiddleware(options: LangChainOptions) {
   const named: AdapterOptions<ModelCall> = {
     ...options,
-    userId: options.userId ?? (({ runtime }) => runtime.context?.userId),
-    agentId: options.agentId ?? (({ runtime }) => runtime.context?.agentId),
-    conversationId: options.conversationId ?? conversationOf,
+    userId: options.userId ?? (({ runtime }) => asName(runtime.context.userId)),
+    agentId: options.agentId ?? (({ runtime }) => asName(runtime.context.agentId)),
+    conversationId:
+      options.conversationId ??
+      (({ runtime }) => asName(runtime.context.conversationId ?? runtime.configurable?.thread_id)),
   };
   /** Prompts that no answer came for, by the messages of the agent's state: a call that is repeated is sent the same. */
   const unanswered = new WeakMap<readonly BaseMessage[], AskedPrompt>();
@@ -57,13 +57,11 @@ export function memstemMiddleware(options: LangChainOptions) {
     name: "memstem",
     contextSchema,
     wrapModelCall: async (request, handler) => {
-      const { messages, systemMessage, state } = request;
-      const given = systemMessage.text === "" ? messages : [systemMessage, ...messages];
+      const { state } = request;
       const before = unanswered.get(state.messages);
-      const composed =
-        before !== undefined && isAlike(before.given, given) ? before.prompt : await prompt(named, request, given);
+      const composed = before !== undefined && isAsked(before, request) ? before : await askedPrompt(named, request);
       if (composed === null) return handler(request);
-      unanswered.set(state.messages, { given, prompt: composed });
+      unanswered.set(state.messages, composed);
       const answer = await handler({ ...request, ...requestWith(request, composed) });
       unanswered.delete(state.messages);
       await composed.report(answer);
@@ -72,23 +70,33 @@ export function memstemMiddleware(options: LangChainOptions) {
   });
 }
 
-interface AskedPrompt {
-  readonly given: readonly BaseMessage[];
-  readonly prompt: HintedPrompt;
+function asName(given: unknown): string | null {
+  return given == null ? null : String(given);
 }
 
-/** Middlewares around this one may make the system message anew for every attempt. */
-function isAlike(a: readonly BaseMessage[], b: readonly BaseMessage[]): boolean {
+/** A prompt with the request that it was composed for. */
+interface AskedPrompt extends HintedPrompt {
+  readonly request: ModelCall;
+}
+
+async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<AskedPrompt | null> {
+  const { messages, systemMessage } = request;
+  const composed = await prompt(options, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
+  return composed === null ? null : { ...composed, request };
+}
+
+function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCall): boolean {
+  const { messages: asked, systemMessage: system } = request;
   return (
-    a.length === b.length &&
-    a.every((one, at) => one === b[at] || isSame(chatMessageOf(one), chatMessageOf(b[at] as BaseMessage)))
+    messages.length === asked.length &&
+    messages.every((message, at) => message === asked[at]) &&
+    // Middlewares around this one may make it anew for every attempt.
+    isSame(systemMessage.content, system.content)
   );
 }
 
-function conversationOf({ runtime }: ModelCall): string | undefined {
-  const { conversationId } = runtime.context ?? {};
-  const thread: unknown = runtime.configurable?.thread_id;
-  return conversationId ?? (thread == null ? undefined : String(thread));
+function hasText(message: SystemMessage): boolean {
+  return message.text !== "";
 }
 
 /** A prompt for a model of LangChain's. */
@@ -168,7 +176,7 @@ function usageOf(answer: unknown): ReportedUsage {
 /** The parts of a request that a prompt changes: its messages, and what the engine is to be sent along with them. */
 function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messages, engine }: HintedPrompt) {
   const [first] = messages;
-  const hasSystem = systemMessage.text !== "" && SystemMessage.isInstance(first);
+  const hasSystem = hasText(systemMessage) && SystemMessage.isInstance(first);
   return {
     messages: hasSystem ? messages.slice(1) : messages,
     ...(hasSystem && first !== systemMessage ? { systemMessage: first } : {}),
