@@ -1,6 +1,6 @@
 import type { ChatMessage, ContentPart } from "../core/index.js";
 
-/** A composed message, and where it came from. */
+/** A message of a composed prompt, and where it came from. */
 export interface ComposedMessage {
   readonly message: ChatMessage;
   /** Index of the given message that it is; null: memstem added it, or put it back from what was said before. */
@@ -16,29 +16,32 @@ export interface ComposedMessage {
 export function findGiven(given: readonly ChatMessage[], composed: readonly ChatMessage[]): readonly ComposedMessage[] {
   const found: ComposedMessage[] = [];
   let left = given.length;
+  const lastOf = (isIt: (one: ChatMessage) => boolean): number => {
+    let at = left - 1;
+    while (at >= 0 && !isIt(given[at] as ChatMessage)) at--;
+    return at;
+  };
   for (const message of composed.toReversed()) {
-    const before = given.slice(0, left);
-    const same = before.findLastIndex((one) => isSame(one, message));
-    // A question that was asked before is the same text with other memories.
-    const of = same >= 0 ? same : before.findLastIndex((one) => isWithMore(message, one));
+    const same = lastOf((one) => isSame(one, message));
+    const of = same >= 0 ? same : lastOf((one) => isWithMore(message, one));
     found.push({ message, of: of < 0 ? null : of, isSame: same >= 0 });
     if (of >= 0) left = of;
   }
   return found.reverse();
 }
 
+/** Opens what memstem puts into a message. */
+const OPENING = "<memories>\n";
+
 /** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
-  if (!isSame(message, own)) return false;
-  const [text, said] = [partsOf(content), partsOf(given)].map(textOf);
-  if (text === undefined || said === undefined || !(text.startsWith(said) || text.endsWith(said))) return false;
-  const others = partsOf(content).filter(({ type }) => type !== "text");
-  return isSame(
-    others.map(withoutMarks),
-    partsOf(given)
-      .filter(({ type }) => type !== "text")
-      .map(withoutMarks),
-  );
+  if (message.role !== own.role || !isSame(message, own)) return false;
+  const [parts, ownParts] = [partsOf(content), partsOf(given)];
+  const [text, said] = [textOf(parts), textOf(ownParts)];
+  const isInFront = text.endsWith(said);
+  if (!isInFront && !text.startsWith(said)) return false;
+  const more = isInFront ? text.slice(0, text.length - said.length) : text.slice(said.length);
+  return (more === "" || more.includes(OPENING)) && isSame(othersIn(parts), othersIn(ownParts));
 }
 
 function partsOf(content: ChatMessage["content"]): readonly ContentPart[] {
@@ -49,9 +52,11 @@ function textOf(parts: readonly ContentPart[]): string {
   return parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : "")).join("");
 }
 
-/** Fields of parts that engines' cache marks are in. */
-function withoutMarks({ cache_control: _mark, prompt_cache_breakpoint: _breakpoint, ...part }: ContentPart): object {
-  return part;
+/** Parts that are no text, without engines' cache marks. */
+function othersIn(parts: readonly ContentPart[]): readonly object[] {
+  return parts
+    .filter(({ type }) => type !== "text")
+    .map(({ cache_control: _mark, prompt_cache_breakpoint: _breakpoint, ...part }) => part);
 }
 
 /** A composed message's content, with the given message's own parts where they are in it. */
@@ -66,12 +71,17 @@ export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const [of, others] = [fieldsOf(a), fieldsOf(b)];
+  const [of, others] = [fieldsIn(a), fieldsIn(b)];
   return (
-    of.size === others.size && [...of].every(([name, value]) => others.has(name) && isSame(value, others.get(name)))
+    of.length === others.length &&
+    of.every(([name, value]) => Object.hasOwn(b, name) && isSame(value, fieldOf(b, name)))
   );
 }
 
-function fieldsOf(value: object): ReadonlyMap<string, unknown> {
-  return new Map(Object.entries(value).filter(([, field]) => field !== undefined));
+function fieldsIn(value: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(value).filter(([, field]) => field !== undefined);
+}
+
+function fieldOf(value: object, name: string): unknown {
+  return (value as Readonly<Record<string, unknown>>)[name];
 }

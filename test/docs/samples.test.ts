@@ -55,6 +55,7 @@ describe("every sample in TypeScript", () => {
     paths: {
       memstem: [join(ROOT, "dist/index.d.ts")],
       "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
+      "memstem/langchain": [join(ROOT, "dist/integrations/langchain.d.ts")],
     },
   };
   let directory = "";
