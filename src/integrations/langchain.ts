@@ -1,5 +1,6 @@
 /*
  * LangChain JS: a middleware for agents made with `createAgent`, and a function for chains and LangGraph nodes.
+ * Compiled by tsconfig.langchain.json: LangGraph's types extend zod's, as zod-to-openapi's do, and no program can have both.
  */
 
 import type { BaseMessage } from "@langchain/core/messages";
@@ -184,7 +185,10 @@ function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messa
   };
 }
 
-/** The settings that a model's class reads; the agent's own come first. ChatOpenAI has headers in `options`, and where it streams not. */
+/**
+ * The settings that a model's class reads; the agent's own come first. ChatOpenAI reads headers from `options`, and where it streams, as
+ * other classes do, from `headers`.
+ */
 function settingsWith(model: ModelCall["model"], engine: EngineHints, own: ModelCall["modelSettings"] = {}) {
   const { options, headers: ownHeaders } = own as {
     readonly options?: { readonly headers?: object };

@@ -1,7 +1,8 @@
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { createAgent } from "langchain";
+import { createAgent, toolStrategy } from "langchain";
 import { describe, expect, it } from "vitest";
 import { memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { TRIP } from "../../clients/agent-model.js";
 import { brokenPrefixes, QUESTIONS, REQUESTS, wrongAnswers } from "../../clients/checked-prompts.js";
 import { INSTRUCTIONS, USES, type Use } from "../../clients/client-program.js";
 import { agentTrial, type Trial, trip, weather } from "./agent-trial.js";
@@ -74,6 +75,28 @@ describe("an agent with the middleware: prompts begin with those before, usage i
       expect(await wrongWith(trial, model, use)).toEqual([]);
     },
   );
+});
+
+describe("an agent whose structured answer is the call of a tool", () => {
+  const trial = agentTrial();
+
+  it("is reported, too", async () => {
+    const agent = createAgent({
+      model: trial.model(CHAT),
+      systemPrompt: INSTRUCTIONS,
+      middleware: [memstemMiddleware({ memstem: trial.memstem, ...trial.options })],
+      responseFormat: toolStrategy(trip.meta({ title: "trip" })),
+    });
+    let messages: BaseMessage[] = [];
+    for (const question of QUESTIONS.structured) {
+      const state = await agent.invoke({ messages: [...messages, new HumanMessage(question)] }, CONTEXT);
+      expect(state.structuredResponse).toEqual(TRIP);
+      messages = state.messages;
+    }
+    expect([...trial.errors, ...trial.engine.refused]).toEqual([]);
+    expect(brokenPrefixes(trial.engine.served)).toEqual([]);
+    expect(await trial.recorded()).toEqual([]);
+  });
 });
 
 describe("with memstem as a service", () => {
