@@ -18,7 +18,7 @@ export default mergeConfig(
       exclude: [
         ...configDefaults.exclude,
         // Other processes, sockets, engines and models.
-        "test/{cli,clients,crash,hostile,http,memory,package}/**",
+        "test/{cli,clients,crash,hostile,http,integrations,memory,package}/**",
         "test/engines/{embedded,random-model}/**",
         "test/eval/{engine,locomo,run}/**",
         "test/store/database/**",

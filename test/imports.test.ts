@@ -38,7 +38,8 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   },
   http: { rooms: ["service"], typesOf: ["core"] },
   client: { rooms: [], typesOf: ["core", "service"] },
-  integrations: { rooms: ["client"], typesOf: ["core", "service"] },
+  // The scan has no imports: integrations run in browsers and workers.
+  integrations: { rooms: ["client"], typesOf: ["core", "service"], files: ["core/prompt/section-scan.ts"] },
   simulator: { rooms: ["core"] },
   eval: { rooms: ["service", "simulator", "engines", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },

@@ -7,16 +7,14 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isDeepStrictEqual } from "node:util";
 import { readSettings } from "../../src/cli/settings.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { childOutput } from "../child-output.js";
 import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
-import { storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
-import { type AgentEngine, agentEngine, type EngineApi, type ServedPrompt } from "./agent-engine.js";
-import { answerTo, lookUp, TRIP } from "./agent-model.js";
+import { type AgentEngine, agentEngine, type EngineApi } from "./agent-engine.js";
+import { brokenPrefixes, FACTS, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "./checked-prompts.js";
 import type { ClientProgram, Introduction, Order, Outcome, Use } from "./client-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
@@ -49,24 +47,6 @@ const ENGINES: Readonly<Record<ClientProgram["api"], readonly EngineApi[]>> = {
   Responses: ["openai", "chats", "anthropic"],
   Messages: ["anthropic", "openai"],
 };
-
-const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
-  json: ["Where should we eat tonight?", "And what can we do tomorrow?", "And after that?"],
-  stream: ["Where should we eat tonight?", "And what can we do tomorrow?", "And after that?"],
-  tools: [lookUp(1), "And now?"],
-  steps: [lookUp(3), "And now?"],
-  structured: ["Plan a trip.", "Plan another one."],
-};
-/** Requests that each conversation takes. */
-const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
-
-const FACTS = [
-  "Ana is vegetarian and eats no fish.",
-  "Ana is in Lisbon this week.",
-  "Ana likes to walk.",
-  "Ana has a dog.",
-  "Ana gets up late.",
-];
 
 /** Has a program hold all conversations that it can, with all engines of its API. */
 export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
@@ -141,54 +121,6 @@ async function tryUse(
     await app.close();
     rmSync(dataDir, { recursive: true });
   }
-}
-
-function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
-  if ("error" in outcome) return [outcome.error];
-  const wanted = QUESTIONS[use].map((question) => (use === "structured" ? TRIP : answerTo(question)));
-  return isDeepStrictEqual(outcome.answers, wanted) ? [] : [`answers ${JSON.stringify(outcome.answers)}`];
-}
-
-/** Prompts that do not begin with the one before, and memories that are not there, or there twice. */
-function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
-  const broken = served.flatMap(({ asked, counted }, at) => {
-    const before = served[at - 1];
-    if (before === undefined) return [];
-    const from = before.asked.prompt.findIndex((part, n) => asked.prompt[n] !== part);
-    if (from !== -1) return [`prompt ${at} differs from ${before.asked.prompt[from]}: ${asked.prompt[from]}`];
-    // What ends the prompt before is computed anew.
-    return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
-  });
-  const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
-  return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
-}
-
-const RECORD_MS = 5_000;
-
-/** What is wrong with what was stored: prompts without the engine's counts, or of another user or conversation. */
-async function recordedBy(database: string, served: readonly ServedPrompt[]): Promise<readonly string[]> {
-  const deadline = performance.now() + RECORD_MS;
-  for (;;) {
-    const wrong = wrongRecords(database, served);
-    if (wrong.length === 0 || performance.now() > deadline) return wrong;
-    await new Promise((done) => setTimeout(done, 20));
-  }
-}
-
-function wrongRecords(database: string, served: readonly ServedPrompt[]): readonly string[] {
-  const rows = storedRows(database);
-  const names = (table: string, column: string) => (rows.get(table) ?? []).map((row) => row[column]);
-  const identity = [names("users", "user_id"), names("conversations", "id")];
-  const isNamed = isDeepStrictEqual(identity, [["ana"], ["trip"]]);
-  const requests = rows.get("requests") ?? [];
-  const unread = served.flatMap(({ headers, counted }, at) => {
-    const row = requests.find(({ request_id }) => request_id === headers["x-request-id"]);
-    const observed = JSON.parse(String(row?.["observed"] ?? "{}")) as Readonly<Record<string, number>>;
-    const isRead = observed["promptTokens"] === counted.prompt && observed["cachedTokens"] === counted.cached;
-    return isRead ? [] : [`of request ${at}, ${JSON.stringify(counted)} is recorded as ${JSON.stringify(observed)}`];
-  });
-  return [...(isNamed ? [] : [`named as ${JSON.stringify(identity)}`]), ...unread];
 }
 
 interface RunningProgram {

@@ -55,6 +55,8 @@ describe("every sample in TypeScript", () => {
     paths: {
       memstem: [join(ROOT, "dist/index.d.ts")],
       "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
+      "memstem/langchain": [join(ROOT, "dist/integrations/langchain.d.ts")],
+      "memstem/mem0": [join(ROOT, "dist/integrations/mem0.d.ts")],
     },
   };
   let directory = "";

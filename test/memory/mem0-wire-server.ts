@@ -47,6 +47,18 @@ const addBody = z.object({
   metadata: z.unknown().optional(),
 });
 
+/** An exchange to take memories out of, as a program that talks to Mem0 itself adds it. */
+const exchangeBody = z.object({
+  messages: z.tuple([
+    z.object({ role: z.literal("user"), content: z.string() }),
+    z.object({ role: z.literal("assistant"), content: z.string() }),
+  ]),
+  user_id: z.string(),
+  agent_id: z.string().optional(),
+  infer: z.literal(true).optional(),
+  metadata: z.unknown().optional(),
+});
+
 /** Answers every request with the same JSON. */
 export function json(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) {
   return (_request: IncomingMessage, response: ServerResponse) => {
@@ -192,7 +204,7 @@ function named(value: string | null, filter: string | undefined): boolean {
 }
 
 function added(rows: Row[], body: unknown): Row {
-  const { messages, user_id, agent_id, metadata } = addBody.parse(body);
+  const { messages, user_id, agent_id, metadata } = z.union([addBody, exchangeBody]).parse(body);
   const row: Row = {
     id: randomUUID(),
     memory: messages[0].content,

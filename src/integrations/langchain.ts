@@ -1,0 +1,207 @@
+/*
+ * LangChain JS: a middleware for agents made with `createAgent`, and a function for chains and LangGraph nodes.
+ * Compiled by tsconfig.langchain.json: LangGraph's types extend zod's, as zod-to-openapi's do, and no program can have both.
+ */
+
+import type { BaseMessage } from "@langchain/core/messages";
+import { SystemMessage } from "@langchain/core/messages";
+import { createMiddleware, type ModelRequest } from "langchain";
+import { z } from "zod";
+import type { ChatMessage } from "../core/index.js";
+import type { EngineHints } from "../service/compose/compose-answer.js";
+import { type AdapterOptions, composeCall, type NameOf, type ReportedUsage, tellError } from "./composing.js";
+import { contentWith, findGiven, isSame } from "./given-messages.js";
+import { baseMessageOf, chatMessageOf, withContent } from "./langchain-messages.js";
+
+/** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
+const name = z.union([z.string(), z.number()]).nullish().catch(null);
+/** Whose memories, in which conversation, as an agent's `context` names them. */
+const contextSchema = z.looseObject({ userId: name, agentId: name, conversationId: name });
+/** What `context` of an agent with the middleware has. */
+export type MemstemContext = z.input<typeof contextSchema>;
+
+/** A call of the agent's model. */
+export type ModelCall = ModelRequest<Record<string, unknown>, MemstemContext>;
+
+/** Options of {@link memstemMiddleware}. */
+export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userId"> {
+  /** Default: `userId` of the agent's context. */
+  readonly userId?: NameOf<ModelCall>;
+  /** Default: `agentId` of the agent's context. */
+  readonly agentId?: NameOf<ModelCall>;
+  /** Default: `conversationId` of the agent's context, else the thread's id (`configurable.thread_id`). */
+  readonly conversationId?: NameOf<ModelCall>;
+}
+
+/**
+ * A middleware for `createAgent` that composes the prompt of every call of the model, and reports its usage. It changes the request alone:
+ * the agent's state, and so its checkpoints, have nothing of it. Put it last, so that it sees what the other middlewares made of the request.
+ *
+ * @example
+ * ```ts
+ * const agent = createAgent({ model, tools, middleware: [memstemMiddleware({ memstem })], checkpointer });
+ * await agent.invoke({ messages }, { context: { userId: "ana" }, configurable: { thread_id: "trip" } });
+ * ```
+ */
+export function memstemMiddleware(options: LangChainOptions) {
+  const named: AdapterOptions<ModelCall> = {
+    ...options,
+    userId: options.userId ?? (({ runtime }) => asName(runtime.context.userId)),
+    agentId: options.agentId ?? (({ runtime }) => asName(runtime.context.agentId)),
+    conversationId:
+      options.conversationId ??
+      (({ runtime }) => asName(runtime.context.conversationId ?? runtime.configurable?.thread_id)),
+  };
+  /** Prompts that no answer came for, by the messages of the agent's state: a call that is repeated is sent the same. */
+  const unanswered = new WeakMap<readonly BaseMessage[], AskedPrompt>();
+  return createMiddleware({
+    name: "memstem",
+    contextSchema,
+    wrapModelCall: async (request, handler) => {
+      const { state } = request;
+      const before = unanswered.get(state.messages);
+      const composed = before !== undefined && isAsked(before, request) ? before : await askedPrompt(named, request);
+      if (composed === null) return handler(request);
+      unanswered.set(state.messages, composed);
+      const answer = await handler({ ...request, ...requestWith(request, composed) });
+      unanswered.delete(state.messages);
+      await composed.report(answer);
+      return answer;
+    },
+  });
+}
+
+function asName(given: unknown): string | null {
+  return given == null ? null : String(given);
+}
+
+/** A prompt with the request that it was composed for. */
+interface AskedPrompt extends HintedPrompt {
+  readonly request: ModelCall;
+}
+
+async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<AskedPrompt | null> {
+  const { messages, systemMessage } = request;
+  const composed = await prompt(options, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
+  return composed === null ? null : { ...composed, request };
+}
+
+function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCall): boolean {
+  const { messages: asked, systemMessage: system } = request;
+  return (
+    messages.length === asked.length &&
+    messages.every((message, at) => message === asked[at]) &&
+    // Middlewares around this one may make it anew for every attempt.
+    isSame(systemMessage.content, system.content)
+  );
+}
+
+function hasText(message: SystemMessage): boolean {
+  return message.text !== "";
+}
+
+/** A prompt for a model of LangChain's. */
+export interface LangChainPrompt {
+  readonly messages: BaseMessage[];
+  /** Reports the usage of the model's answer. Never rejects. */
+  report(answer: unknown): Promise<void>;
+}
+
+/**
+ * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` was told, or
+ * no user is named, they are the given messages. Never rejects.
+ *
+ * @example
+ * ```ts
+ * const { messages, report } = await composeMessages({ memstem, userId, conversationId }, state.messages);
+ * const answer = await model.invoke(messages);
+ * await report(answer);
+ * ```
+ */
+export async function composeMessages(
+  options: AdapterOptions<readonly BaseMessage[]>,
+  messages: BaseMessage[],
+): Promise<LangChainPrompt> {
+  return (await prompt(options, messages, messages)) ?? { messages, report: async () => {} };
+}
+
+/** A prompt with what goes along with it. */
+interface HintedPrompt extends LangChainPrompt {
+  readonly engine: EngineHints;
+}
+
+async function prompt<Call>(
+  options: AdapterOptions<Call>,
+  call: Call,
+  given: readonly BaseMessage[],
+): Promise<HintedPrompt | null> {
+  const asked: ChatMessage[] = [];
+  const composed = await composeCall<Call, ChatMessage>(options, call, () => {
+    for (const message of given) asked.push(chatMessageOf(message));
+    return asked;
+  });
+  if (composed === null) return null;
+  try {
+    const messages = findGiven(asked, composed.messages).map(({ message, of, isSame: isGiven }) => {
+      const own = of === null ? undefined : given[of];
+      if (of === null || own === undefined) return baseMessageOf(message);
+      return isGiven ? own : withContent(own, contentWith(message.content, asked[of]?.content));
+    });
+    const report = (answer: unknown) => composed.report(usageOf(answer));
+    return { messages, report, engine: composed.engine };
+  } catch (error) {
+    tellError(options, error);
+    return null;
+  }
+}
+
+const answered = z.object({
+  usage_metadata: z.object({
+    input_tokens: z.number(),
+    input_token_details: z.object({ cache_read: z.number().optional() }).optional(),
+  }),
+});
+/** An agent that gives a structured answer has the model's among others. */
+const answers = z
+  .union([
+    answered.transform((one) => [one]),
+    z.object({ messages: z.array(answered.nullable().catch(null)) }).transform(({ messages }) => messages),
+  ])
+  .catch([]);
+
+function usageOf(answer: unknown): ReportedUsage {
+  const { usage_metadata: usage } = answers.parse(answer).findLast((one) => one !== null) ?? {};
+  return { promptTokens: usage?.input_tokens, cachedTokens: usage?.input_token_details?.cache_read };
+}
+
+/** The parts of a request that a prompt changes: its messages, and what the engine is to be sent along with them. */
+function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messages, engine }: HintedPrompt) {
+  const [first] = messages;
+  const hasSystem = hasText(systemMessage) && SystemMessage.isInstance(first);
+  return {
+    messages: hasSystem ? messages.slice(1) : messages,
+    ...(hasSystem && first !== systemMessage ? { systemMessage: first } : {}),
+    modelSettings: settingsWith(model, engine, modelSettings),
+  };
+}
+
+/**
+ * The settings that a model's class reads; the agent's own come first. ChatOpenAI reads headers from `options`, and where it streams, as
+ * other classes do, from `headers`.
+ */
+function settingsWith(model: ModelCall["model"], engine: EngineHints, own: ModelCall["modelSettings"] = {}) {
+  const { options, headers: ownHeaders } = own as {
+    readonly options?: { readonly headers?: object };
+    readonly headers?: object;
+  };
+  const key = engine.fields["prompt_cache_key"];
+  const isOpenAi =
+    key !== undefined || ("_llmType" in model && typeof model._llmType === "function" && model._llmType() === "openai");
+  const headers = { ...engine.headers, ...options?.headers, ...ownHeaders };
+  return {
+    ...(key === undefined ? {} : { promptCacheKey: key }),
+    ...own,
+    headers,
+    ...(isOpenAi ? { options: { ...options, headers } } : {}),
+  };
+}

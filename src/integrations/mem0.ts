@@ -1,0 +1,204 @@
+/*
+ * Mem0: the loop around `MemoryClient` (mem0ai) or `Memory` (mem0ai/oss), search, prompt, answer, add, with the prompt made by memstem.
+ * Enters: a question or a chat. Leaves: its prompt, and the plain exchange for Mem0.
+ */
+
+import { withoutSections } from "../core/prompt/section-scan.js";
+import type { MessageLike } from "../service/compose/compose-request.js";
+import type { QueryMessage } from "../service/compose/composed-prompt.js";
+import { type AdapterOptions, composeCall, tellError } from "./composing.js";
+import { textIn, usageIn } from "./model-answers.js";
+
+/** A message as Mem0 takes it. */
+export interface Mem0Message {
+  readonly role: string;
+  readonly content?: unknown;
+}
+
+/** What the loop calls of `MemoryClient` or of `Memory`. */
+export interface Mem0 {
+  search(query: string, options: { filters: Record<string, unknown> }): Promise<unknown>;
+  add(messages: { role: "user" | "assistant"; content: string }[], options: { userId: string }): Promise<unknown>;
+}
+
+/** The options of a client's own `search`: `topK`, `rerank`, `latestOnly`, … */
+export type Mem0SearchOptions<C extends Mem0> = NonNullable<Parameters<C["search"]>[1]>;
+/** The options of a client's own `add`: `metadata`, `infer`, `runId`, … */
+export type Mem0AddOptions<C extends Mem0> = NonNullable<Parameters<C["add"]>[1]>;
+
+/** Who asks, in which conversation. */
+export interface Mem0Names {
+  /** Mem0's `user_id`. */
+  readonly userId: string;
+  /** Mem0's `agent_id`. */
+  readonly agentId?: string | null;
+  /** Absent: every prompt is a single one. */
+  readonly conversationId?: string | null;
+}
+
+/** A call as `onComposed` is told of it. */
+export interface Mem0Call extends Mem0Names {
+  /** What Mem0 was searched for. */
+  readonly query: string;
+}
+
+/** Options of {@link withMemstem}. */
+export interface Mem0Options<C extends Mem0>
+  extends Omit<AdapterOptions<Mem0Call>, "userId" | "agentId" | "conversationId" | "memories"> {
+  /** Instructions, in front of the messages. */
+  readonly system?: string;
+  /** For every search; `filters` beside the user's and the agent's. */
+  readonly search?: Mem0SearchOptions<C>;
+  /** For every exchange that is remembered. */
+  readonly add?: Omit<Mem0AddOptions<C>, "userId" | "agentId">;
+}
+
+/** A prompt, and what to do with its answer. */
+export interface Mem0Prompt<M extends MessageLike> {
+  /** For the engine's client. Where memstem cannot compose, they are the plain ones, without memories. */
+  readonly messages: M[];
+  /** What Mem0 found, in its own form; null where its search failed. */
+  readonly memories: unknown;
+  /**
+   * Adds the question and its answer to Mem0, without memories, and reports the answer's usage. Takes an answer of OpenAI's or Anthropic's
+   * client, or a text. Rejects as `add` does; null where the answer has no text.
+   */
+  remember(answer: unknown): Promise<unknown>;
+  /** Reports the usage of an answer that is not remembered. Never rejects. */
+  report(answer: unknown): Promise<void>;
+}
+
+/** The loop's calls. */
+export interface Mem0Chat<C extends Mem0> {
+  /** Searches and composes, for a question or a chat that ends with one. Never rejects. */
+  prompt<const M extends MessageLike = QueryMessage>(
+    asked: string | readonly M[],
+    names: Mem0Names,
+  ): Promise<Mem0Prompt<M>>;
+  /** Mem0's own `add`, for messages that may be composed ones: memories in them are taken out. Rejects as it does. */
+  add(messages: string | readonly Mem0Message[], options: Mem0AddOptions<C>): Promise<unknown>;
+}
+
+/**
+ * Wraps a client of Mem0's, which stays the caller's.
+ *
+ * @example
+ * ```ts
+ * const chat = withMemstem(memory, { memstem, search: { topK: 5 } });
+ * const { messages, remember } = await chat.prompt(question, { userId: "ana", conversationId: "trip" });
+ * await remember(await openai.chat.completions.create({ model, messages }));
+ * ```
+ */
+export function withMemstem<C extends Mem0>(memory: C, options: Mem0Options<C>): Mem0Chat<C> {
+  const { system } = options;
+  const add: Mem0Chat<C>["add"] = async (messages, names) => {
+    const plain = typeof messages === "string" ? plainText(messages) : messages.flatMap(plainMessage);
+    if (plain.length === 0) return null;
+    return memory.add(plain as Parameters<Mem0["add"]>[0], names);
+  };
+  return {
+    add,
+    async prompt<const M extends MessageLike = QueryMessage>(asked: string | readonly M[], names: Mem0Names) {
+      const said = typeof asked === "string" ? [{ role: "user", content: asked } as MessageLike as M] : asked;
+      const plain = system === undefined ? said : [{ role: "system", content: system } as MessageLike as M, ...said];
+      const call: Mem0Call = { ...names, query: lastAsked(said) };
+      const found = await searched(memory, options, call);
+      const composed = await composeCall<Mem0Call, M>(
+        { ...options, ...namesOf(names), memories: () => found ?? [] },
+        call,
+        plain,
+      );
+      const report = async (answer: unknown) => composed?.report(usageIn(answer));
+      return {
+        messages: composed?.messages ?? [...plain],
+        memories: found,
+        report,
+        async remember(answer: unknown) {
+          await report(answer);
+          const text = textIn(answer);
+          if (text === null || call.query === "") return null;
+          const exchange = [
+            { role: "user", content: call.query },
+            { role: "assistant", content: text },
+          ];
+          const { userId, agentId } = names;
+          return add(exchange, { ...options.add, userId, ...(agentId == null ? {} : { agentId }) });
+        },
+      };
+    },
+  };
+}
+
+function namesOf({ userId, agentId, conversationId }: Mem0Names) {
+  return {
+    userId,
+    ...(agentId == null ? {} : { agentId }),
+    ...(conversationId == null ? {} : { conversationId }),
+  };
+}
+
+/** What Mem0 finds for a call; null where its search failed. */
+async function searched<C extends Mem0>(memory: C, options: Mem0Options<C>, call: Mem0Call): Promise<unknown> {
+  const { userId, agentId, query } = call;
+  if (query === "") return [];
+  try {
+    for (const name of [userId, agentId ?? null]) if (name !== null) checkName(name);
+    const of = { user_id: userId, ...(agentId == null ? {} : { agent_id: agentId }) };
+    const { filters, ...search }: { readonly filters?: object } = options.search ?? {};
+    const found = await memory.search(query, { ...search, filters: { ...filters, ...of } });
+    return ownOf(found, userId);
+  } catch (error) {
+    tellError(options, error);
+    return null;
+  }
+}
+
+/** What was found, without what says that it is another user's: a server that overlooks a filter makes nobody's memories another's. */
+function ownOf(found: unknown, userId: string): unknown {
+  const isOwn = (item: unknown) => {
+    const { user_id: user, userId: name = user } = (item ?? {}) as Readonly<Record<string, unknown>>;
+    return name == null || name === userId;
+  };
+  if (Array.isArray(found)) return found.filter(isOwn);
+  const { results } = (found ?? {}) as { readonly results?: unknown };
+  return Array.isArray(results) ? { ...(found as object), results: results.filter(isOwn) } : (found ?? []);
+}
+
+/** Mem0 takes `*` for any user, and trims names, which makes one user's another's. */
+function checkName(name: string): void {
+  if (name === "" || name === "*" || name.trim() !== name)
+    throw new TypeError(`Mem0 cannot tell ${JSON.stringify(name)} from other users or agents`);
+}
+
+/** The last thing that a user said; empty for none. */
+function lastAsked(messages: readonly MessageLike[]): string {
+  return (
+    messages
+      .flatMap((message) => (message.role === "user" ? plainText(textOf(message)) : []))
+      .findLast((text) => text !== "") ?? ""
+  );
+}
+
+function textOf({ content }: Mem0Message): string {
+  return textIn({ content }) ?? "";
+}
+
+/** A text without what memstem put into it. */
+function plainText(text: string): string {
+  return text.includes("<memories>") ? withoutSections(text).trim() : text;
+}
+
+/** A message without what memstem put into it; none where that was all. */
+function plainMessage<M extends Mem0Message>(message: M): readonly M[] {
+  const { content } = message;
+  const plain =
+    typeof content === "string" ? plainText(content) : Array.isArray(content) ? content.flatMap(plainPart) : content;
+  return content != null && (plain as string | readonly unknown[]).length === 0 ? [] : [{ ...message, content: plain }];
+}
+
+function plainPart(part: unknown): readonly unknown[] {
+  const { text } = (part ?? {}) as { readonly text?: unknown };
+  if (typeof text !== "string") return [part];
+  const plain = plainText(text);
+  return plain === "" ? [] : [{ ...(part as object), text: plain }];
+}

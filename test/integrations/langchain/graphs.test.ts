@@ -1,0 +1,84 @@
+import { type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import {
+  END,
+  type LangGraphRunnableConfig,
+  MemorySaver,
+  MessagesAnnotation,
+  START,
+  StateGraph,
+} from "@langchain/langgraph";
+import { ToolNode, toolsCondition } from "@langchain/langgraph/prebuilt";
+import { createAgent } from "langchain";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { composeMessages, memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { answerTo } from "../../clients/agent-model.js";
+import { brokenPrefixes, QUESTIONS } from "../../clients/checked-prompts.js";
+import { INSTRUCTIONS } from "../../clients/client-program.js";
+import { agentTrial, weather } from "./agent-trial.js";
+
+describe("a graph of LangGraph's", () => {
+  const trial = agentTrial();
+
+  it("whose node composes keeps plain messages, and its prompts begin with those before", async () => {
+    const model = trial.model("gpt-5-mini").bindTools([weather]);
+    const ids: string[] = [];
+    const answering = async (state: typeof MessagesAnnotation.State, { configurable }: LangGraphRunnableConfig) => {
+      const named = { userId: "ana", conversationId: String(configurable?.["thread_id"]) };
+      const { messages, report } = await composeMessages(
+        { memstem: trial.memstem, ...trial.options, ...named, onComposed: ({ requestId }) => ids.push(requestId) },
+        [new SystemMessage(INSTRUCTIONS), ...state.messages],
+      );
+      const answer = await model.invoke(messages, { options: { headers: { "x-request-id": ids.at(-1) ?? "" } } });
+      await report(answer);
+      return { messages: [answer] };
+    };
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode("answering", answering)
+      .addNode("tools", new ToolNode([weather]))
+      .addEdge(START, "answering")
+      .addConditionalEdges("answering", toolsCondition, ["tools", END])
+      .addEdge("tools", "answering")
+      .compile({ checkpointer: new MemorySaver() });
+    let messages: BaseMessage[] = [];
+    for (const question of QUESTIONS.steps) {
+      const asked = { messages: [new HumanMessage(question)] };
+      ({ messages } = await graph.invoke(asked, { configurable: { thread_id: "trip" } }));
+      expect(messages.at(-1)?.text).toBe(answerTo(question));
+    }
+    expect(JSON.stringify(messages)).not.toContain("<memories>");
+    expect([...trial.errors, ...trial.engine.refused]).toEqual([]);
+    expect(brokenPrefixes(trial.engine.served)).toEqual([]);
+    expect(await trial.recorded()).toEqual([]);
+  });
+});
+
+describe("an agent that has a context of its own", () => {
+  const trial = agentTrial();
+
+  it("names its user in it, or by a function of it", async () => {
+    const users: string[] = [];
+    const agent = createAgent({
+      model: trial.model("gpt-5-mini"),
+      contextSchema: z.object({ account: z.string() }),
+      middleware: [
+        memstemMiddleware({
+          memstem: {
+            compose: (options) => {
+              users.push(options.userId);
+              return trial.memstem.compose(options);
+            },
+            feedback: (options) => trial.memstem.feedback(options),
+          },
+          ...trial.options,
+          userId: ({ runtime }) => String(runtime.context.userId ?? runtime.context["account"]),
+        }),
+      ],
+    });
+    const asked = { messages: [new HumanMessage("Where to?")] };
+    await agent.invoke(asked, { context: { account: "a7" } });
+    await agent.invoke(asked, { context: { account: "a7", userId: "ana" } });
+    expect(users).toEqual(["a7", "ana"]);
+    expect(trial.errors).toEqual([]);
+  });
+});

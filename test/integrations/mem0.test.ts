@@ -1,0 +1,307 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MemoryClient } from "mem0ai";
+import type { Memory } from "mem0ai/oss";
+import OpenAI from "openai";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createMemstem, type MemstemClient } from "../../src/index.js";
+import type { Composing } from "../../src/integrations/composing.js";
+import { type Mem0, type Mem0Chat, withMemstem } from "../../src/integrations/mem0.js";
+import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded-store.js";
+import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
+import { answerTo } from "../clients/agent-model.js";
+import { recordedBy } from "../clients/checked-prompts.js";
+import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
+import { remoteMemstem } from "./remote-memstem.js";
+
+const KEY = "m0-key";
+const NAMES = { userId: "ana", conversationId: "trip" };
+const SYSTEM = "You plan trips. Be brief.";
+const QUESTIONS = ["Where should a vegetarian eat tonight?", "And what can we do tomorrow?", "And after that?"];
+
+let folder = "";
+let engine: AgentEngine;
+let openai: OpenAI;
+const errors: unknown[] = [];
+const onError = (error: unknown) => errors.push(error);
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "memstem-mem0-"));
+  engine = await agentEngine("openai");
+  openai = new OpenAI({ apiKey: "the engine's", baseURL: engine.url });
+  errors.length = 0;
+});
+afterEach(async () => {
+  await engine.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** The loop of Mem0's users: a question, a prompt, an answer, and what is to be remembered of it. */
+async function converse(chat: Pick<Mem0Chat<Mem0>, "prompt">): Promise<readonly string[]> {
+  const history: OpenAI.ChatCompletionMessageParam[] = [];
+  const answers: string[] = [];
+  for (const question of QUESTIONS) {
+    history.push({ role: "user", content: question });
+    const { messages, remember } = await chat.prompt(history, NAMES);
+    const headers = { "x-request-id": composedIds.at(-1) };
+    const completion = await openai.chat.completions.create({ model: "any", messages }, { headers });
+    await remember(completion);
+    const answer = completion.choices[0]?.message.content ?? "";
+    history.push({ role: "assistant", content: answer });
+    answers.push(answer);
+  }
+  return answers;
+}
+const composedIds: string[] = [];
+const onComposed = ({ requestId }: { readonly requestId: string }) => composedIds.push(requestId);
+
+/** Prompts that do not begin with the one before. */
+function brokenPrompts(): readonly string[] {
+  const prompts = engine.served.map(({ asked }) => asked.prompt);
+  return prompts.flatMap((prompt, at) => {
+    const before = prompts[at - 1] ?? [];
+    return before.every((part, n) => prompt[n] === part) ? [] : [`prompt ${at}`];
+  });
+}
+
+describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
+  let store: EmbeddedStore;
+  let memory: Memory;
+  let memstem: MemstemClient;
+  beforeEach(async () => {
+    store = await openEmbeddedStore(folder);
+    ({ memory } = store);
+    const keep = (text: string, userId: string) =>
+      memory.add([{ role: "user", content: text }], { userId, infer: false });
+    await keep("Ana is vegetarian and eats no fish.", "ana");
+    await keep("Bob is vegetarian, too.", "bob");
+    memstem = createMemstem({ dataDir: join(folder, "memstem"), source: { kind: "none" } });
+  });
+  afterEach(async () => {
+    await memstem.close();
+    store.close();
+  });
+
+  it("prompts begin with those before, exchanges are remembered without memories, usage is reported", async () => {
+    const search = vi.spyOn(memory, "search");
+    const chat = withMemstem(memory, {
+      memstem,
+      onError,
+      onComposed,
+      system: SYSTEM,
+      search: { topK: 4, threshold: 0 },
+      add: { infer: false, metadata: { from: "chat" } },
+    });
+    expect(await converse(chat)).toEqual(QUESTIONS.map(answerTo));
+    expect(errors).toEqual([]);
+    expect(search.mock.calls[0]).toEqual([QUESTIONS[0], { topK: 4, threshold: 0, filters: { user_id: "ana" } }]);
+    expect(brokenPrompts()).toEqual([]);
+    const last = engine.served.at(-1)?.asked.prompt.join("\n") ?? "";
+    expect(last.split("Ana is vegetarian and eats no fish.")).toHaveLength(2);
+    expect(last).not.toContain("Bob");
+    expect(await recordedBy(join(folder, "memstem", "memstem.db"), engine.served)).toEqual([]);
+    const { results } = await memory.getAll({ filters: { user_id: "ana" }, topK: 100 });
+    const kept = results.map((item) => item.memory);
+    expect(kept.toSorted()).toEqual(
+      ["Ana is vegetarian and eats no fish.", ...QUESTIONS, ...QUESTIONS.map(answerTo)].toSorted(),
+    );
+  });
+
+  it("takes memories out of messages that are given back, as Mem0's README gives them back", async () => {
+    const chat = withMemstem(memory, { memstem, onError });
+    const { messages } = await chat.prompt("What does a vegetarian eat?", NAMES);
+    expect(JSON.stringify(messages)).toContain("<memories>");
+    const again = JSON.parse(JSON.stringify(messages)) as typeof messages;
+    const parts = [{ type: "text", text: "<memories>\n1 Ana is vegetarian and eats no fish.\n</memories>" }];
+    await chat.add([...again, { role: "user", content: parts }, { role: "assistant", content: "Tofu." }], {
+      userId: "eve",
+      infer: false,
+    });
+    const { results } = await memory.getAll({ filters: { user_id: "eve" }, topK: 100 });
+    expect(results.map((item) => item.memory).toSorted()).toEqual(["Tofu.", "What does a vegetarian eat?"]);
+  });
+
+  it("composes without memories where the search fails, and says so", async () => {
+    vi.spyOn(memory, "search").mockRejectedValue(new Error("no vectors"));
+    const chat = withMemstem(memory, { memstem, onError, system: SYSTEM });
+    const { messages, memories } = await chat.prompt("Where to?", NAMES);
+    expect(messages).toEqual([
+      { role: "system", content: SYSTEM },
+      { role: "user", content: "Where to?" },
+    ]);
+    expect(memories).toBeNull();
+    expect(errors.map(String)).toEqual(["Error: no vectors"]);
+  });
+
+  it("gives the plain messages where memstem fails, and what was found beside them", async () => {
+    const compose = () => Promise.reject(new Error("no service"));
+    const failing: Composing = { compose, feedback: (options) => memstem.feedback(options) };
+    const chat = withMemstem(memory, { memstem: failing, onError, add: { infer: false } });
+    const asked = [{ role: "user", content: "What does a vegetarian eat?" }] as const;
+    const { messages, memories, remember } = await chat.prompt(asked, NAMES);
+    expect(messages).toEqual(asked);
+    expect(memories).toMatchObject({ results: [{ memory: "Ana is vegetarian and eats no fish." }] });
+    expect(errors.map(String)).toEqual(["Error: no service"]);
+    await remember("Tofu.");
+    const { results } = await memory.getAll({ filters: { user_id: "ana" }, topK: 100 });
+    expect(results).toHaveLength(3);
+  });
+
+  it.each(["*", " ana", ""])("searches nothing for a name that Mem0 takes for others': %j", async (userId) => {
+    const search = vi.spyOn(memory, "search");
+    const chat = withMemstem(memory, { memstem, onError });
+    const { messages } = await chat.prompt("Vegetarian?", { userId });
+    expect(JSON.stringify(messages)).not.toContain("vegetarian");
+    expect(search).not.toHaveBeenCalled();
+    expect(errors.length).toBeGreaterThan(0);
+  });
+
+  it("is remembered as Mem0's add says: what fails rejects, what says nothing is not added", async () => {
+    const add = vi.spyOn(memory, "add").mockRejectedValue(new Error("full"));
+    const chat = withMemstem(memory, { memstem, onError });
+    const { remember } = await chat.prompt("Where to?", NAMES);
+    await expect(remember("There.")).rejects.toThrow("full");
+    expect(await remember({ choices: [{ message: { content: null, tool_calls: [] } }] })).toBeNull();
+    expect(add).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (mem0ai), memstem %s", (place) => {
+  let server: WireServer;
+  let client: MemoryClient;
+  let memstem: Composing;
+  let close: () => Promise<void>;
+  beforeEach(async () => {
+    vi.stubEnv("MEM0_TELEMETRY", "false");
+    // A platform that does not answer its ping is told of with every call.
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    server = await startPlatformServer(KEY);
+    client = new MemoryClient({ apiKey: KEY, host: server.url });
+    await client.add([{ role: "user", content: "Ana is vegetarian and eats no fish." }], {
+      userId: "ana",
+      infer: false,
+    });
+    const dataDir = join(folder, "memstem");
+    if (place === "remote") ({ memstem, close } = await remoteMemstem(dataDir));
+    else {
+      const own = createMemstem({ dataDir, source: client });
+      memstem = own;
+      close = () => own.close();
+    }
+  });
+  afterEach(async () => {
+    await close();
+    await server.close();
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+
+  it("passes the search's options on, and adds plain exchanges", async () => {
+    const chat = withMemstem(client, {
+      memstem,
+      onError,
+      onComposed,
+      search: { latestOnly: true, rerank: true, topK: 5, filters: { categories: { in: ["food"] } } },
+      add: { metadata: { from: "chat" } },
+    });
+    expect(await converse(chat)).toEqual(QUESTIONS.map(answerTo));
+    expect(errors).toEqual([]);
+    expect(brokenPrompts()).toEqual([]);
+    expect(await recordedBy(join(folder, "memstem", "memstem.db"), engine.served)).toEqual([]);
+    const bodies = (path: string) => server.requests.filter((request) => request.path === path).map(({ body }) => body);
+    expect(bodies("/v3/memories/search/")).toHaveLength(QUESTIONS.length);
+    expect(bodies("/v3/memories/search/")[0]).toMatchObject({
+      query: QUESTIONS[0],
+      latest_only: true,
+      rerank: true,
+      top_k: 5,
+      filters: { user_id: "ana", categories: { in: ["food"] } },
+    });
+    expect(bodies("/v3/memories/add/").slice(1)).toEqual(
+      QUESTIONS.map((question) =>
+        expect.objectContaining({
+          messages: [
+            { role: "user", content: question },
+            { role: "assistant", content: answerTo(question) },
+          ],
+          user_id: "ana",
+          metadata: { from: "chat" },
+        }),
+      ),
+    );
+    expect(engine.served[0]?.asked.prompt.join("\n")).toContain("Ana is vegetarian and eats no fish.");
+  });
+});
+
+describe("an answer", () => {
+  const client: Mem0 = { search: async () => ({ results: [] }), add: async (messages) => messages };
+  const feedback = vi.fn(async () => {});
+  const memstem = {
+    compose: async () => ({ requestId: "r1", messages: [] }) as never,
+    feedback,
+  } satisfies Composing;
+
+  it.each([
+    [
+      "a chat completion",
+      {
+        choices: [{ message: { content: "A." } }],
+        usage: { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: 4 } },
+      },
+    ],
+    ["a response", { output_text: "A.", usage: { input_tokens: 9, input_tokens_details: { cached_tokens: 4 } } }],
+    [
+      "a message of Anthropic's",
+      {
+        content: [
+          { type: "thinking", thinking: "?" },
+          { type: "text", text: "A." },
+        ],
+        usage: { input_tokens: 2, cache_read_input_tokens: 4, cache_creation_input_tokens: 3 },
+      },
+    ],
+  ])("is read: %s", async (_kind, answer) => {
+    feedback.mockClear();
+    const { remember } = await withMemstem(client, { memstem }).prompt("Q?", NAMES);
+    expect(await remember(answer)).toEqual([
+      { role: "user", content: "Q?" },
+      { role: "assistant", content: "A." },
+    ]);
+    expect(feedback).toHaveBeenCalledWith(
+      expect.objectContaining({ requestId: "r1", promptTokens: 9, cachedTokens: 4 }),
+    );
+  });
+
+  it.each([
+    [
+      "snake_case, in results",
+      {
+        results: [
+          { id: "1", memory: "His", user_id: "bob" },
+          { id: "2", memory: "Hers", user_id: "ana" },
+        ],
+      },
+    ],
+    [
+      "camelCase, a list",
+      [
+        { id: "1", memory: "His", userId: "bob" },
+        { id: "2", memory: "Hers", userId: "ana" },
+      ],
+    ],
+  ])("is found for its own user alone: %s", async (_kind, found) => {
+    const careless: Mem0 = { ...client, search: async () => found };
+    const { memories } = await withMemstem(careless, { memstem }).prompt("Q?", NAMES);
+    expect(JSON.stringify(memories)).toContain("Hers");
+    expect(JSON.stringify(memories)).not.toContain("His");
+  });
+
+  it("that is a text reports no usage", async () => {
+    feedback.mockClear();
+    const { remember } = await withMemstem(client, { memstem }).prompt("Q?", NAMES);
+    await remember("A.");
+    expect(feedback).not.toHaveBeenCalled();
+  });
+});
