@@ -6,6 +6,8 @@ export type Use = (typeof USES)[number];
 export interface Session {
   /** Address of the service, without `/v1`. */
   readonly base: string;
+  /** The engine's address, `/v1` included: for what composes in the client's own process. */
+  readonly engine: string;
   /** Headers that say who asks, in which conversation. */
   readonly headers: Readonly<Record<string, string>>;
   /** What the user says, turn by turn. */

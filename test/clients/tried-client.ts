@@ -68,13 +68,17 @@ const FACTS = [
   "Ana gets up late.",
 ];
 
-/** Has a program hold all conversations that it can, with all engines of its API. */
-export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
+/**
+ * Has a program hold all conversations that it can.
+ *
+ * @param engines default: all that memstem puts behind its API; a program that asks the engine itself speaks to its own only
+ */
+export async function tryClient(place: ProgramPlace, engines?: readonly EngineApi[]): Promise<TriedClient> {
   const program = await startProgram(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
-    for (const api of ENGINES[introduction.api]) {
+    for (const api of engines ?? ENGINES[introduction.api]) {
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
@@ -125,7 +129,7 @@ async function tryUse(
   try {
     const headers = { "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
     const questions = QUESTIONS[use];
-    const outcome = await hold({ use, session: { base: app.base, headers, questions } });
+    const outcome = await hold({ use, session: { base: app.base, engine: engine.url, headers, questions } });
     const served = engine.served.slice(from.served);
     const refused = engine.refused.slice(from.refused);
     const recorded = await recordedBy(join(dataDir, "memstem.db"), served);
