@@ -1,24 +1,35 @@
 import type { ReportedUsage } from "./composing.js";
 
-/**
- * The usage of an answer, in tokens. Versions 3 and 4 say `inputTokens.total` and `.cacheRead`; version 2 says `inputTokens` and
- * `cachedInputTokens`. Some providers of version 2 leave the cached tokens out of the former, also where `ai` 7 converts their answers; so
- * the total counts only where the provider says what of it was not cached, which those of version 3 do.
- */
-export function usageIn(usage: unknown): ReportedUsage {
-  const { inputTokens, cachedInputTokens } = (usage ?? {}) as Readonly<Record<string, unknown>>;
-  if (typeof inputTokens !== "object" || inputTokens === null) return counts(undefined, cachedInputTokens);
-  const { total, noCache, cacheRead } = inputTokens as Readonly<Record<string, unknown>>;
-  return counts(noCache === undefined ? undefined : total, cacheRead);
+/** An answer, or the chunk that ends a stream, as far as it says what it used. */
+interface UsedAnswer {
+  readonly usage?: unknown;
+  readonly providerMetadata?: unknown;
 }
 
-function counts(prompt: unknown, cached: unknown): ReportedUsage {
-  const promptTokens = count(prompt);
-  const cachedTokens = count(cached);
+/** Providers of version 2 whose `inputTokens` leave the cached tokens out, as their metadata name them. */
+const WITHOUT_CACHED = ["anthropic", "bedrock"];
+
+/**
+ * The usage of an answer, in tokens. Versions 3 and 4 say `inputTokens.total` and `.cacheRead`; version 2 says `inputTokens` and
+ * `cachedInputTokens`, also where `ai` 7 gives its answers the form of version 4: nothing is said there of tokens that were not cached.
+ */
+export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage {
+  const { inputTokens, cachedInputTokens } = fieldsOf(usage);
+  const isVersion2 = typeof inputTokens !== "object";
+  const { total, noCache, cacheRead } = isVersion2
+    ? { total: inputTokens, cacheRead: cachedInputTokens }
+    : fieldsOf(inputTokens);
+  const isPartial = noCache === undefined && WITHOUT_CACHED.some((name) => name in fieldsOf(providerMetadata));
+  const promptTokens = isPartial ? null : count(total);
+  const cachedTokens = count(cacheRead);
   return {
-    ...(promptTokens === null ? {} : { promptTokens }),
+    ...(promptTokens === null || promptTokens < (cachedTokens ?? 0) ? {} : { promptTokens }),
     ...(cachedTokens === null ? {} : { cachedTokens }),
   };
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 /** Null where an answer says nothing, which is not zero. */
@@ -40,12 +51,12 @@ export class StreamReader {
   constructor(private readonly started: number) {}
 
   /** What there is to report once the chunk that ends an answer came; null: nothing, or not yet. */
-  take(chunk: { readonly type: string; readonly usage?: unknown }, now: number): ReportedUsage | null {
+  take(chunk: UsedAnswer & { readonly type: string }, now: number): ReportedUsage | null {
     const { type } = chunk;
     if (type === "error") this.#hasFailed = true;
     if (TOKENS.has(type)) this.#firstTokenAt ??= now;
     if (type !== "finish" || this.#hasFailed) return null;
     const ttft = this.#firstTokenAt === null ? {} : { ttftMs: this.#firstTokenAt - this.started };
-    return { ...usageIn(chunk.usage), ...ttft };
+    return { ...usageIn(chunk), ...ttft };
   }
 }

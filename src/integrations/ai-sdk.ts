@@ -67,7 +67,7 @@ export function memstemMiddleware(options: AiSdkOptions): LanguageModelMiddlewar
     },
     async wrapGenerate({ doGenerate, params, model }) {
       const result = await doGenerate();
-      void composedCalls.get(params)?.report(usageIn(result.usage));
+      void composedCalls.get(params)?.report(usageIn(result));
       return asV3Result(result, model);
     },
     async wrapStream({ doStream, params, model }) {

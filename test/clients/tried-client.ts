@@ -68,17 +68,32 @@ const FACTS = [
   "Ana gets up late.",
 ];
 
-/**
- * Has a program hold all conversations that it can.
- *
- * @param engines default: all that memstem puts behind its API; a program that asks the engine itself speaks to its own only
- */
-export async function tryClient(place: ProgramPlace, engines?: readonly EngineApi[]): Promise<TriedClient> {
+/** The engine that a client of each API is made for. */
+const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {
+  "chat completions": "chats",
+  Responses: "openai",
+  Messages: "anthropic",
+};
+
+/** Has a program hold all conversations that it can, with all engines that memstem puts behind its API. */
+export function tryClient(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => ENGINES[api]);
+}
+
+/** Has a program that asks the engine itself hold all conversations that it can. */
+export function tryAdapter(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => [OWN_ENGINE[api]]);
+}
+
+async function tryWith(
+  place: ProgramPlace,
+  enginesOf: (api: ClientProgram["api"]) => readonly EngineApi[],
+): Promise<TriedClient> {
   const program = await startProgram(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
-    for (const api of engines ?? ENGINES[introduction.api]) {
+    for (const api of enginesOf(introduction.api)) {
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
