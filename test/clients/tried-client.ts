@@ -60,7 +60,7 @@ const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
 /** Requests that each conversation takes. */
 const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
 
-const FACTS = [
+export const FACTS = [
   "Ana is vegetarian and eats no fish.",
   "Ana is in Lisbon this week.",
   "Ana likes to walk.",
@@ -169,7 +169,10 @@ function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
 }
 
 /** Prompts that do not begin with the one before, and memories that are not there, or there twice. */
-function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
+export function brokenPrefixes(
+  served: readonly ServedPrompt[],
+  facts: readonly string[] = FACTS.slice(0, served.length),
+): readonly string[] {
   const broken = served.flatMap(({ asked, counted }, at) => {
     const before = served[at - 1];
     if (before === undefined) return [];
@@ -179,7 +182,7 @@ function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
     return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
   });
   const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
+  const told = facts.map((fact) => last.split(fact).length - 1);
   return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
 }
 
