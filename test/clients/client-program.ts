@@ -62,3 +62,12 @@ export function weatherIn(city: string): string {
 }
 
 export const INSTRUCTIONS = "You plan trips. Be brief.";
+
+/** What is remembered of the user: each search finds one more of them, the newest first. */
+export const FACTS = [
+  "Ana is vegetarian and eats no fish.",
+  "Ana is in Lisbon this week.",
+  "Ana likes to walk.",
+  "Ana has a dog.",
+  "Ana gets up late.",
+];

@@ -14,7 +14,7 @@ const PACKAGES = z
 /** Programs of memstem's own adapters, which ask their engine themselves. */
 const ADAPTERS = "adapters/";
 /** What programs share. */
-const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts"];
+const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts", "heavy/mem0-provider-program.ts"];
 
 /**
  * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than

@@ -17,7 +17,7 @@ import { storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
 import { type AgentEngine, agentEngine, type EngineApi, type ServedPrompt } from "./agent-engine.js";
 import { answerTo, lookUp, TRIP } from "./agent-model.js";
-import type { ClientProgram, Introduction, Order, Outcome, Use } from "./client-program.js";
+import { type ClientProgram, FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
 export interface TriedUse {
@@ -59,14 +59,6 @@ const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
 };
 /** Requests that each conversation takes. */
 const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
-
-export const FACTS = [
-  "Ana is vegetarian and eats no fish.",
-  "Ana is in Lisbon this week.",
-  "Ana likes to walk.",
-  "Ana has a dog.",
-  "Ana gets up late.",
-];
 
 /** The engine that a client of each API is made for. */
 const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemstem, type MemstemClient } from "../../src/index.js";
-import { FACTS } from "../clients/tried-client.js";
+import { FACTS } from "../clients/client-program.js";
 
 /** The library with memories of a caller's own: one fact more with each search, the newest first. */
 export interface FactsMemstem {
