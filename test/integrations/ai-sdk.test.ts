@@ -2,6 +2,7 @@ import { generateText, streamText, wrapLanguageModel } from "ai";
 import { convertReadableStreamToArray, MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AiSdkOptions, memstemMiddleware } from "../../src/integrations/ai-sdk.js";
+import { retrieved } from "../core/blocks/provider-texts.js";
 import { type FactsMemstem, factsMemstem } from "./own-facts.js";
 
 const USAGE = {
@@ -217,6 +218,15 @@ describe("the AI SDK's middleware", () => {
     await sentWith({ memstem });
     await new Promise((done) => setTimeout(done));
     expect(errors.map(String)).toEqual(["Error: gone"]);
+  });
+
+  it("takes out what Mem0's provider retrieved for the system text, and composes it", async () => {
+    const sent = await sentWith({}, { system: retrieved(["Ana has a cat."]) });
+    const content = [
+      { type: "text", text: "<memories>\n1 Ana has a cat.\n</memories>" },
+      { type: "text", text: "Tea?" },
+    ];
+    expect(sent?.prompt).toEqual([{ role: "user", content }]);
   });
 
   it("composes once where it is wrapped around a model twice", async () => {

@@ -100,9 +100,12 @@ export class Responses {
   }
 }
 
-/** Messages as they are composed: the memories that Mem0's provider put in front of the request's are the request's. */
+/**
+ * Messages as they are composed, without what Mem0's provider put in front of each request's. Those of this request are its memories; those
+ * of earlier ones were.
+ */
 function bare(messages: readonly ChatMessage[]): readonly ChatMessage[] {
-  return withoutProviderMemories(messages).messages;
+  return messages.flatMap((message) => withoutProviderMemories([message]).messages);
 }
 
 function isReference(item: unknown): item is { readonly id: string } {
