@@ -11,7 +11,14 @@ import { withHints } from "./ai-sdk-hints.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
 import { StreamReader, usageIn } from "./ai-sdk-usage.js";
 import { asV3Result, asV3Stream } from "./ai-sdk-v2.js";
-import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
+import {
+  type AdapterOptions,
+  type ComposedCall,
+  composeCall,
+  type NameOf,
+  type PromptOptions,
+  tellError,
+} from "./composing.js";
 
 export type { AiSdkCall } from "./ai-sdk-call-options.js";
 
@@ -51,7 +58,7 @@ export function memstemMiddleware(options: AiSdkOptions): LanguageModelMiddlewar
         ...names,
         userId: names.userId ?? options.userId ?? nobody,
         ...(memories === undefined ? {} : { memories: () => memories }),
-        ...(continuesElsewhere(call) ? { compose: { ...options.compose, history: "exact" } } : {}),
+        compose: { ...termsOf(model), ...options.compose, ...exactIfContinued(call) },
       };
       const composed = await composeCall(adapter, params, () => messagesOf(call.prompt));
       if (composed === null) return call;
@@ -99,8 +106,13 @@ function reading(composed: ComposedCall<MessageLike>, started: number) {
   });
 }
 
-/** Whether the provider has the messages before these: OpenAI's Responses with a `previousResponseId` or a `conversation`. */
-function continuesElsewhere({ providerOptions }: AiSdkCall): boolean {
+/** Mistral's API rejects a user's message behind a tool's result: memories go into the result. */
+function termsOf({ provider }: { readonly provider: string }): PromptOptions {
+  return provider.startsWith("mistral") ? { toolMemories: "in_result" } : {};
+}
+
+/** The provider has the messages before these, which are no window: OpenAI's Responses with a `previousResponseId` or a `conversation`. */
+function exactIfContinued({ providerOptions }: AiSdkCall): PromptOptions {
   const { previousResponseId, conversation } = providerOptions?.["openai"] ?? {};
-  return previousResponseId != null || conversation != null;
+  return previousResponseId != null || conversation != null ? { history: "exact" } : {};
 }

@@ -75,7 +75,10 @@ describe("the AI SDK's middleware", () => {
     expect(JSON.stringify(sent?.prompt)).not.toContain("cache_control");
   });
 
-  it("has memories inside a tool's result where the engine takes no message behind it", async () => {
+  it.each<[string, Partial<AiSdkOptions>, string]>([
+    ["the engine", { compose: { engine: "mistral" } }, "engine.chat"],
+    ["the provider", {}, "mistral.chat"],
+  ])("has memories inside a tool's result where %s takes no message behind it", async (_what, options, provider) => {
     const call = { type: "tool-call", toolCallId: "c", toolName: "t", input: {} };
     const output = { type: "text", value: "12 degrees." };
     const messages = [
@@ -83,7 +86,7 @@ describe("the AI SDK's middleware", () => {
       { role: "assistant", content: [call] },
       { role: "tool", content: [{ ...call, type: "tool-result", output }] },
     ];
-    const sent = await sentWith({ compose: { engine: "mistral" } }, { messages, prompt: undefined });
+    const sent = await sentWith(options, { messages, prompt: undefined }, provider);
     expect(sent?.prompt.at(-1)).toMatchObject({
       role: "tool",
       content: [{ type: "tool-result", output: { value: expect.stringMatching(/^12 degrees\.\n\n<memories>\n1 /) } }],
