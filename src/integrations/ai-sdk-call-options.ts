@@ -28,7 +28,7 @@ export const BYPASS = "x-memstem-bypass";
 const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
 
-/** Reads a call's options. What is wrong with them is told, and the call has none. */
+/** Reads a call's options; null counts as absent. What is wrong with them is told, and the call has none. */
 export function callOptions(params: AiSdkCall, onError: (error: unknown) => void): CallOptions {
   // A middleware in front of this one composed the prompt, or the caller wants none composed.
   const isBypassed = headerIn(params.headers, BYPASS) === "true";
@@ -42,7 +42,8 @@ export function callOptions(params: AiSdkCall, onError: (error: unknown) => void
     onError(new TypeError(`providerOptions.memstem${problem}`));
     return { named: null, call, isBypassed };
   }
-  const { bypass, ...named } = given as NamedInCall & { readonly bypass?: boolean };
+  const said = Object.entries(given as object).filter(([, value]) => value != null);
+  const { bypass, ...named } = Object.fromEntries(said) as NamedInCall & { readonly bypass?: boolean };
   return { named, call, isBypassed: isBypassed || bypass === true };
 }
 
@@ -57,8 +58,8 @@ function problemOf(given: unknown): string | null {
   const options = given as Readonly<Record<string, unknown>>;
   const unknown = Object.keys(options).find((name) => !KNOWN.has(name));
   if (unknown !== undefined) return `.${unknown} is not a known option`;
-  const wrong = NAMES.find((name) => options[name] !== undefined && typeof options[name] !== "string");
+  const wrong = NAMES.find((name) => options[name] != null && typeof options[name] !== "string");
   if (wrong !== undefined) return `.${wrong} must be a text`;
   const { bypass } = options;
-  return bypass === undefined || typeof bypass === "boolean" ? null : ".bypass must be true or false";
+  return bypass == null || typeof bypass === "boolean" ? null : ".bypass must be true or false";
 }

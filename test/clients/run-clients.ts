@@ -1,9 +1,8 @@
 /**
  * `npm run clients`: has every client hold its conversations through memstem, those that are development dependencies and those that are
- * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older); and memstem's adapters of
- * `dist` (`npm run build`) with packages that are not. Prints
- * the table of `docs/proxy.md`, "Clients that were tried"; `-- -u` writes it there. Ends with 1 where something is wrong, or the table is
- * another. `-- NAME`: the programs whose file names hold that, and no table.
+ * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older); and memstem's adapters, as
+ * built, with packages that are not. Prints the table of `docs/proxy.md`, "Clients that were tried"; `-- -u` writes it there. Ends with 1
+ * where something is wrong, or the table is another. `-- NAME`: the programs whose file names hold that, and no table.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -147,10 +147,11 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
 
   it("names the user by the call's options, which the engine does not see", async () => {
     const model = modelOf({ userId: () => null });
-    const ask = (memstem: Record<string, string | boolean | { id: string; memory: string }[]>) =>
+    const ask = (memstem: Record<string, string | boolean | null | { id: string; memory: string }[]>) =>
       generateText({ model, prompt: "Tea?", providerOptions: { memstem } });
     await ask({ userId: "bo", conversationId: "c", agentId: "coach", memories: [{ id: "m", memory: "Bo has tea." }] });
     await ask({ userId: "bo", bypass: true });
+    await ask({ userId: null, bypass: null });
     await generateText({ model, prompt: "Tea?" });
     expect(facts.reports).toMatchObject([{ userId: "bo", agentId: "coach" }]);
     const [named, ...others] = engine.served.map(({ asked }) => asked.prompt.join("\n"));
