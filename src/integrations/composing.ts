@@ -20,7 +20,16 @@ export type NameOf<Call> = string | ((call: Call) => string | null | undefined);
 /** Fields of `compose` that are the same for every call of an adapter. */
 export type PromptOptions = Omit<
   ComposeOptions,
-  "userId" | "agentId" | "conversationId" | "requestId" | "query" | "messages" | "memories" | "system" | "prompt"
+  | "userId"
+  | "agentId"
+  | "conversationId"
+  | "requestId"
+  | "query"
+  | "messages"
+  | "format"
+  | "memories"
+  | "system"
+  | "prompt"
 >;
 
 /** The options that all adapters have. `Call` is what the framework gives of one call of a model. */
@@ -55,11 +64,13 @@ export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
  * `onError` was told. Never rejects.
  *
  * @param messages the call's messages, or what makes them of its prompt and may throw
+ * @param format the API that they are of; null: what `compose` recognises
  */
 export async function composeCall<Call, M extends MessageLike>(
   options: AdapterOptions<Call>,
   call: Call,
   messages: readonly M[] | (() => readonly M[]),
+  format: ComposeOptions["format"] = null,
 ): Promise<ComposedCall<M> | null> {
   const { memstem } = options;
   try {
@@ -74,6 +85,7 @@ export async function composeCall<Call, M extends MessageLike>(
       agentId,
       conversationId,
       messages: typeof messages === "function" ? messages() : messages,
+      format,
       memories,
     });
     options.onComposed?.(composed, call);

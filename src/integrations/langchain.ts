@@ -136,10 +136,11 @@ async function prompt<Call>(
   given: readonly BaseMessage[],
 ): Promise<HintedPrompt | null> {
   const asked: ChatMessage[] = [];
-  const composed = await composeCall<Call, ChatMessage>(options, call, () => {
+  const chat = () => {
     for (const message of given) asked.push(chatMessageOf(message));
     return asked;
-  });
+  };
+  const composed = await composeCall<Call, ChatMessage>(options, call, chat, "chat");
   if (composed === null) return null;
   try {
     const messages = findGiven(asked, composed.messages).map(({ message, of, isSame: isGiven }) => {

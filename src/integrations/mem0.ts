@@ -174,7 +174,7 @@ function checkName(name: string): void {
 function lastAsked(messages: readonly MessageLike[]): string {
   return (
     messages
-      .flatMap((message) => (message.role === "user" ? plainText(textOf(message)) : []))
+      .flatMap((message) => ("role" in message && message.role === "user" ? plainText(textOf(message)) : []))
       .findLast((text) => text !== "") ?? ""
   );
 }

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { storedRows } from "../http/routes/stored-rows.js";
 import type { ServedPrompt } from "./agent-engine.js";
 import { answerTo, lookUp, TRIP } from "./agent-model.js";
-import type { Outcome, Use } from "./client-program.js";
+import { FACTS, type Outcome, type Use } from "./client-program.js";
 
 /** What the user says. */
 export const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
@@ -19,15 +19,6 @@ export const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
 /** Requests that each conversation takes. */
 export const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
 
-/** What a search finds, one fact more each time. */
-export const FACTS = [
-  "Ana is vegetarian and eats no fish.",
-  "Ana is in Lisbon this week.",
-  "Ana likes to walk.",
-  "Ana has a dog.",
-  "Ana gets up late.",
-];
-
 /** Answers that are not the model's. */
 export function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
   if ("error" in outcome) return [outcome.error];
@@ -36,7 +27,10 @@ export function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
 }
 
 /** Prompts that do not begin with the one before, and memories that are not there, or there twice. */
-export function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
+export function brokenPrefixes(
+  served: readonly ServedPrompt[],
+  facts: readonly string[] = FACTS.slice(0, served.length),
+): readonly string[] {
   const broken = served.flatMap(({ asked, counted }, at) => {
     const before = served[at - 1];
     if (before === undefined) return [];
@@ -46,7 +40,7 @@ export function brokenPrefixes(served: readonly ServedPrompt[]): readonly string
     return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
   });
   const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
+  const told = facts.map((fact) => last.split(fact).length - 1);
   return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
 }
 

@@ -14,8 +14,8 @@ import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { startApp } from "../http/server/started-app.js";
 import { type AgentEngine, agentEngine, type EngineApi } from "./agent-engine.js";
-import { brokenPrefixes, FACTS, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "./checked-prompts.js";
-import type { ClientProgram, Introduction, Order, Outcome, Use } from "./client-program.js";
+import { brokenPrefixes, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "./checked-prompts.js";
+import { type ClientProgram, FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
 export interface TriedUse {
@@ -48,13 +48,32 @@ const ENGINES: Readonly<Record<ClientProgram["api"], readonly EngineApi[]>> = {
   Messages: ["anthropic", "openai"],
 };
 
-/** Has a program hold all conversations that it can, with all engines of its API. */
-export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
+/** The engine that a client of each API is made for. */
+const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {
+  "chat completions": "chats",
+  Responses: "openai",
+  Messages: "anthropic",
+};
+
+/** Has a program hold all conversations that it can, with all engines that memstem puts behind its API. */
+export function tryClient(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => ENGINES[api]);
+}
+
+/** Has a program that asks the engine itself hold all conversations that it can. */
+export function tryAdapter(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => [OWN_ENGINE[api]]);
+}
+
+async function tryWith(
+  place: ProgramPlace,
+  enginesOf: (api: ClientProgram["api"]) => readonly EngineApi[],
+): Promise<TriedClient> {
   const program = await startProgram(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
-    for (const api of ENGINES[introduction.api]) {
+    for (const api of enginesOf(introduction.api)) {
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
@@ -105,7 +124,7 @@ async function tryUse(
   try {
     const headers = { "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
     const questions = QUESTIONS[use];
-    const outcome = await hold({ use, session: { base: app.base, headers, questions } });
+    const outcome = await hold({ use, session: { base: app.base, engine: engine.url, headers, questions } });
     const served = engine.served.slice(from.served);
     const refused = engine.refused.slice(from.refused);
     const recorded = await recordedBy(join(dataDir, "memstem.db"), served);

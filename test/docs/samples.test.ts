@@ -9,6 +9,11 @@ import { childOutput } from "../child-output.js";
 import { ROOT, readPages, type Sample, samplesOf } from "./pages.js";
 import { type ShellCommand, shellCommands } from "./shell-words.js";
 
+/** The package's doors. */
+const { exports: EXPORTS } = z
+  .object({ exports: z.record(z.string(), z.union([z.string(), z.object({ types: z.string() })])) })
+  .parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+
 const samples = readPages().flatMap(samplesOf);
 const inLanguage = (language: string) => samples.filter((sample) => sample.language === language);
 const placeOf = ({ page, line }: Sample) => `${page}:${line}`;
@@ -52,12 +57,11 @@ describe("every sample in TypeScript", () => {
     noUncheckedIndexedAccess: true,
     skipLibCheck: true,
     noEmit: true,
-    paths: {
-      memstem: [join(ROOT, "dist/index.d.ts")],
-      "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
-      "memstem/langchain": [join(ROOT, "dist/integrations/langchain.d.ts")],
-      "memstem/mem0": [join(ROOT, "dist/integrations/mem0.d.ts")],
-    },
+    paths: Object.fromEntries(
+      Object.entries(EXPORTS).flatMap(([name, door]) =>
+        typeof door === "string" ? [] : [[join("memstem", name), [join(ROOT, door.types)]]],
+      ),
+    ),
   };
   let directory = "";
   beforeAll(() => {

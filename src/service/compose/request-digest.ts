@@ -46,6 +46,7 @@ type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>
 type NotAskedFor =
   | "engine"
   | "given"
+  | "moved"
   | "marksElsewhere"
   | "toolMemories"
   | "maxPromptTokens"

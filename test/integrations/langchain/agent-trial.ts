@@ -8,8 +8,8 @@ import { z } from "zod";
 import { createMemstem } from "../../../src/index.js";
 import type { Composing } from "../../../src/integrations/composing.js";
 import { type AgentEngine, agentEngine, type EngineApi } from "../../clients/agent-engine.js";
-import { FACTS, recordedBy } from "../../clients/checked-prompts.js";
-import { weatherIn } from "../../clients/client-program.js";
+import { recordedBy } from "../../clients/checked-prompts.js";
+import { FACTS, weatherIn } from "../../clients/client-program.js";
 import { remoteMemstem } from "../remote-memstem.js";
 
 /** How an adapter reaches memstem. */
