@@ -54,6 +54,7 @@ describe("every sample in TypeScript", () => {
     noEmit: true,
     paths: {
       memstem: [join(ROOT, "dist/index.d.ts")],
+      "memstem/client": [join(ROOT, "dist/client/index.d.ts")],
       "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
     },
   };

@@ -103,7 +103,8 @@ const annotations = z.union(
   field.ANNOTATIONS_WANTED,
 );
 
-const composeOptions = z.strictObject({
+/** Checks `ComposeOptions`. */
+export const composeOptions = z.strictObject({
   userId: field.userId,
   agentId: field.agentId.nullish(),
   conversationId: field.conversationId.nullish(),
@@ -131,20 +132,6 @@ const composeOptions = z.strictObject({
   prompt: z.boolean().nullish(),
 });
 
-/** Options of the library's `compose`: the fields of `POST /compose`, in camelCase. `null` counts as absent. */
-export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = Omit<
-  z.input<typeof composeOptions>,
-  "messages" | "memories"
-> & {
-  readonly messages?: readonly M[] | null | undefined;
-  /** Mem0's result, unmodified, in any of its shapes; absent: the configured source is searched. */
-  readonly memories?: unknown;
-};
-/** The common part of the message types of OpenAI's client, the AI SDK and others; validated at run time. */
-export interface MessageLike {
-  readonly role: string;
-  readonly content?: unknown;
-}
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
