@@ -48,7 +48,7 @@ export interface MemstemOptions {
   readonly dataDir?: string;
   /**
    * Where to search when a request brings no memories: a Mem0 that memstem opens, or the caller's own, an instance of Mem0's `Memory` or
-   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded`.
+   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded` where its packages are installed, else `none`.
    */
   readonly source?:
     | OwnMem0

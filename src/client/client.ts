@@ -95,7 +95,7 @@ export interface RemoteMemstem {
  *
  * @example
  * ```ts
- * const memstem = createMemstemClient({ url: "http://127.0.0.1:7420" });
+ * const memstem = createMemstemClient({ url: "http://127.0.0.1:4600" });
  * const { messages } = await memstem.compose({ userId: "ana", messages: [{ role: "user", content: "Where do we eat?" }] });
  * ```
  */

@@ -2,7 +2,7 @@ import { InvalidRequestError } from "./errors.js";
 
 /** How a client reaches its service. */
 export interface ClientOptions {
-  /** Where the service is, as `http://127.0.0.1:7420`; a path before its routes may follow. */
+  /** Where the service is, as `http://127.0.0.1:4600`; a path before its routes may follow. */
   readonly url: string;
   /** Sent as a bearer token. Default: none, for a service without keys. */
   readonly apiKey?: string | undefined;

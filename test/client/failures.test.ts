@@ -185,7 +185,7 @@ describe("a client whose service fails", () => {
 
 describe("a client's options", () => {
   it.each<[string, object]>([
-    ["url", { url: "127.0.0.1:7420" }],
+    ["url", { url: "127.0.0.1:4600" }],
     ["url", { url: "ftp://127.0.0.1" }],
     ["url", { url: "http://ana:secret@127.0.0.1" }],
     ["url", { url: "http://127.0.0.1/?a=b" }],

@@ -87,7 +87,7 @@ import {
   type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemConnectionError, MemstemHttpError, type RemoteMemstem,
 } from "memstem/client";
 
-const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:7420", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
+const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
 const asLibrary: MemstemClient = memstem;
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
 const { messages, plan, engine } = await memstem.compose(request, { retries: 0 });
