@@ -63,7 +63,7 @@ export interface RemoteMemstem {
   ): AsyncIterableIterator<BatchLine<M>>;
   /** Adds texts to the memory source, as they are. Not tried again, unless it was rejected before any work: that would add twice. */
   add(options: AddOptions, call?: CallOptions): Promise<{ id: string; memory: string }[]>;
-  /** The engine dropped these requests' cache. */
+  /** The engine dropped these requests' cache. Tried again, it may call unknown what the try before evicted. */
   evict(options: EvictOptions, call?: CallOptions): Promise<Eviction>;
   /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
   feedback(options: FeedbackOptions, call?: CallOptions): Promise<Feedback>;
