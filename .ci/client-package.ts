@@ -21,6 +21,7 @@ const manifest = z
     engines: versions,
     exports: z.record(z.string(), target),
     imports: z.record(z.string(), z.record(z.string(), z.string())),
+    dependencies: versions,
     peerDependencies: versions,
   })
   .parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
@@ -34,21 +35,22 @@ const entries = Object.entries(manifest.exports)
   )
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-/** Files that are reached, and the packages that they import, each with the chain of files that leads to it. */
+/** What is to be copied. */
 const files = new Set<string>();
-const packages = new Map<string, string>();
-for (const { types, default: code } of entries) for (const path of [types, code]) reach(path, []);
-for (const { types, default: code } of Object.values(manifest.imports).map(filesOf))
-  for (const path of [types, code]) reach(path, []);
-
-const imported = [...packages.keys()].filter((name) => !name.startsWith("#") && !name.startsWith("node:"));
-const refused = imported.filter((name) => !(name in manifest.peerDependencies));
-if (refused.length > 0) {
-  throw new Error(refused.map((name) => `${packages.get(name)} → ${name}: is no framework of the user's`).join("\n"));
+/** Packages that the user has, if they use what imports them. */
+const peerDependencies: Record<string, string> = {};
+const refused: string[] = [];
+const aliases = Object.entries(manifest.imports).map(([name, to]) => ({ name, ...filesOf(to) }));
+for (const entry of [...entries, ...aliases]) {
+  const reached = reach([entry.types, entry.default]);
+  for (const path of reached.files) files.add(path);
+  for (const [name, chain] of reached.packages) {
+    const range = rangeOf(name, [...reached.packages.keys()]);
+    if (range === null) refused.push(`${chain} → ${name}: is no framework of the user's, nor does one bring it`);
+    else peerDependencies[name] = range;
+  }
 }
-const peerDependencies = Object.fromEntries(
-  Object.entries(manifest.peerDependencies).filter(([name]) => imported.includes(name)),
-);
+if (refused.length > 0) throw new Error(refused.join("\n"));
 
 rmSync(OUT, { recursive: true, force: true });
 for (const path of files) {
@@ -104,23 +106,45 @@ function filesOf(to: z.output<typeof target> | Readonly<Record<string, string>>)
   return z.looseObject({ types: z.string(), default: z.string() }).parse(to);
 }
 
-/** Adds a built file and all that it imports. */
-function reach(path: string, behind: readonly string[]): void {
-  const file = posix.normalize(path);
-  if (files.has(file)) return;
-  files.add(file);
-  const chain = [...behind, file];
-  for (const specifier of specifiersIn(readFileSync(join(ROOT, file), "utf8"))) {
-    if (!specifier.startsWith(".")) {
-      const name = packageOf(specifier);
-      if (!packages.has(name)) packages.set(name, chain.join(" → "));
-      continue;
+/** A framework has the range of the project's; what a framework of the same entry brings, such as LangChain zod, the project's version. */
+function rangeOf(name: string, reached: readonly string[]): string | null {
+  const framework = manifest.peerDependencies[name];
+  if (framework !== undefined) return framework;
+  const version = manifest.dependencies[name];
+  const isBrought = reached.some((other) => other in manifest.peerDependencies && bringsOf(other).includes(name));
+  return version === undefined || !isBrought ? null : `^${version}`;
+}
+
+function bringsOf(framework: string): readonly string[] {
+  const path = join(ROOT, "node_modules", framework, "package.json");
+  const { dependencies = {}, peerDependencies: peers = {} } = z
+    .looseObject({ dependencies: versions.optional(), peerDependencies: versions.optional() })
+    .parse(JSON.parse(readFileSync(path, "utf8")));
+  return [...Object.keys(dependencies), ...Object.keys(peers)];
+}
+
+/** Built files with all that they import, and the packages that those import, each with the chain of files that leads to it. */
+function reach(from: readonly string[]) {
+  const reached = { files: new Set<string>(), packages: new Map<string, string>() };
+  const add = (path: string, behind: readonly string[]): void => {
+    const file = posix.normalize(path);
+    if (reached.files.has(file)) return;
+    reached.files.add(file);
+    const chain = [...behind, file];
+    for (const specifier of specifiersIn(readFileSync(join(ROOT, file), "utf8"))) {
+      if (specifier.startsWith("#") || specifier.startsWith("node:")) continue;
+      if (!specifier.startsWith(".")) {
+        const name = packageOf(specifier);
+        if (!reached.packages.has(name)) reached.packages.set(name, chain.join(" → "));
+        continue;
+      }
+      const imported = posix.join(posix.dirname(file), specifier);
+      const types = imported.replace(/\.js$/, ".d.ts");
+      add(file.endsWith(".d.ts") && existsSync(join(ROOT, types)) ? types : imported, chain);
     }
-    const imported = posix.join(posix.dirname(file), specifier);
-    const types = imported.replace(/\.js$/, ".d.ts");
-    // The code of what has types only is empty, and is not imported by code.
-    reach(file.endsWith(".d.ts") && existsSync(join(ROOT, types)) ? types : imported, chain);
-  }
+  };
+  for (const path of from) add(path, []);
+  return reached;
 }
 
 function specifiersIn(code: string): string[] {
@@ -130,7 +154,6 @@ function specifiersIn(code: string): string[] {
 }
 
 function packageOf(specifier: string): string {
-  if (specifier.startsWith("#") || specifier.startsWith("node:")) return specifier;
   return specifier
     .split("/")
     .slice(0, specifier.startsWith("@") ? 2 : 1)
