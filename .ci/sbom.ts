@@ -1,48 +1,24 @@
-import { readFileSync } from "node:fs";
-import { z } from "zod";
+import { type LockedPackage, ROOT_PACKAGE, shippedPackages } from "./shipped-packages.js";
 
 /*
  * Prints a CycloneDX document of the packages that memstem runs with, as they are locked: from the lock file alone, so the same one every
- * time. `npm sbom --omit=dev` (npm 11.19) leaves out packages that development needs too, zod among them.
+ * time. Optional parts that memstem loads itself are in it, as `optional`.
  * Source of the form: https://cyclonedx.org/docs/1.5/json/
  */
 
-const lock = z.object({
-  packages: z.record(
-    z.string(),
-    z.object({
-      name: z.string().optional(),
-      version: z.string(),
-      license: z.string().optional(),
-      integrity: z.string().optional(),
-      dev: z.boolean().optional(),
-      devOptional: z.boolean().optional(),
-      optional: z.boolean().optional(),
-      peer: z.boolean().optional(),
-    }),
-  ),
-});
-type Locked = z.output<typeof lock>["packages"][string];
-
-const INSTALLED_IN = "node_modules/";
-
-const { packages } = lock.parse(JSON.parse(readFileSync(new URL("../package-lock.json", import.meta.url), "utf8")));
-const components = new Map<string, object>();
-let root: object = {};
-for (const [path, locked] of Object.entries(packages)) {
-  const name = locked.name ?? path.slice(path.lastIndexOf(INSTALLED_IN) + INSTALLED_IN.length);
-  if (path === "") root = componentOf(name, locked);
-  else if (locked.dev !== true && locked.devOptional !== true) {
-    const component = componentOf(name, locked);
-    components.set(component["bom-ref"], component);
-  }
+const root = componentOf(ROOT_PACKAGE.name ?? "", ROOT_PACKAGE, false);
+const components = new Map<string, ReturnType<typeof componentOf>>();
+for (const { name, locked, isOptional } of shippedPackages().values()) {
+  const component = componentOf(name, locked, isOptional);
+  const known = components.get(component["bom-ref"]);
+  if (known?.scope !== "required") components.set(component["bom-ref"], component);
 }
 
 process.stdout.write(
   `${JSON.stringify({ bomFormat: "CycloneDX", specVersion: "1.5", version: 1, metadata: { component: root }, components: [...components.values()] }, null, 2)}\n`,
 );
 
-function componentOf(name: string, { version, license, integrity, optional }: Locked) {
+function componentOf(name: string, { version, license, integrity }: LockedPackage, isOptional: boolean) {
   const purl = `pkg:npm/${name.replace(/^@/, "%40")}@${version}`;
   const [algorithm = "", digest] = integrity?.split("-", 2) ?? [];
   return {
@@ -50,7 +26,7 @@ function componentOf(name: string, { version, license, integrity, optional }: Lo
     type: "library",
     name,
     version,
-    scope: optional === true ? "optional" : "required",
+    scope: isOptional ? "optional" : "required",
     purl,
     ...(license === undefined ? {} : { licenses: [licenseOf(license)] }),
     ...(digest === undefined

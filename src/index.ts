@@ -2,17 +2,21 @@ import { assemble, assembleWithOwn } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
-import { ClosedError, InvalidRequestError } from "./service/base/errors.js";
-import { type ComposeOptions, type MessageLike, readComposeOptions } from "./service/compose/compose-request.js";
+import type {
+  AddOptions,
+  ComposeOptions,
+  EvictOptions,
+  FeedbackOptions,
+  ForgetMemoryOptions,
+  ForgetUserOptions,
+  MessageLike,
+} from "./service/base/call-options.js";
+import { ClosedError, InvalidRequestError, NotFoundError } from "./service/base/errors.js";
+import { readComposeOptions } from "./service/compose/compose-request.js";
 import type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 import {
-  type AddOptions,
   addOptions,
-  type EvictOptions,
   evictOptions,
-  type FeedbackOptions,
-  type ForgetMemoryOptions,
-  type ForgetUserOptions,
   feedbackOptions,
   forgetMemoryOptions,
   forgetUserOptions,
@@ -25,6 +29,7 @@ import { readOptions } from "./service/fields/read-options.js";
 export type { ChatMessage } from "./core/index.js";
 export type { OwnMem0 } from "./memory/own-mem0.js";
 export type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
+export type { ComposeOptions, MessageLike } from "./service/base/call-options.js";
 export {
   ClosedError,
   type FieldIssue,
@@ -34,7 +39,6 @@ export {
   StoreUnavailableError,
 } from "./service/base/errors.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
-export type { ComposeOptions, MessageLike } from "./service/compose/compose-request.js";
 export type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
@@ -44,7 +48,7 @@ export interface MemstemOptions {
   readonly dataDir?: string;
   /**
    * Where to search when a request brings no memories: a Mem0 that memstem opens, or the caller's own, an instance of Mem0's `Memory` or
-   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded`.
+   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded` where its packages are installed, else `none`.
    */
   readonly source?:
     | OwnMem0
@@ -156,7 +160,9 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
     evict: whileOpen(async (given) => memstem.evict(readOptions(evictOptions, given).requestIds)),
     feedback: whileOpen(async (given) => {
       const { userId, agentId = null, requestId, ...reported } = readOptions(feedbackOptions, given);
-      return memstem.feedback(userId, agentId, requestId, observationOf(reported));
+      return memstem.feedback(userId, agentId, requestId, observationOf(reported)).catch((error: unknown) => {
+        throw error instanceof NotFoundError ? new NotFoundError("requestId", error.message) : error;
+      });
     }),
     forgetMemory: whileOpen(async (given) => {
       const { userId, memoryId } = readOptions(forgetMemoryOptions, given);

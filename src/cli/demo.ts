@@ -14,6 +14,7 @@ import {
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { encodeO200k } from "./o200k.js";
+import { needEmbeddedMem0 } from "./optional-packages.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
@@ -35,6 +36,7 @@ const NO_ANSWER = "I don't know.";
  * for them with Mem0's README prompt and with memstem. All in a directory of its own, which is removed again.
  */
 export async function runDemo(options: DemoOptions, print: (line: string) => void): Promise<void> {
+  needEmbeddedMem0("demo");
   const conversation = await readConversation(options);
   const questions = conversation.questions.slice(0, options.limit);
   const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));

@@ -23,6 +23,7 @@ import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, engineKey, openJudgeOf, ownPrices } from "./eval-settings.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
+import { needEmbeddedMem0 } from "./optional-packages.js";
 import { STOPPED, stopSignal } from "./process-end.js";
 import { withProgress } from "./progress-bar.js";
 
@@ -33,6 +34,7 @@ const ALL_FAILED = 3;
  * `EvaluationError`, `LocomoDataError`.
  */
 export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
+  needEmbeddedMem0("eval");
   const stop = stopSignal();
   try {
     if (options.download !== undefined) await downloadData(options.data, options.download, stop.signal);

@@ -28,7 +28,7 @@ import type { ExportOptions } from "./export.js";
 import { list, oneOf, positive, ratio, wholeNumber } from "./option-values.js";
 import { endWithOutput } from "./process-end.js";
 import type { ReplayCommand } from "./replay.js";
-import { readSettings, settingsHelp } from "./settings.js";
+import { leftOutSource, readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
 import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
 
@@ -49,8 +49,12 @@ program
   .addHelpText("after", settingsHelp)
   .action(async () => {
     const { startService } = await import("./serve.js");
-    const service = await startService(readSettings(process.env));
+    const settings = readSettings(process.env);
+    const service = await startService(settings);
     process.stdout.write(`memstem ${VERSION} listens on ${service.address}\n`);
+    const install = leftOutSource(settings);
+    if (install !== null)
+      process.stdout.write(`It searches no memories of its own: for the embedded Mem0, ${install}\n`);
     let isStopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.on(signal, () => {

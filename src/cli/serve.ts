@@ -13,7 +13,7 @@ import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
-import { bodyPaceOf, keyLimitsOf, type Settings, sourceOf } from "./settings.js";
+import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -78,6 +78,8 @@ export async function startService(settings: Settings): Promise<RunningService> 
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
   log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  const install = leftOutSource(settings);
+  if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
   const tenants = storedKeys.countOtherTenants(DEFAULT_TENANT.name);
   if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
   const stopSweeps =

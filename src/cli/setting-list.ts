@@ -77,7 +77,7 @@ export const SETTINGS = {
   dataDir: setting("MEMSTEM_DATA_DIR", "directory of memstem's files", z.string().min(1).default("memstem-data")),
   source: setting(
     "MEMSTEM_SOURCE",
-    "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded",
+    "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded where its packages are installed, else none",
     z.enum(["embedded", "hosted", "rest", "none"]).optional(),
   ),
   mem0Url: setting("MEMSTEM_MEM0_URL", "address of Mem0's REST server, or of another Mem0 platform", url.optional()),

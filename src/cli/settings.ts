@@ -9,6 +9,7 @@ import {
   type IdentitySource,
   type IdentitySources,
 } from "../service/chat/identity-sources.js";
+import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./optional-packages.js";
 import { NOTHING_LISTED } from "./session-settings.js";
 import { SETTINGS, type Settings } from "./setting-list.js";
 
@@ -34,6 +35,8 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const settings = Object.fromEntries(values) as Settings;
   const needs = { hosted: "mem0ApiKey", rest: "mem0Url" } as const;
   const source = sourceOf(settings);
+  const unusable = unusableSource(settings);
+  if (unusable !== null) issues.push({ field: SETTINGS.source.variable, message: unusable });
   if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
     issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
   }
@@ -77,7 +80,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   if (settings.writeBack === "on" && source === "none") {
     issues.push({
       field: SETTINGS.writeBack.variable,
-      message: "needs a memory source; MEMSTEM_SOURCE is none",
+      message: `needs a memory source; MEMSTEM_SOURCE is none${settings.source === undefined ? `: ${installCommand("embedded")}` : ""}`,
     });
   }
   if (issues.length > 0) throw new InvalidRequestError(issues);
@@ -88,7 +91,23 @@ export function readSettings(environment: Readonly<Record<string, string | undef
 export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "none" {
   if (settings.source !== undefined) return settings.source;
   if (settings.mem0Url !== undefined) return "rest";
-  return settings.mem0ApiKey === undefined ? "embedded" : "hosted";
+  if (settings.mem0ApiKey !== undefined) return "hosted";
+  return hasEmbeddedMem0() ? "embedded" : "none";
+}
+
+/** Why the memory source that was named, or that is the default, cannot be used; null where it can. */
+function unusableSource(settings: Settings): string | null {
+  const { source, mem0Url, mem0ApiKey, dataDir } = settings;
+  if (source === "embedded" || source === "hosted") {
+    const missing = missingPackages(source);
+    return missing && `${source} ${missing}`;
+  }
+  return source === undefined && mem0Url === undefined && mem0ApiKey === undefined ? keptMemories(dataDir) : null;
+}
+
+/** What to install for memories to be searched for, where no source was named and none is the default; null elsewhere. */
+export function leftOutSource(settings: Settings): string | null {
+  return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
 
 /**

@@ -4,7 +4,7 @@
  * adapters of memstem set them.
  */
 
-import type { MessageLike } from "../service/compose/compose-request.js";
+import type { MessageLike } from "../service/base/call-options.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

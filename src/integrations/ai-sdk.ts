@@ -5,7 +5,7 @@
  */
 
 import type { LanguageModelMiddleware } from "ai";
-import type { MessageLike } from "../service/compose/compose-request.js";
+import type { MessageLike } from "../service/base/call-options.js";
 import { type AiSdkCall, callOptions } from "./ai-sdk-call-options.js";
 import { withHints } from "./ai-sdk-hints.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";

@@ -4,9 +4,8 @@
  * Nothing here depends on how memstem is reached: the library in-process, or the client of a service.
  */
 
-import type { ComposeOptions, MessageLike } from "../service/compose/compose-request.js";
+import type { ComposeOptions, FeedbackOptions, MessageLike } from "../service/base/call-options.js";
 import type { ComposedPrompt } from "../service/compose/composed-prompt.js";
-import type { FeedbackOptions } from "../service/fields/companion-options.js";
 
 /** What adapters call: `createMemstem` of the library, or the client of a service (`memstem/client`). */
 export interface Composing {

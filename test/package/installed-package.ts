@@ -20,8 +20,8 @@ const PROJECT = resolve(import.meta.dirname, "../..");
 const manifest = z.looseObject({
   name: z.string(),
   version: z.string(),
-  dependencies: z.record(z.string(), z.string()),
-  bin: z.record(z.string(), z.string()),
+  dependencies: z.record(z.string(), z.string()).default({}),
+  bin: z.record(z.string(), z.string()).default({}),
 });
 
 /** How a program ended. */
@@ -42,25 +42,32 @@ export interface InstalledPackage {
   readonly files: readonly string[];
   readonly version: string;
   /** Runs a program with Node in the folder, without the environment of the tests. */
-  node(args: readonly string[], input?: string): Promise<Ran>;
+  node(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
   write(name: string, text: string): void;
+  /** Installs optional parts too, from the project's own. */
+  install(names: readonly string[]): void;
 }
 
 /**
  * Packs the built project and unpacks it as npm would install it. Its dependencies are links to the project's own, because compiling
- * better-sqlite3 takes a minute; development dependencies are not to be found.
+ * better-sqlite3 takes a minute; development dependencies and optional parts are not to be found.
+ *
+ * @param name of the package
+ * @param make makes what is packed, in a folder that does not exist yet. Default: the project itself
  */
-export function installedPackage(): InstalledPackage {
+export function installedPackage(name = "memstem", make?: (folder: string) => Promise<unknown>): InstalledPackage {
   let folder = "";
   let version = "";
   let archive = "";
-  const root = () => join(folder, "node_modules", "memstem");
+  const root = () => join(folder, "node_modules", name);
 
   beforeAll(async () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), "memstem-package-")));
     const packing = ["pack", "--ignore-scripts", "--pack-destination", folder, "--cache", join(folder, "npm")];
     const run = promisify(execFile);
-    await run("npm", packing, { cwd: PROJECT, env: { ...process.env, npm_config_update_notifier: "false" } });
+    const packed = make === undefined ? PROJECT : join(folder, "made");
+    await make?.(packed);
+    await run("npm", packing, { cwd: packed, env: { ...process.env, npm_config_update_notifier: "false" } });
     archive = join(folder, readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "");
     mkdirSync(root(), { recursive: true });
     await run("tar", ["-xzf", archive, "-C", root(), "--strip-components=1"]);
@@ -98,9 +105,12 @@ export function installedPackage(): InstalledPackage {
         .map((entry) => join(entry.parentPath, entry.name).slice(root().length + 1))
         .toSorted();
     },
+    install(names) {
+      for (const name of names) link(join(PROJECT, "node_modules", name), name);
+    },
     write: (name, text) => writeFileSync(join(folder, name), text),
-    node(args, input = "") {
-      const env = { PATH: process.env["PATH"] ?? "", HOME: folder, MEMSTEM_SOURCE: "none" };
+    node(args, input = "", environment = { MEMSTEM_SOURCE: "none" }) {
+      const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment };
       const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
       return new Promise((ended) => {
         const output = childOutput(child);

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { SOURCE_PACKAGES } from "../../src/cli/optional-packages.js";
 
 /** What npm remembers of advisories must not be another test's. */
 const caches: string[] = [];
@@ -47,7 +48,24 @@ describe("npm run sbom", () => {
     const wanted = Object.entries(manifest.dependencies).map(([name, version]) => `${name}@${version}`);
     expect(listed).toEqual(expect.arrayContaining(wanted));
     const names = new Set(components.map(({ name }) => name));
-    expect(["vitest", "typescript", "tsx"].filter((name) => names.has(name))).toEqual([]);
+    expect(["vitest", "typescript", "tsx", "esbuild", "langchain"].filter((name) => names.has(name))).toEqual([]);
+  });
+
+  it("lists the optional parts that memstem loads itself, with what they bring, as optional", async () => {
+    const { stdout } = await script("sbom");
+    const component = z.object({ name: z.string(), version: z.string(), scope: z.enum(["required", "optional"]) });
+    const { components } = z.object({ components: z.array(component) }).parse(JSON.parse(stdout));
+    const scopes = new Map(
+      components.flatMap(({ name, version, scope }) => [
+        [name, scope],
+        [`${name}@${version}`, scope],
+      ]),
+    );
+    for (const name of SOURCE_PACKAGES.embedded) expect(`${name} ${scopes.get(name)}`).toBe(`${name} optional`);
+    expect(scopes.get("openai")).toBe("optional");
+    for (const [name, version] of Object.entries(manifest.dependencies)) {
+      expect(`${name} ${scopes.get(`${name}@${version}`)}`).toBe(`${name} required`);
+    }
   });
 });
 
@@ -70,8 +88,8 @@ describe("npm run audit", () => {
     return `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`;
   }
 
-  const advisory = (severity: string) => ({
-    hono: [
+  const advisory = (severity: string, name = "hono") => ({
+    [name]: [
       {
         id: 1,
         url: "https://example.org/1",
@@ -88,6 +106,8 @@ describe("npm run audit", () => {
     ["nothing known", {}, 0, /^0 vulnerable packages\n$/],
     ["something moderate", advisory("moderate"), 0, /^moderate: hono/m],
     ["something critical", advisory("critical"), 1, /^critical: hono/m],
+    ["something critical in an optional part", advisory("critical", "mem0ai"), 1, /^critical: mem0ai/m],
+    ["something critical that only builds it", advisory("critical", "drizzle-kit"), 0, /^0 vulnerable packages\n$/],
   ])("with %s ends as it should", async (_what, advisories, code, says) => {
     const url = await registryWith(advisories);
     const ended = await script("audit", { npm_config_registry: url });

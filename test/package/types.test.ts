@@ -81,6 +81,34 @@ export default [
 ];
 `;
 
+const REMOTE = `
+import { type MemstemClient } from "memstem";
+import {
+  type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemConnectionError, MemstemHttpError, type RemoteMemstem,
+} from "memstem/client";
+
+const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
+const asLibrary: MemstemClient = memstem;
+const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
+const { messages, plan, engine } = await memstem.compose(request, { retries: 0 });
+const given: readonly { role: "user"; content: string }[] = (
+  await asLibrary.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
+).messages;
+const { answers } = await memstem.composeBatch({ requests: [{ userId: "ada", query: "Where?", priority: 1 }] });
+const ranks: readonly number[] = answers.flatMap((one) => ("answer" in one ? [one.rank] : []));
+const tokens: number[] = [];
+for await (const line of memstem.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {
+  if ("answer" in line) tokens.push(line.answer.plan.totalTokens, line.answer.messages[0]?.content.length ?? 0);
+}
+const why: readonly string[] = (await memstem.explain({ userId: "ada", requestId: "r" })).explanation;
+const issues = (error: unknown) => (error instanceof InvalidRequestError ? error.issues : error instanceof MemstemHttpError && error.status);
+// @ts-expect-error the client's names are in camelCase
+await memstem.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
+// @ts-expect-error a client is of some service
+createMemstemClient({});
+export default [messages, plan, engine, given, ranks, tokens, why, issues, MemstemConnectionError];
+`;
+
 const WRONG = `
 import { createMemstem } from "memstem";
 const memstem = createMemstem();
@@ -102,6 +130,7 @@ describe("the types of an installed memstem", () => {
   it.each([
     ["let Mem0's list in the prompt be replaced by a few lines, with OpenAI's message types", SWAP],
     ["name everything that the library gives", SURFACE],
+    ["let the client take the library's place", REMOTE],
     ["refuse what the library refuses", WRONG],
   ])("%s", async (_what, source) => {
     memstem.write("consumer.ts", source);

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { hash } from "#crypto";
 
 /**
  * Branded identifiers. A brand costs nothing at run time and keeps a user id from being passed where a memory id is meant.

@@ -1,12 +1,9 @@
+import type { FieldIssue } from "./field-issue.js";
+
 export { UpstreamError } from "../../engines/upstream/upstream.js";
 export { MemorySourceError } from "../../memory/memory-source.js";
 export { StoreUnavailableError } from "../../store/api/store.js";
-
-/** One invalid field, by the name that the caller used. Never quotes memory text. */
-export interface FieldIssue {
-  readonly field: string;
-  readonly message: string;
-}
+export type { FieldIssue } from "./field-issue.js";
 
 /** The request is invalid; nothing was written. */
 export class InvalidRequestError extends Error {

@@ -20,7 +20,9 @@ import {
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
-import { type GivenPrompt, type Instructions, restored } from "../fields/given-messages.js";
+import type { Instructions } from "../base/call-options.js";
+import type { GivenPrompt } from "../base/given-prompt.js";
+import { restored } from "../fields/given-messages.js";
 
 /** What to add to the request to the engine. */
 export interface EngineHints {

@@ -18,11 +18,11 @@ import {
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
+import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "../fields/fields.js";
 import {
   asGiven,
   type GivenMessages,
-  type GivenPrompt,
   givenMessages,
   marksElsewhereIn,
   messageFormat,
@@ -118,7 +118,8 @@ const annotations = z.union(
   field.ANNOTATIONS_WANTED,
 );
 
-const composeOptions = z.strictObject({
+/** Checks `ComposeOptions`. */
+export const composeOptions = z.strictObject({
   userId: field.userId,
   agentId: field.agentId.nullish(),
   conversationId: field.conversationId.nullish(),
@@ -146,24 +147,6 @@ const composeOptions = z.strictObject({
   scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
 });
-
-/** Options of the library's `compose`: the fields of `POST /compose`, in camelCase. `null` counts as absent. */
-export type ComposeOptions<M extends MessageLike = ChatMessage | MessageLike> = Omit<
-  z.input<typeof composeOptions>,
-  "messages" | "memories"
-> & {
-  readonly messages?: readonly M[] | null | undefined;
-  /** Mem0's result, unmodified, in any of its shapes; absent: the configured source is searched. */
-  readonly memories?: unknown;
-};
-/**
- * The common part of the message types of OpenAI's client, Anthropic's, the AI SDK and others, and of the Responses API's items; validated
- * at run time.
- */
-export type MessageLike =
-  | { readonly role: string; readonly content?: unknown }
-  | { readonly type: string }
-  | { readonly id: string };
 
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {

@@ -1,6 +1,6 @@
 import type { ChatMessage } from "../../core/index.js";
+import type { MessageLike } from "../base/call-options.js";
 import type { ComposeAnswer } from "./compose-answer.js";
-import type { MessageLike } from "./compose-request.js";
 
 /** What a prompt for a `query` is made of: instructions, where there are any, and the question. */
 export type QueryMessage = {

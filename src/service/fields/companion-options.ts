@@ -5,7 +5,7 @@ import type { EngineReport } from "../../store/api/store.js";
 import * as field from "./fields.js";
 
 /*
- * Options of the library's calls other than `compose`: the fields of the HTTP requests, in camelCase. `null` counts as absent.
+ * Checks the options of the library's calls other than `compose` (`base/call-options.ts`), and turns them into what the service takes.
  */
 
 export const addOptions = z.strictObject({
@@ -14,10 +14,8 @@ export const addOptions = z.strictObject({
   memories: field.memoryTexts,
   metadata: field.memoryMetadata.optional(),
 });
-export type AddOptions = z.input<typeof addOptions>;
 
 export const evictOptions = z.strictObject({ requestIds: field.requestIds });
-export type EvictOptions = z.input<typeof evictOptions>;
 
 export const feedbackOptions = z.strictObject({
   userId: field.userId,
@@ -27,13 +25,10 @@ export const feedbackOptions = z.strictObject({
   cachedTokens: field.tokenCount.nullish(),
   ttftMs: field.milliseconds.nullish(),
 });
-export type FeedbackOptions = z.input<typeof feedbackOptions>;
 
 export const forgetMemoryOptions = z.strictObject({ userId: field.userId, memoryId: field.memoryId });
-export type ForgetMemoryOptions = z.input<typeof forgetMemoryOptions>;
 
 export const forgetUserOptions = z.strictObject({ userId: field.userId });
-export type ForgetUserOptions = z.input<typeof forgetUserOptions>;
 
 /** An engine's report, without absent fields. */
 export function observationOf(

@@ -9,6 +9,7 @@ import {
   type AgentId,
   blockTemplateProblem,
   type ChatMessage,
+  type ContentPart,
   type ConversationId,
   DEDUPE_NAMES,
   DIAGNOSING_PROVIDERS,
@@ -34,6 +35,7 @@ import {
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { readMem0Answer } from "../../memory/mem0-answer.js";
+import type { InstructionPart } from "../base/call-options.js";
 
 /** Most memories in one request or of one search. */
 const MAX_MEMORIES = 1_000;
@@ -83,7 +85,7 @@ const text = z
 
 export const query = text.refine((value) => value.trim() !== "", "must not be empty");
 /** Instructions: a text, or text parts as Anthropic's API has them. */
-export const system = z.union(
+export const system: z.ZodType<string | ContentPart[], string | readonly InstructionPart[]> = z.union(
   [text, z.array(z.looseObject({ type: z.literal("text"), text })).min(1, "must not be empty")],
   "must be a text, or a list of text parts",
 );

@@ -3,13 +3,11 @@ import type { ChatMessage } from "../../core/index.js";
 import { chatOfMessages, marksBehind, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
 import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import { record } from "../../engines/upstream/json-values.js";
+import type { Instructions, MessageFormat } from "../base/call-options.js";
+import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "./fields.js";
 
-/** APIs whose messages a request may bring, and gets back. */
-export const MESSAGE_FORMATS = ["chat", "responses", "anthropic"] as const;
-export type MessageFormat = (typeof MESSAGE_FORMATS)[number];
-
-export const messageFormat = z.enum(MESSAGE_FORMATS);
+export const messageFormat = z.enum(["chat", "responses", "anthropic"]);
 
 /** Messages as a caller gave them, and the same as chat messages. */
 export interface GivenMessages {
@@ -17,15 +15,6 @@ export interface GivenMessages {
   readonly given: readonly unknown[];
   readonly chat: readonly ChatMessage[];
 }
-
-/** What of a request gives its prompt the format of its messages. */
-export interface GivenPrompt extends Pick<GivenMessages, "format" | "given"> {
-  /** Whether the request has instructions beside its messages. */
-  readonly hasSystem: boolean;
-}
-
-/** Instructions as Anthropic's API takes them. */
-export type Instructions = string | { type: "text"; text: string }[];
 
 /** A composed prompt in the format of the messages that it was made of. */
 export interface RestoredPrompt {
@@ -39,7 +28,7 @@ const list = z
   .min(1, "must not be empty")
   .max(field.MAX_MESSAGES, `must have at most ${field.MAX_MESSAGES} messages`);
 
-/** Messages of any of the {@link MESSAGE_FORMATS}, by what only one of them has; plain texts are alike in all, and are chat messages. */
+/** Messages of any API, by what only one of them has; plain texts are alike in all, and are chat messages. */
 export const givenMessages = z
   .preprocess(field.cutAt(field.MAX_MESSAGES), list)
   .transform((given, context): GivenMessages => {

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ComposeOptions } from "../../../src/service/base/call-options.js";
 import { AbandonedRequestError, BusyUserError } from "../../../src/service/base/errors.js";
 import { LiveSchedule, MOST_WAITING, type ScheduledComposer } from "../../../src/service/batch/live-schedule.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
-import {
-  type ComposeOptions,
-  type ComposeRequest,
-  readComposeOptions,
-} from "../../../src/service/compose/compose-request.js";
+import { type ComposeRequest, readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { WaitingLookup } from "../../../src/service/compose/memory-lookup.js";
 import { composeWith, memories, openService } from "../compose/service-fixture.js";
 

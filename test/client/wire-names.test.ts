@@ -1,0 +1,260 @@
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
+import type { ExplainedPrompt, InvalidRequestError } from "../../src/client/index.js";
+import { ROUTES, type Route } from "../../src/client/routes.js";
+import { camelField, camelName, fromWire, toWire, wireName } from "../../src/client/wire-names.js";
+import type {
+  Digest,
+  Explanation,
+  Label,
+  MemoryId,
+  PlanDepth,
+  PlanEpoch,
+  RequestId,
+  UserId,
+} from "../../src/core/index.js";
+import * as batch from "../../src/http/contracts/batch-contract.js";
+import { composeBody } from "../../src/http/contracts/compose-contract.js";
+import * as wire from "../../src/http/contracts/contracts.js";
+import { exampleOf } from "../../src/http/contracts/examples.js";
+import { explainResult, requestExplainQuery, writeExplanation } from "../../src/http/contracts/explain-contract.js";
+import { exportResult } from "../../src/http/contracts/export-contract.js";
+import { OPERATIONS } from "../../src/http/contracts/operations.js";
+import type {
+  AddOptions,
+  ComposeOptions,
+  EvictOptions,
+  FeedbackOptions,
+  ForgetMemoryOptions,
+  ForgetUserOptions,
+} from "../../src/service/base/call-options.js";
+import type { ComposeAnswer } from "../../src/service/compose/compose-answer.js";
+import { composeOptions } from "../../src/service/compose/compose-request.js";
+import * as companions from "../../src/service/fields/companion-options.js";
+
+/** Every contract of a route that the client calls: what goes there, and what comes back. */
+const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly answered?: z.ZodType }>> = {
+  compose: { sent: composeBody, answered: wire.composeResult },
+  composeBatch: { sent: batch.batchBody, answered: batch.batchResult },
+  composeLines: { sent: batch.batchRequest, answered: batch.batchLine },
+  add: { sent: wire.addBody, answered: wire.addResult },
+  evict: { sent: wire.evictBody, answered: wire.evictResult },
+  feedback: { sent: wire.feedbackBody, answered: wire.feedbackResult },
+  receiveMem0Event: {},
+  explain: { sent: requestExplainQuery, answered: explainResult },
+  describeIndex: { sent: wire.userIndexQuery, answered: wire.indexResult },
+  exportUser: { sent: wire.userQuery, answered: exportResult },
+  forgetMemory: { sent: wire.memoryQuery, answered: wire.forgetMemoryResult },
+  forgetUser: { sent: wire.userQuery, answered: wire.forgetUserResult },
+  health: { answered: wire.health },
+  metrics: {},
+  openapi: {},
+};
+
+/** Dotted paths of every field that a schema names, lists left out; not what stands behind those that stay unmodified. */
+function fieldsOf(schema: z.ZodType, unmodified: readonly string[], io: "input" | "output"): string[] {
+  const json = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline", cycles: "throw" });
+  const definitions = (json["$defs"] ?? {}) as Record<string, unknown>;
+  const found = new Set<string>();
+  const walk = (value: unknown, path: string): void => {
+    if (typeof value !== "object" || value === null || unmodified.includes(path)) return;
+    if ("$ref" in value) walk(definitions[String(value.$ref).replace(/^#\/\$defs\//, "")], path);
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === "properties") {
+        for (const [name, field] of Object.entries(inner as object)) {
+          const at = path === "" ? name : `${path}.${name}`;
+          found.add(at);
+          walk(field, at);
+        }
+      } else if (["anyOf", "oneOf", "allOf"].includes(key)) for (const one of inner as unknown[]) walk(one, path);
+      else if (key === "items") walk(inner, path);
+    }
+  };
+  walk(json, "");
+  return [...found];
+}
+
+const label = (value: number) => value as Label;
+const request = (value: string) => value as RequestId;
+
+type Complete<T> = { [K in keyof T]-?: Exclude<T[K], undefined> };
+
+describe("the names of fields", () => {
+  it("are known of every route", () => {
+    expect(Object.keys(CONTRACTS).sort()).toEqual(Object.keys(ROUTES).sort());
+  });
+
+  it.each(Object.entries(CONTRACTS))("of %s go and come by one rule", (method, { sent, answered }) => {
+    const { unmodified } = ROUTES[method as keyof typeof ROUTES];
+    const fields = [
+      ...(sent === undefined ? [] : fieldsOf(sent, unmodified, "input")),
+      ...(answered === undefined ? [] : fieldsOf(answered, unmodified, "output")),
+    ];
+    if (sent ?? answered) expect(fields.length).toBeGreaterThan(0);
+    for (const field of fields) {
+      const name = field.split(".").at(-1) ?? "";
+      expect({ field, name: wireName(camelName(name)) }).toEqual({ field, name });
+      expect(camelName(name), field).not.toContain("_");
+      expect(camelField(field, unmodified)).toBe(field.split(".").map(camelName).join("."));
+    }
+  });
+
+  it.each([
+    ["compose", composeBody, composeOptions],
+    ["add", wire.addBody, companions.addOptions],
+    ["evict", wire.evictBody, companions.evictOptions],
+    ["feedback", wire.feedbackBody, companions.feedbackOptions],
+    ["forgetMemory", wire.memoryPath, companions.forgetMemoryOptions],
+    ["forgetUser", wire.userPath, companions.forgetUserOptions],
+  ] as const)("of %s are those of the library's options", (method, body, options) => {
+    const { unmodified } = ROUTES[method];
+    const names = fieldsOf(body, unmodified, "input").map((field) => camelField(field, unmodified));
+    expect(names.sort()).toEqual(fieldsOf(options, unmodified, "input").sort());
+  });
+
+  it("are typed as the library checks them", () => {
+    type Lists = "workers" | "messages" | "memories";
+    expectTypeOf<Omit<z.input<typeof composeOptions>, Lists>>().branded.toEqualTypeOf<
+      Mutable<Omit<ComposeOptions, Lists>>
+    >();
+    expectTypeOf<keyof z.input<typeof composeOptions>>().toEqualTypeOf<keyof ComposeOptions>();
+    expectTypeOf<z.input<typeof companions.feedbackOptions>>().branded.toEqualTypeOf<Mutable<FeedbackOptions>>();
+    expectTypeOf<z.input<typeof companions.forgetMemoryOptions>>().branded.toEqualTypeOf<
+      Mutable<ForgetMemoryOptions>
+    >();
+    expectTypeOf<z.input<typeof companions.forgetUserOptions>>().branded.toEqualTypeOf<Mutable<ForgetUserOptions>>();
+    expectTypeOf<keyof z.input<typeof companions.addOptions>>().toEqualTypeOf<keyof AddOptions>();
+    expectTypeOf<keyof z.input<typeof companions.evictOptions>>().toEqualTypeOf<keyof EvictOptions>();
+  });
+});
+
+type Mutable<T> = T extends readonly unknown[] ? T : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
+
+describe("an answer's JSON, read by the client", () => {
+  const sent = (json: unknown): unknown => JSON.parse(JSON.stringify(json));
+
+  it("of a prompt is the library's answer, in every field that one can have", () => {
+    const epoch: Complete<PlanEpoch> = { began: "ratio", prompts: 2, leftOut: 3, headTokens: 40, carriedTokens: 5 };
+    const depth: Complete<PlanDepth> = {
+      retrieved: 9,
+      given: 4,
+      outcome: "sure",
+      probes: [{ blocks: 4, entropy: 0.5, promptTokens: 90, cachedTokens: null }],
+    };
+    const plan: Complete<ComposeAnswer["plan"]> = {
+      layout: "conversation",
+      policy: "prefix-exact",
+      expectedCachedTokens: 10,
+      uncachedTokens: 20,
+      totalTokens: 30,
+      searchPath: [0, 2],
+      orderChanged: true,
+      stableMessages: 3,
+      retention: "keep",
+      freshStart: false,
+      addedMessages: 2,
+      epoch,
+      depth,
+    };
+    const answer: Complete<ComposeAnswer> = {
+      requestId: request("r-1"),
+      messages: [{ role: "user", content: "Where?", tool_calls: [{ call_id: 1 }], provider_metadata: { some_key: 1 } }],
+      prompt: "User: Where?",
+      system: [{ type: "text", text: "Be brief.", ...{ cache_control: { type: "ephemeral" } } }],
+      blocks: [{ label: label(1), memoryId: "m-1" as MemoryId, placement: "new", rank: 0, replaces: [label(2)] }],
+      annotations: ["Most relevant first: [1]."],
+      plan,
+      engine: { fields: { prompt_cache_key: "k", nested_map: { a_b: 1 } }, headers: { "x-request_id": "r-1" } },
+      worker: "gpu-0",
+      warnings: [{ code: "memory_cut", message: "…", memoryIds: ["m-1" as MemoryId] }],
+    };
+    expect(fromWire(sent(wire.writeCompose(answer)), ROUTES.compose.unmodified)).toEqual(answer);
+  });
+
+  const place = { kind: "block", role: null, digest: "d" as Digest, label: label(3) } as const;
+  const explanation: Complete<Explanation> = {
+    requestId: request("r-1"),
+    compared: 4,
+    comparedAll: false,
+    nearest: { requestId: request("r-0"), conversation: "other", ageMs: 12, evicted: true, totalTokens: 90 },
+    difference: { message: 1, token: 20, block: 2, here: place, there: null },
+    cause: { kind: "new_memory", label: label(3), instead: label(4), insteadMoved: true },
+    tokens: { total: 90, shared: 20, expected: 10, reported: 5 },
+    index: { kind: "left", tokens: 10, because: { kind: "ttl", ttlMs: 60_000 } },
+    engine: { kind: "less", tokens: 5, because: { kind: "block_rounding", blockTokens: 16 } },
+    provider: {
+      provider: "openai",
+      outcome: "miss",
+      reason: "prompt_changed",
+      missedTokens: 3,
+      reusableTokens: 4,
+      comparedWith: request("resp_1"),
+    },
+    lost: { tokens: 10, price: { unit: "ms", amount: 1 } },
+    behind: { tokens: 70, price: { unit: "money", amount: 2 } },
+  };
+
+  it.each<[string, Partial<Explanation>]>([
+    ["a memory that is new", {}],
+    ["another epoch", { cause: { kind: "new_epoch", reason: "cost" } }],
+    ["no retention", { cause: { kind: "not_retained", retention: "ephemeral", what: "memories" } }],
+    ["a report", { index: { kind: "left", tokens: 1, because: { kind: "reported", requestId: request("r-2") } } }],
+    ["a minimum", { engine: { kind: "less", tokens: 1, because: { kind: "below_minimum", minimumTokens: 1024 } } }],
+    ["nothing to compare", { nearest: null, difference: null, provider: null, index: { kind: "nothing_shared" } }],
+  ])("of an explanation by %s is the library's", (_what, part) => {
+    const explained = { ...explanation, ...part };
+    const expected: ExplainedPrompt = { ...explained, explanation: ["So."] };
+    expect(fromWire(sent(writeExplanation(explained, ["So."])), ROUTES.explain.unmodified)).toEqual(expected);
+  });
+
+  it("of an index is the library's, less its own ids", () => {
+    const node = { searchPath: [0], labels: [label(1)], uses: 2, live: 1, lastUsed: 3 };
+    const described = {
+      userId: "ana" as UserId,
+      agentId: null,
+      counts: { blocks: 1, nodes: 1, conversations: 1, turns: 1, requests: 1 },
+      nodes: [{ ...node, id: 5 as never, requestIds: [request("r-1")] }],
+    };
+    expect(fromWire(sent(wire.writeIndex(described)), [])).toEqual({
+      ...described,
+      nodes: [{ ...node, requestIds: ["r-1"] }],
+    });
+  });
+
+  it("goes back into the same JSON, for every example of the document", () => {
+    const routes = new Map<string, Route>(
+      Object.values(ROUTES).flatMap((route) => route.operations.map((id) => [id, route])),
+    );
+    const examples = Object.values(OPERATIONS).flatMap((operation) => {
+      const route = routes.get(operation.operationId);
+      const { request: asked, answer } = exampleOf(operation);
+      const unmodified = operation === OPERATIONS.composeBatch ? ROUTES.composeBatch.unmodified : route?.unmodified;
+      if (unmodified === undefined || operation === OPERATIONS.webhook) return [];
+      return [asked, answer].filter((json) => json !== undefined).map((json) => ({ json, unmodified }));
+    });
+    expect(examples.length).toBeGreaterThan(12);
+    for (const { json, unmodified } of examples) expect(toWire(fromWire(json, unmodified), unmodified)).toEqual(json);
+  });
+});
+
+describe("options", () => {
+  it("and answers named like a prototype stay fields", () => {
+    const read = fromWire(JSON.parse('{"constructor": {"a_b": 1}}'), []) as object;
+    expect([Object.getPrototypeOf(read), Object.keys(read)]).toEqual([Object.prototype, ["constructor"]]);
+  });
+
+  it("that JSON would say otherwise are rejected by their own name", () => {
+    const issueOf = (options: unknown) => {
+      try {
+        return toWire(options, ["messages"]);
+      } catch (error) {
+        return (error as InvalidRequestError).issues;
+      }
+    };
+    expect(issueOf({ topK: Number.NaN })).toEqual([{ field: "topK", message: "must be a finite number, not NaN" }]);
+    expect(issueOf({ annotations: { top_n: 1 } })).toEqual([
+      { field: "annotations.top_n", message: "is not a known field" },
+    ]);
+    expect(issueOf({ messages: [{ some_key: Number.NaN }] })).toEqual({ messages: [{ some_key: Number.NaN }] });
+  });
+});

@@ -1,0 +1,115 @@
+import { execFile } from "node:child_process";
+import { readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { servedApp } from "../http/server/served-app.js";
+import { installedPackage } from "./installed-package.js";
+
+const require = createRequire(import.meta.url);
+const PROJECT = resolve(import.meta.dirname, "../..");
+const TSC = join(PROJECT, "node_modules/typescript/bin/tsc");
+
+const target = z.union([z.string(), z.object({ types: z.string(), default: z.string() })]);
+const manifest = z.looseObject({
+  version: z.string(),
+  exports: z.record(z.string(), target),
+  dependencies: z.record(z.string(), z.string()).default({}),
+  peerDependencies: z.record(z.string(), z.string()).default({}),
+  peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })).default({}),
+});
+const manifestOf = (folder: string) => manifest.parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
+
+const USES = `
+import { type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemHttpError, type RemoteMemstem } from "memstem-client";
+import { digestOf, type Label } from "memstem-client/core";
+
+const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", retries: 0 });
+const request: ComposeOptions = { userId: "ada", query: "Where?", policy: "carry-over", engine: "vllm" };
+const { messages, blocks } = await memstem.compose(request);
+const label: Label | undefined = blocks[0]?.label;
+// @ts-expect-error there is no such policy
+await memstem.compose({ userId: "ada", query: "Where?", policy: "none" });
+// @ts-expect-error a message has a role
+await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
+export default [messages, label, digestOf("x"), InvalidRequestError, MemstemHttpError];
+`;
+
+describe("the package of the client alone", () => {
+  const client = installedPackage("memstem-client", (folder) =>
+    promisify(execFile)(process.execPath, ["--import", "tsx", ".ci/client-package.ts", folder], { cwd: PROJECT }),
+  );
+  const app = servedApp();
+
+  it("has the client, the core and every adapter that the project exports, and no other door", () => {
+    const [own, project] = [manifestOf(client.root), manifestOf(PROJECT)];
+    const doors = Object.entries(project.exports).filter(
+      ([, to]) => typeof to === "object" && /^\.\/dist\/(client|core|integrations)\//.test(to.default),
+    );
+    const renamed = doors.map(([name, to]) => [name === "./client" ? "." : name, to]);
+    expect(own.exports).toEqual({ ...Object.fromEntries(renamed), "./package.json": "./package.json" });
+    expect(Object.keys(own.exports)).toEqual(expect.arrayContaining([".", "./core"]));
+    expect(own.version).toBe(project.version);
+  });
+
+  it("depends on nothing, runs nothing when it is installed, and leaves frameworks to who has them", () => {
+    const own = manifestOf(client.root);
+    expect(own.dependencies).toEqual({});
+    expect(own["scripts"]).toBeUndefined();
+    const project = manifestOf(PROJECT);
+    for (const [name, range] of Object.entries(own.peerDependencies)) {
+      const wanted = project.peerDependencies[name] ?? `^${project.dependencies[name]}`;
+      expect(`${name} ${range}`).toBe(`${name} ${wanted}`);
+      expect(own.peerDependenciesMeta[name]).toEqual({ optional: true });
+    }
+  });
+
+  it("has nothing of the service, and is small", () => {
+    const expected = /^(dist\/.+\.(js|d\.ts)|LICENSE|README\.md|package\.json)$/;
+    expect(client.files.filter((name) => !expected.test(name))).toEqual([]);
+    const code = client.files.filter((name) => name.endsWith(".js"));
+    expect(code.filter((name) => !/^dist\/(client|core|integrations)\//.test(name))).toEqual([]);
+    expect(statSync(client.archive).size).toBeLessThan(500_000);
+  });
+
+  it("is what publint wants, and has types that resolve, by attw", async () => {
+    const { messages, pkg } = await publint({ pkgDir: client.root, pack: false, strict: true, level: "suggestion" });
+    expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
+    const attw = join(dirname(require.resolve("@arethetypeswrong/cli/package.json")), "dist/index.js");
+    const args = [attw, client.archive, "--profile", "esm-only", "--no-color", "--no-emoji"];
+    const { code, stdout } = await client.node(args);
+    expect(code, stdout).toBe(0);
+  });
+
+  it("has whole types, without zod, Node's or any other package's", async () => {
+    const compilerOptions = {
+      ...{ module: "nodenext", target: "es2023", lib: ["es2023", "dom"], types: [], strict: true, noEmit: true },
+      ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
+    };
+    client.write("consumer.ts", USES);
+    client.write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+    expect(await client.node([TSC, "-p", "tsconfig.json"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+
+  it("talks to a service", async () => {
+    client.write(
+      "program.js",
+      `
+      import { createMemstemClient } from "memstem-client";
+      import { digestOf } from "memstem-client/core";
+      const memstem = createMemstemClient({ url: process.argv[2] });
+      const { messages } = await memstem.compose({ userId: "ada", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
+      console.log(messages[0].content, digestOf("abc"));
+      `,
+    );
+    expect(await client.node(["program.js", app.base])).toEqual({
+      code: 0,
+      stdout: "<memories>\n1 in Paris\n</memories>\n\nWhere? ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0\n",
+      stderr: "",
+    });
+  });
+});

@@ -1,0 +1,134 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { SOURCE_PACKAGES } from "../../src/cli/optional-packages.js";
+import { installedPackage } from "./installed-package.js";
+
+const versions = z.record(z.string(), z.string());
+const manifest = z
+  .object({ dependencies: versions, peerDependencies: versions, devDependencies: versions })
+  .parse(JSON.parse(readFileSync(resolve(import.meta.dirname, "../../package.json"), "utf8")));
+
+const INSTALL = `npm install ${SOURCE_PACKAGES.embedded.map((name) => `${name}@${manifest.devDependencies[name]}`).join(" ")}`;
+
+describe("the optional parts", () => {
+  it("are no dependencies, and are tested at the lowest version of their ranges, which the command names", () => {
+    for (const name of SOURCE_PACKAGES.embedded) {
+      expect(manifest.dependencies[name]).toBeUndefined();
+      expect(manifest.peerDependencies[name]).toBe(`^${manifest.devDependencies[name]}`);
+    }
+  });
+});
+
+describe("an installed memstem without its optional parts", () => {
+  const memstem = installedPackage();
+  const bin = () => join(memstem.folder, "node_modules/.bin/memstem");
+  const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
+    memstem.node([bin(), ...args], "", environment);
+  afterEach(() => rmSync(join(memstem.folder, "memstem-data"), { recursive: true, force: true }));
+
+  /** What a service says until it listens, and how it is. */
+  async function served(environment: Readonly<Record<string, string>> = {}) {
+    const env = { PATH: process.env["PATH"] ?? "", HOME: memstem.folder, MEMSTEM_PORT: "0", ...environment };
+    const child = spawn(process.execPath, [bin(), "serve"], {
+      cwd: memstem.folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    try {
+      await expect.poll(() => stdout, { timeout: 20_000 }).toMatch(/listens on \S+\n/);
+      const [, address] = /listens on (\S+)\n/.exec(stdout) ?? [];
+      const health: unknown = await (await fetch(`${address}/healthz`, { headers: { connection: "close" } })).json();
+      return { stdout, stderr, health };
+    } finally {
+      const ended = new Promise((done) => child.once("exit", done));
+      child.kill("SIGTERM");
+      await ended;
+    }
+  }
+
+  it("serves without a memory source, and says how to get the embedded Mem0", async () => {
+    const { stdout, stderr, health } = await served();
+    expect(health).toMatchObject({ source: null });
+    expect(stdout).toContain(`for the embedded Mem0, ${INSTALL}\n`);
+    expect(stderr).toContain(INSTALL);
+    expect((await served({ MEMSTEM_SOURCE: "none" })).stdout).not.toContain("npm install");
+  });
+
+  it.each([
+    [
+      ["serve"],
+      { MEMSTEM_SOURCE: "embedded" },
+      `memstem: MEMSTEM_SOURCE: embedded needs packages that are not installed: ${INSTALL}\n`,
+    ],
+    [
+      ["serve"],
+      { MEMSTEM_MEM0_API_KEY: "key", MEMSTEM_SOURCE: "hosted" },
+      `memstem: MEMSTEM_SOURCE: hosted needs packages that are not installed: npm install mem0ai@${manifest.devDependencies["mem0ai"]}\n`,
+    ],
+    [
+      ["serve"],
+      { MEMSTEM_WRITE_BACK: "on" },
+      `memstem: MEMSTEM_WRITE_BACK: needs a memory source; MEMSTEM_SOURCE is none: ${INSTALL}\n`,
+    ],
+    [["demo"], {}, `memstem: demo: needs packages that are not installed: ${INSTALL}\n`],
+    [
+      ["eval", "locomo", "--data", "locomo.json", "--out", "run"],
+      {},
+      `memstem: eval: needs packages that are not installed: ${INSTALL}\n`,
+    ],
+  ])("says in one line what %j with %j needs", async (args, environment, says) => {
+    expect(await run(args, environment)).toEqual({ code: 1, stdout: "", stderr: says });
+  });
+
+  it("does not leave memories unread that an embedded Mem0 kept", async () => {
+    mkdirSync(join(memstem.folder, "memstem-data/mem0"), { recursive: true });
+    const { code, stderr } = await run(["serve"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("MEMSTEM_SOURCE: must be said: memstem-data has memories of the embedded Mem0");
+    expect(stderr).toContain(INSTALL);
+    expect((await served({ MEMSTEM_SOURCE: "none" })).health).toMatchObject({ source: null });
+  });
+
+  it("has a library that needs none of them, for a source of the caller's own either", async () => {
+    memstem.write(
+      "own.js",
+      `
+      import { createMemstem } from "memstem";
+      const source = { search: async (query) => [{ id: "m-1", memory: "in Paris" }] };
+      for (const options of [{ source }, {}]) {
+        const memstem = createMemstem({ dataDir: "own-data", ...options });
+        const { blocks } = await memstem.compose({ userId: "ada", query: "Where?" });
+        console.log(blocks.length);
+        await memstem.close();
+      }
+      try {
+        createMemstem({ dataDir: "own-data", source: { kind: "embedded" } });
+      } catch (error) {
+        console.log(error.name, JSON.stringify(error.issues));
+      }
+      `,
+    );
+    const { code, stdout, stderr } = await memstem.node(["own.js"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const message = `embedded needs packages that are not installed: ${INSTALL}`;
+    expect(stdout).toBe(`1\n0\nInvalidRequestError ${JSON.stringify([{ field: "source.kind", message }])}\n`);
+  });
+
+  it("has all of it once they are installed", async () => {
+    memstem.install(SOURCE_PACKAGES.embedded);
+    expect((await served()).health).toMatchObject({ source: "embedded" });
+    const demo = await run(["demo", "--limit", "1"]);
+    expect(demo.code).toBe(0);
+    expect(demo.stdout).toMatch(/memstem .*fewer/);
+  });
+});
