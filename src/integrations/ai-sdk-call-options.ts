@@ -13,7 +13,7 @@ export interface NamedInCall {
 }
 
 /** A call, and what it says to memstem. */
-export interface CallOptions {
+export interface ReadCall {
   /** Null: it cannot be read. */
   readonly named: NamedInCall | null;
   /** The call without what it says to memstem; the same object where it says nothing. */
@@ -29,7 +29,7 @@ const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
 
 /** Reads a call's options; null counts as absent. What is wrong with them is told, and the call has none. */
-export function callOptions(params: AiSdkCall, onError: (error: unknown) => void): CallOptions {
+export function callOptions(params: AiSdkCall, onError: (error: unknown) => void): ReadCall {
   // A middleware in front of this one composed the prompt, or the caller wants none composed.
   const isBypassed = headerIn(params.headers, BYPASS) === "true";
   const given: unknown = params.providerOptions?.["memstem"];
