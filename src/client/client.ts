@@ -23,7 +23,7 @@ import type {
   WholeBatchOptions,
 } from "./answers.js";
 import { batchLinesOf, requestLines } from "./batch-lines.js";
-import { type CallOptions, type ClientOptions, connectionOf } from "./connection.js";
+import { type CallControl, type ClientOptions, connectionOf } from "./connection.js";
 import { ClosedError, InvalidRequestError } from "./errors.js";
 import { queryOf } from "./query.js";
 import { BATCH_ANSWER, JSON_ANSWER, type Reader, TEXT_ANSWER, UNMODIFIED_ANSWER } from "./reading.js";
@@ -45,12 +45,12 @@ export interface RemoteMemstem {
    */
   compose<const M extends MessageLike = QueryMessage>(
     options: ComposeOptions<M>,
-    call?: CallOptions,
+    call?: CallControl,
   ): Promise<ComposedPrompt<M>>;
   /** Composes many prompts, planned together. */
   composeBatch<const M extends MessageLike = QueryMessage>(
     options: WholeBatchOptions<M>,
-    call?: CallOptions,
+    call?: CallControl,
   ): Promise<BatchAnswers<M>>;
   /**
    * The same as a stream in both directions: answers come while requests are read. A list is sent as one text, and again where that fails;
@@ -59,32 +59,32 @@ export interface RemoteMemstem {
   composeLines<const M extends MessageLike = QueryMessage>(
     requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
     options?: BatchLineOptions,
-    call?: CallOptions,
+    call?: CallControl,
   ): AsyncIterableIterator<BatchLine<M>>;
   /** Adds texts to the memory source, as they are. Not tried again, unless it was rejected before any work: that would add twice. */
-  add(options: AddOptions, call?: CallOptions): Promise<{ id: string; memory: string }[]>;
+  add(options: AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
   /** The engine dropped these requests' cache. Tried again, it may call unknown what the try before evicted. */
-  evict(options: EvictOptions, call?: CallOptions): Promise<Eviction>;
+  evict(options: EvictOptions, call?: CallControl): Promise<Eviction>;
   /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
-  feedback(options: FeedbackOptions, call?: CallOptions): Promise<Feedback>;
+  feedback(options: FeedbackOptions, call?: CallControl): Promise<Feedback>;
   /** Why a prompt hit the prefix cache as far as it did. Rejects with `NotFoundError`. */
-  explain(options: ExplainRequestOptions, call?: CallOptions): Promise<ExplainedPrompt>;
+  explain(options: ExplainRequestOptions, call?: CallControl): Promise<ExplainedPrompt>;
   /** A user's context index. */
-  describeIndex(options: IndexOptions, call?: CallOptions): Promise<DescribedIndex>;
+  describeIndex(options: IndexOptions, call?: CallControl): Promise<DescribedIndex>;
   /** Everything stored on a user. Rows have the database's names. */
-  exportUser(options: ForgetUserOptions, call?: CallOptions): Promise<ExportedData>;
+  exportUser(options: ForgetUserOptions, call?: CallControl): Promise<ExportedData>;
   /** Forgets a memory for good. */
-  forgetMemory(options: ForgetMemoryOptions, call?: CallOptions): Promise<Forgetting>;
+  forgetMemory(options: ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
-  forgetUser(options: ForgetUserOptions, call?: CallOptions): Promise<void>;
+  forgetUser(options: ForgetUserOptions, call?: CallControl): Promise<void>;
   /** Passes on an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
-  receiveMem0Event(event: unknown, call?: CallOptions): Promise<void>;
+  receiveMem0Event(event: unknown, call?: CallControl): Promise<void>;
   /** The service's state; it says `stopping` where it is about to end. */
-  health(call?: CallOptions): Promise<Health>;
+  health(call?: CallControl): Promise<Health>;
   /** Counters and gauges, in Prometheus' text format. */
-  metrics(call?: CallOptions): Promise<string>;
+  metrics(call?: CallControl): Promise<string>;
   /** The service's OpenAPI document. */
-  openapi(call?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
+  openapi(call?: CallControl): Promise<Readonly<Record<string, unknown>>>;
   /** Waits for the calls under way, streams aside. Every later call rejects with {@link ClosedError}. */
   close(): Promise<void>;
 }
@@ -110,7 +110,7 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
     underWay.add(answer);
     return answer.finally(() => underWay.delete(answer));
   };
-  const ask = <T>(outgoing: () => Outgoing, call: CallOptions | undefined, read: Reader<T>): Promise<T> =>
+  const ask = <T>(outgoing: () => Outgoing, call: CallControl | undefined, read: Reader<T>): Promise<T> =>
     whileOpen(async () => {
       const request = outgoing();
       return send(connection, request, call ?? {}, async (response, current) => {
@@ -119,9 +119,9 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
         return read.answer(text, request, response);
       });
     });
-  const posted = <T>(route: Route, given: unknown, call: CallOptions | undefined) =>
+  const posted = <T>(route: Route, given: unknown, call: CallControl | undefined) =>
     ask<T>(() => ({ route, body: jsonOf(given, route) }), call, JSON_ANSWER as Reader<T>);
-  const queried = <T>(route: Route, given: object, call: CallOptions | undefined) =>
+  const queried = <T>(route: Route, given: object, call: CallControl | undefined) =>
     ask<T>(() => ({ route, query: queryOf(given) }), call, JSON_ANSWER as Reader<T>);
 
   return {
@@ -135,7 +135,7 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
     async *composeLines<const M extends MessageLike>(
       requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
       { window, workers }: BatchLineOptions = {},
-      call: CallOptions = {},
+      call: CallControl = {},
     ) {
       if (isClosed) throw new ClosedError();
       const route = ROUTES.composeLines;

@@ -19,7 +19,7 @@ export interface ClientOptions {
 }
 
 /** What holds for one call in place of the client's own. */
-export interface CallOptions {
+export interface CallControl {
   /** Ends the call: it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;

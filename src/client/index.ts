@@ -33,7 +33,7 @@ export type {
   WholeBatchOptions,
 } from "./answers.js";
 export { createMemstemClient, type RemoteMemstem } from "./client.js";
-export type { CallOptions, ClientOptions } from "./connection.js";
+export type { CallControl, ClientOptions } from "./connection.js";
 export {
   ClosedError,
   DeletedMeanwhileError,

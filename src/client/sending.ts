@@ -1,4 +1,4 @@
-import { type CallOptions, type Connection, limitsOf } from "./connection.js";
+import { type CallControl, type Connection, limitsOf } from "./connection.js";
 import { MemstemConnectionError, MemstemHttpError, MemstemTimeoutError } from "./errors.js";
 import { refusalOf } from "./refusals.js";
 import type { Route } from "./routes.js";
@@ -40,7 +40,7 @@ const MAX_RETRY_AFTER_MS = 60_000;
 export async function send<T>(
   connection: Connection,
   outgoing: Outgoing,
-  call: CallOptions,
+  call: CallControl,
   read: (response: Response, current: Try) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs = connection.timeoutMs, retries = connection.retries } = call;
