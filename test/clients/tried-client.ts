@@ -2,22 +2,19 @@
  * Tries a client's program: a process of its own, a real service on a socket, and behind it engines with a prefix cache that is exact to the
  * token. Whether a prompt begins with the one before is judged by what the engine was sent, and whether usage is fed back by what is stored.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { readSettings } from "../../src/cli/settings.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { childOutput } from "../child-output.js";
-import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
 import { type AgentEngine, agentEngine, type EngineApi, type ServedPrompt } from "./agent-engine.js";
 import { answerTo, lookUp, TRIP } from "./agent-model.js";
 import type { ClientProgram, Introduction, Order, Outcome, Use } from "./client-program.js";
+import { type ProgramPlace, startProgram } from "./running-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
 export interface TriedUse {
@@ -33,16 +30,6 @@ export interface TriedClient extends Introduction {
   readonly tried: readonly TriedUse[];
 }
 
-/** Where a program stands, and how it is run. */
-export interface ProgramPlace {
-  /** The program's file. */
-  readonly file: string;
-  /** The folder in which its packages are installed. */
-  readonly folder: string;
-  /** The Node that runs it. */
-  readonly node: string;
-}
-
 /** Engines that a client is tried with: the one that speaks its API first. */
 const ENGINES: Readonly<Record<ClientProgram["api"], readonly EngineApi[]>> = {
   "chat completions": ["openai", "anthropic"],
@@ -50,7 +37,7 @@ const ENGINES: Readonly<Record<ClientProgram["api"], readonly EngineApi[]>> = {
   Messages: ["anthropic", "openai"],
 };
 
-const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
+export const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
   json: ["Where should we eat tonight?", "And what can we do tomorrow?", "And after that?"],
   stream: ["Where should we eat tonight?", "And what can we do tomorrow?", "And after that?"],
   tools: [lookUp(1), "And now?"],
@@ -58,9 +45,9 @@ const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
   structured: ["Plan a trip.", "Plan another one."],
 };
 /** Requests that each conversation takes. */
-const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
+export const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
 
-const FACTS = [
+export const FACTS = [
   "Ana is vegetarian and eats no fish.",
   "Ana is in Lisbon this week.",
   "Ana likes to walk.",
@@ -70,7 +57,7 @@ const FACTS = [
 
 /** Has a program hold all conversations that it can, with all engines of its API. */
 export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
-  const program = await startProgram(place);
+  const program = await startProgram<Introduction, Order, Outcome>(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
@@ -78,7 +65,7 @@ export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
-          const wrong = await tryUse(engine, api, use, program.hold);
+          const wrong = await tryUse(engine, api, use, program.ask);
           tried.push({ use, engine: api, wrong });
         }
       } finally {
@@ -98,7 +85,7 @@ export function wrongIn({ tried }: TriedClient): readonly string[] {
 }
 
 /** A search that finds one fact more each time, the newest first. */
-function growingSource(): MemorySource {
+export function growingSource(): MemorySource {
   const source = answeringSource([]);
   let searches = 0;
   return {
@@ -128,7 +115,7 @@ async function tryUse(
     const outcome = await hold({ use, session: { base: app.base, headers, questions } });
     const served = engine.served.slice(from.served);
     const refused = engine.refused.slice(from.refused);
-    const recorded = await recordedBy(join(dataDir, "memstem.db"), served);
+    const recorded = await recordedBy(() => wrongRecords(join(dataDir, "memstem.db"), served));
     return [
       ...wrongAnswers(use, outcome),
       ...refused.map((request) => `the engine could not read ${request.slice(0, 2_000)}`),
@@ -143,15 +130,27 @@ async function tryUse(
   }
 }
 
-function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
+export function wrongAnswers(
+  use: Use,
+  outcome: Outcome,
+  questions: readonly string[] = QUESTIONS[use],
+): readonly string[] {
   if ("error" in outcome) return [outcome.error];
-  const wanted = QUESTIONS[use].map((question) => (use === "structured" ? TRIP : answerTo(question)));
+  const wanted = questions.map((question) => (use === "structured" ? TRIP : answerTo(question)));
   return isDeepStrictEqual(outcome.answers, wanted) ? [] : [`answers ${JSON.stringify(outcome.answers)}`];
 }
 
 /** Prompts that do not begin with the one before, and memories that are not there, or there twice. */
-function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
-  const broken = served.flatMap(({ asked, counted }, at) => {
+export function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
+  const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
+  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
+  const areTold = told.every((times) => times === 1);
+  return [...brokenPrefixesOf(served), ...(areTold ? [] : [`memories stand ${told.join(", ")} times`])];
+}
+
+/** Prompts that do not begin with the one before. */
+export function brokenPrefixesOf(served: readonly ServedPrompt[]): readonly string[] {
+  return served.flatMap(({ asked, counted }, at) => {
     const before = served[at - 1];
     if (before === undefined) return [];
     const from = before.asked.prompt.findIndex((part, n) => asked.prompt[n] !== part);
@@ -159,23 +158,21 @@ function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
     // What ends the prompt before is computed anew.
     return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
   });
-  const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
-  return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
 }
 
 const RECORD_MS = 5_000;
 
-/** What is wrong with what was stored: prompts without the engine's counts, or of another user or conversation. */
-async function recordedBy(database: string, served: readonly ServedPrompt[]): Promise<readonly string[]> {
+/** What is wrong with what was stored, once nothing is, or it is late. */
+export async function recordedBy(wrongNow: () => readonly string[]): Promise<readonly string[]> {
   const deadline = performance.now() + RECORD_MS;
   for (;;) {
-    const wrong = wrongRecords(database, served);
+    const wrong = wrongNow();
     if (wrong.length === 0 || performance.now() > deadline) return wrong;
     await new Promise((done) => setTimeout(done, 20));
   }
 }
 
+/** What is wrong with what was stored: prompts without the engine's counts, or of another user or conversation. */
 function wrongRecords(database: string, served: readonly ServedPrompt[]): readonly string[] {
   const rows = storedRows(database);
   const names = (table: string, column: string) => (rows.get(table) ?? []).map((row) => row[column]);
@@ -191,55 +188,7 @@ function wrongRecords(database: string, served: readonly ServedPrompt[]): readon
   return [...(isNamed ? [] : [`named as ${JSON.stringify(identity)}`]), ...unread];
 }
 
-interface RunningProgram {
-  readonly introduction: Introduction;
-  readonly hold: (order: Order) => Promise<Outcome>;
-  readonly stop: () => Promise<void>;
-}
-
-/** Milliseconds that a conversation may take. */
-const CONVERSATION_MS = 60_000;
-
-async function startProgram({ file, folder, node }: ProgramPlace): Promise<RunningProgram> {
-  const loader = import.meta.resolve("tsx");
-  const child: ChildProcess = endingWithUs(
-    spawn(node, ["--import", loader, file], {
-      cwd: folder,
-      // Whatever a client would send home, it sends to nobody.
-      env: { PATH: process.env["PATH"], OPENAI_AGENTS_DISABLE_TRACING: "1", MEM0_TELEMETRY: "false" },
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    }),
-  );
-  const { stdout, stderr } = child;
-  if (stdout === null || stderr === null) throw new Error("the program has no output");
-  const output = childOutput({ stdout, stderr });
-  const ended = once(child, "exit");
-  const said = async (): Promise<unknown> => {
-    const message = await Promise.race([once(child, "message"), ended.then(() => null)]);
-    if (message === null) throw new Error(`${file} ended: ${output.stderr}`);
-    return message[0];
-  };
-  const introduction = (await said()) as Introduction;
-  const hold = async (order: Order) => {
-    const outcome = said();
-    child.send(order);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<Outcome>((done) => {
-      const error = `no answer within ${CONVERSATION_MS} ms; ${output.stderr.slice(-2_000)}`;
-      timer = setTimeout(() => done({ error }), CONVERSATION_MS);
-    });
-    const first = await Promise.race([outcome as Promise<Outcome>, late]);
-    clearTimeout(timer);
-    return first;
-  };
-  const stop = async () => {
-    if (child.connected) child.disconnect();
-    await ended;
-  };
-  return { introduction, hold, stop };
-}
-
-function versionOf(folder: string, name: string): string {
+export function versionOf(folder: string, name: string): string {
   const manifest = readFileSync(join(folder, "node_modules", name, "package.json"), "utf8");
   return (JSON.parse(manifest) as { readonly version: string }).version;
 }

@@ -1,0 +1,121 @@
+import type { ChatMessage } from "../core/index.js";
+import { plainItems } from "./agents-history.js";
+import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
+import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
+import { type AdapterOptions, type ComposedCall, composeCall } from "./composing.js";
+
+/** The fields of the SDK's `ModelRequest` that are read, and of them those that are changed. */
+export interface ModelCall {
+  readonly systemInstructions?: string;
+  readonly input: string | readonly AgentsItem[];
+  /** Set where the provider keeps what was said before: `input` is what is new. */
+  readonly previousResponseId?: string;
+  readonly conversationId?: string;
+  readonly modelSettings: { readonly providerData?: Readonly<Record<string, unknown>> };
+}
+
+/** The SDK's `Model`. */
+export interface AgentsModel {
+  getResponse(request: ModelCall): Promise<{ readonly usage: AgentsUsage }>;
+  getStreamedResponse(request: ModelCall): AsyncIterable<object>;
+}
+
+/** The SDK's `ModelProvider`. */
+export interface AgentsModelProvider {
+  getModel(name?: string): Promise<AgentsModel> | AgentsModel;
+}
+
+/**
+ * The models of a provider, with memories in what they are asked: nothing of them gets into a run's state or session. Identities are fixed,
+ * or read from the request: make one for each user and conversation, or use `memstemFilter`, which knows the run's context.
+ *
+ * @example
+ * ```ts
+ * const modelProvider = memstemModels(new OpenAIProvider(), { memstem, userId, conversationId });
+ * await new Runner({ modelProvider }).run(agent, question, { session });
+ * ```
+ */
+export function memstemModels<Provider extends AgentsModelProvider>(
+  provider: Provider,
+  options: AdapterOptions<ModelCall>,
+): Provider {
+  const getModel: AgentsModelProvider["getModel"] = async (name) =>
+    memstemModel(await provider.getModel(name), options);
+  return withMethods(provider, { getModel });
+}
+
+/** A model with memories in what it is asked, for agents that name no model but have one. See {@link memstemModels}. */
+export function memstemModel<Model extends AgentsModel>(model: Model, options: AdapterOptions<ModelCall>): Model {
+  const getResponse: AgentsModel["getResponse"] = async (request) => {
+    const { asked, composed } = await composeRequest(options, request);
+    const response = await model.getResponse(asked);
+    void composed?.report(reportedUsage(response.usage));
+    return response;
+  };
+  async function* getStreamedResponse(request: ModelCall): AsyncIterable<object> {
+    const { asked, composed } = await composeRequest(options, request);
+    for await (const event of model.getStreamedResponse(asked)) {
+      const usage = usageOf(event);
+      if (usage !== null) void composed?.report(reportedUsage(usage));
+      yield event;
+    }
+  }
+  return withMethods(model, { getResponse, getStreamedResponse });
+}
+
+interface ComposedRequest {
+  readonly asked: ModelCall;
+  /** Null: the request is unmodified. */
+  readonly composed: ComposedCall<ChatMessage> | null;
+}
+
+async function composeRequest(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<ComposedRequest> {
+  const { input } = request;
+  const given = typeof input === "string" ? [{ role: "user", content: input }] : plainItems(input);
+  const messages = messagesOf(given, request.systemInstructions);
+  const isNewAlone = request.previousResponseId !== undefined || request.conversationId !== undefined;
+  const composed = await composeCall<ModelCall, ChatMessage>(
+    isNewAlone ? behindKept(options, request) : options,
+    request,
+    messages,
+  );
+  if (composed === null) return { asked: request, composed };
+  const items = itemsOf(composed.messages);
+  const instructions = instructionsIn(composed.messages);
+  const { fields } = composed.engine;
+  const providerData = { ...fields, ...request.modelSettings.providerData };
+  const asked: ModelCall = {
+    ...request,
+    // What the provider keeps was sent with its memories.
+    input: isNewAlone ? items.slice(-given.length) : items,
+    ...(instructions === undefined ? {} : { systemInstructions: instructions }),
+    ...(Object.keys(fields).length === 0 ? {} : { modelSettings: { ...request.modelSettings, providerData } }),
+  };
+  return { asked, composed };
+}
+
+/** Options for a request that holds what is new alone: what was said before is memstem's to know. */
+function behindKept(options: AdapterOptions<ModelCall>, request: ModelCall): AdapterOptions<ModelCall> {
+  const { conversationId: name, compose } = options;
+  const conversationId = (typeof name === "function" ? name(request) : name) ?? request.conversationId;
+  const placed = { ...options, compose: { ...compose, toolMemories: "in_result" } as const };
+  if (conversationId === undefined) return placed;
+  return { ...placed, conversationId, compose: { ...placed.compose, history: "stored" } };
+}
+
+/** The usage that ends a stream; null for any other event. */
+function usageOf(event: object): AgentsUsage | null {
+  const { type, response }: { readonly type?: unknown; readonly response?: { readonly usage?: AgentsUsage } } = event;
+  return type === "response_done" ? (response?.usage ?? null) : null;
+}
+
+/** The same object with other methods; what it keeps in private fields stays its own. */
+function withMethods<T extends object>(target: T, methods: object): T {
+  return new Proxy(target, {
+    get: (_target, name) => {
+      if (name in methods) return Reflect.get(methods, name);
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,0 +1,122 @@
+import type { AdapterOptions, Composing } from "memstem/openai-agents";
+import { createMemstem } from "memstem";
+import type { Use } from "../clients/client-program.js";
+
+/** What a framework is tried with: the uses of clients, and a history that the framework cuts. */
+export type AdapterUse = Use | "window";
+
+/** One conversation that a framework is to have. */
+export interface AdapterSession {
+  /** Address of the engine, with `/v1`. */
+  readonly engine: string;
+  /** Where memstem keeps its files, in the program's own process, or the address of a service. */
+  readonly memstem: { readonly dataDir: string } | { readonly url: string };
+  /** What the user says, turn by turn. */
+  readonly questions: readonly string[];
+  /** What memories say: each search finds one more of them, the newest first. */
+  readonly facts: readonly string[];
+}
+
+/** What came of a conversation. */
+export interface Held {
+  /** Turn by turn: a text, or an object where it was to be one. */
+  readonly answers: readonly unknown[];
+  /** What the framework stored, as JSON. */
+  readonly stored: string;
+}
+
+/** Has a conversation with memories in its prompts. */
+export type Holding = (session: AdapterSession, memstem: Composing) => Promise<Held>;
+
+/** One way of using an adapter. */
+export interface AdapterWay {
+  /** Whether what the framework stores has memories, which are to be recognised. */
+  readonly storesMemories: boolean;
+  /** Whether windows leave prompts a prefix of the next. */
+  readonly keepsPrefix: boolean;
+  readonly uses: Partial<Readonly<Record<AdapterUse, Holding>>>;
+}
+
+export interface AdapterProgram {
+  readonly packages: readonly string[];
+  readonly ways: Readonly<Record<string, AdapterWay>>;
+}
+
+export interface AdapterIntroduction {
+  readonly packages: readonly string[];
+  readonly ways: readonly (Omit<AdapterWay, "uses"> & { readonly name: string; readonly uses: readonly AdapterUse[] })[];
+}
+
+export interface AdapterOrder {
+  readonly way: string;
+  readonly use: AdapterUse;
+  readonly session: AdapterSession;
+}
+
+export type AdapterOutcome = Held | { readonly error: string };
+
+/** Runs a program: a process that has conversations as its parent tells it to. */
+export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
+  process.on("message", async ({ way, use, session }: AdapterOrder) => {
+    let outcome: AdapterOutcome;
+    try {
+      const hold = ways[way]?.uses[use];
+      if (hold === undefined) throw new Error(`no ${use} of ${way}`);
+      outcome = await holdWith(session, hold);
+    } catch (error) {
+      outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+    process.send?.(outcome);
+  });
+  process.once("disconnect", () => process.exit());
+  const offered = Object.entries(ways).map(([name, { uses, ...about }]) => ({
+    ...about,
+    name,
+    uses: Object.keys(uses) as AdapterUse[],
+  }));
+  process.send?.({ packages, ways: offered } satisfies AdapterIntroduction);
+}
+
+async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
+  if ("url" in session.memstem) return hold(session, remote(session.memstem.url));
+  let searches = 0;
+  const search = async () => session.facts.slice(0, ++searches).toReversed().map(asMemory);
+  const memstem = createMemstem({ dataDir: session.memstem.dataDir, source: { search } });
+  try {
+    return await hold(session, memstem);
+  } finally {
+    await memstem.close();
+  }
+}
+
+const asMemory = (memory: string) => ({ id: `m-${memory}`, memory });
+
+/** A service, by its two routes that adapters call. */
+function remote(url: string): Composing {
+  const post = async (path: string, body: object): Promise<unknown> => {
+    const response = await fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${path} ${response.status}: ${await response.text()}`);
+    return response.json();
+  };
+  const compose: Composing["compose"] = async ({ messages, memories, ...options }) => {
+    const named = Object.entries(options).map(([name, value]) => [snake(name), value]);
+    const answer = await post("/compose", { ...Object.fromEntries(named), messages, memories });
+    const fields = Object.entries(answer as object).map(([name, value]) => [camel(name), value]);
+    return Object.fromEntries(fields) as Awaited<ReturnType<Composing["compose"]>> as never;
+  };
+  const feedback: Composing["feedback"] = (given) =>
+    post("/feedback", Object.fromEntries(Object.entries(given).map(([name, value]) => [snake(name), value])));
+  return { compose, feedback };
+}
+
+const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Options that every way has: Ana's trip, and errors that end the conversation as they would not for a user. */
+export function tried<Call>(memstem: Composing, errors: unknown[]): AdapterOptions<Call> {
+  return { memstem, userId: "ana", conversationId: "trip", onError: (error) => errors.push(error) };
+}
