@@ -53,13 +53,15 @@ export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
 /**
  * Composes the prompt of a framework's call. Null, and the call is to be sent unmodified: it names no user, or something failed, which
  * `onError` was told. Never rejects.
+ *
+ * @param messages the call's messages, or what makes them of its prompt and may throw
  */
 export async function composeCall<Call, M extends MessageLike>(
   options: AdapterOptions<Call>,
   call: Call,
-  messages: readonly M[],
+  messages: readonly M[] | (() => readonly M[]),
 ): Promise<ComposedCall<M> | null> {
-  const { memstem, onError = warn } = options;
+  const { memstem } = options;
   try {
     const userId = nameOf(options.userId, call);
     if (userId == null) return null;
@@ -71,23 +73,30 @@ export async function composeCall<Call, M extends MessageLike>(
       userId,
       agentId,
       conversationId,
-      messages,
+      messages: typeof messages === "function" ? messages() : messages,
       memories,
     });
     options.onComposed?.(composed, call);
     const report = async (usage: ReportedUsage) => {
       if (usage.cachedTokens == null) return;
-      await memstem.feedback({ userId, agentId, requestId: composed.requestId, ...usage }).catch(onError);
+      await memstem
+        .feedback({ userId, agentId, requestId: composed.requestId, ...usage })
+        .catch((error: unknown) => tellError(options, error));
     };
     return { ...composed, report };
   } catch (error) {
-    onError(error);
+    tellError(options, error);
     return null;
   }
 }
 
 function nameOf<Call>(name: NameOf<Call> | undefined, call: Call): string | null | undefined {
   return typeof name === "function" ? name(call) : name;
+}
+
+/** Tells the caller of what failed. */
+export function tellError({ onError = warn }: Pick<AdapterOptions<never>, "onError">, error: unknown): void {
+  onError(error);
 }
 
 function warn(error: unknown): void {

@@ -11,15 +11,19 @@ import { type ChatMessage, type ContentPart, ITEM_FORM, messageDigest } from "./
  * Fields of answers that clients drop or format differently when they send an answer back. Reasoning does not count: clients and chat
  * templates drop it from earlier turns. Cache marks affect bytes, not meaning.
  * Sources: OpenAI's chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's
- * `thinking_blocks` and `provider_specific_fields`; AI SDK's and LangChain's `id`.
+ * `thinking_blocks` and `provider_specific_fields`; AI SDK's and LangChain's `id`; `providerOptions` of the AI SDK's prompts (ids of items,
+ * signatures, cache marks).
  */
 const NOT_MEANT = new Set([
   ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields"],
+  "providerOptions",
   ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
   ITEM_FORM,
 ]);
-/** Fields of a content part that only control caching. */
-const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint"]);
+/** Fields of a content part that only control caching, or that only its provider reads. */
+const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint", "providerOptions"]);
+/** Content parts of the AI SDK's that are reasoning. */
+const REASONING_PARTS = new Set(["reasoning", "reasoning-file"]);
 /** Fields of a tool call that repeat its position in the list, or only control caching. */
 const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
 
@@ -78,7 +82,7 @@ function canonicalContent(content: ChatMessage["content"]): string | readonly Co
   if (typeof content === "string") return canonicalText(content);
   if (content === null || content === undefined) return "";
   const parts = content.map(canonicalPart);
-  const said = parts.filter((part) => part.type !== "text" || part["text"] !== "");
+  const said = parts.filter(({ type, text }) => (type === "text" ? text !== "" : !REASONING_PARTS.has(type)));
   const [only] = said;
   if (only === undefined) return "";
   if (said.length === 1 && only.type === "text" && typeof only["text"] === "string" && Object.keys(only).length === 2)

@@ -59,20 +59,31 @@ export function messageText(message: ChatMessage): string {
 
 /** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
-  const { role: _role, content: _content, [ITEM_FORM]: _form, ...rest } = message;
+  const { role: _role, content: _content, [ITEM_FORM]: _form, providerOptions: _options, ...rest } = message;
   const text = [messageText(message), ...callsIn(message)].join("\n");
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
 }
 
-/** The calls in a message's parts, as Anthropic's answers have them; OpenAI's are fields. */
+/** The calls and results in a message's parts, as Anthropic's answers and the AI SDK's prompts have them; OpenAI's are fields and texts. */
 function callsIn({ content }: ChatMessage): readonly string[] {
   if (typeof content === "string" || content === null || content === undefined) return [];
-  return content.filter(isCall).map(({ name, input }) => canonicalJson({ input, name }));
+  return content.flatMap((part) => {
+    if (part.type === "tool-result") return [resultText(part["output"])];
+    return isCall(part) ? [canonicalJson({ input: part["input"], name: part["name"] ?? part["toolName"] })] : [];
+  });
 }
 
-/** Whether a content part is a tool's call. */
+/** A tool's result in the AI SDK's form: a text, JSON, or parts of which the texts cost tokens here. */
+function resultText(output: unknown): string {
+  const { value } = (output ?? {}) as { readonly value?: unknown };
+  if (typeof value === "string") return value;
+  const isContent = (output as { readonly type?: unknown } | null | undefined)?.type === "content";
+  return isContent && Array.isArray(value) ? messageText({ role: "", content: value }) : canonicalJson(value);
+}
+
+/** Whether a content part is a tool's call: Anthropic's, or the AI SDK's. */
 export function isCall({ type }: ContentPart): boolean {
-  return type === "tool_use";
+  return type === "tool_use" || type === "tool-call";
 }
 
 /** Whether a message belongs to the head of a prompt: instructions before the conversation. */

@@ -4,10 +4,16 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { ANTHROPIC_LIMITS } from "./provider-limits.js";
 import { readAnthropicUsage } from "./reported-usage.js";
 
-/** Empty text cannot carry a breakpoint, and thinking never can. */
+/** Content parts that carry no breakpoint: Anthropic's, then those of the AI SDK's prompts. */
+const UNMARKABLE: ReadonlySet<string> = new Set([
+  ...["thinking", "redacted_thinking", "refusal"],
+  ...["reasoning", "reasoning-file", "custom", "tool-approval-response"],
+]);
+
+/** Empty text cannot carry a breakpoint either. */
 function canMark(part: ContentPart): boolean {
   if (part.type === "text") return typeof part["text"] === "string" && part["text"].trim() !== "";
-  return part.type !== "thinking" && part.type !== "redacted_thinking" && part.type !== "refusal";
+  return !UNMARKABLE.has(part.type);
 }
 
 const style: BreakpointStyle = {

@@ -1,0 +1,62 @@
+import type { ReportedUsage } from "./composing.js";
+
+/** An answer, or the chunk that ends a stream, as far as it says what it used. */
+interface UsedAnswer {
+  readonly usage?: unknown;
+  readonly providerMetadata?: unknown;
+}
+
+/** Providers of version 2 whose `inputTokens` leave the cached tokens out, as their metadata name them. */
+const WITHOUT_CACHED = ["anthropic", "bedrock"];
+
+/**
+ * The usage of an answer, in tokens. Versions 3 and 4 say `inputTokens.total` and `.cacheRead`; version 2 says `inputTokens` and
+ * `cachedInputTokens`, also where `ai` 7 gives its answers the form of version 4: nothing is said there of tokens that were not cached.
+ */
+export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage {
+  const { inputTokens, cachedInputTokens } = fieldsOf(usage);
+  const isVersion2 = typeof inputTokens !== "object";
+  const { total, noCache, cacheRead } = isVersion2
+    ? { total: inputTokens, cacheRead: cachedInputTokens }
+    : fieldsOf(inputTokens);
+  const isPartial = noCache === undefined && WITHOUT_CACHED.some((name) => name in fieldsOf(providerMetadata));
+  const promptTokens = isPartial ? null : count(total);
+  const cachedTokens = count(cacheRead);
+  return {
+    ...(promptTokens === null || promptTokens < (cachedTokens ?? 0) ? {} : { promptTokens }),
+    ...(cachedTokens === null ? {} : { cachedTokens }),
+  };
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
+
+/** Null where an answer says nothing, which is not zero. */
+function count(value: unknown): number | null {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
+}
+
+/** Kinds of a stream's chunks that have the model's first token. */
+const TOKENS: ReadonlySet<string> = new Set([
+  ...["text-delta", "reasoning-delta", "tool-input-start", "tool-input-delta", "tool-call", "file"],
+]);
+
+/** Reads a stream: the time to its first token, and its usage. */
+export class StreamReader {
+  #firstTokenAt: number | null = null;
+  #hasFailed = false;
+
+  /** @param started when it was asked for, in milliseconds of the clock that `take` is told */
+  constructor(private readonly started: number) {}
+
+  /** What there is to report once the chunk that ends an answer came; null: nothing, or not yet. */
+  take(chunk: UsedAnswer & { readonly type: string }, now: number): ReportedUsage | null {
+    const { type } = chunk;
+    if (type === "error") this.#hasFailed = true;
+    if (TOKENS.has(type)) this.#firstTokenAt ??= now;
+    if (type !== "finish" || this.#hasFailed) return null;
+    const ttft = this.#firstTokenAt === null ? {} : { ttftMs: this.#firstTokenAt - this.started };
+    return { ...usageIn(chunk), ...ttft };
+  }
+}
