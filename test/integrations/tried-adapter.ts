@@ -90,8 +90,8 @@ function repeatedFacts(served: readonly ServedPrompt[]): readonly string[] {
 }
 
 function wrongStored({ storesMemories }: Way, stored: string): readonly string[] {
-  if (!QUESTIONS.json.concat(Object.values(QUESTIONS).flat()).some((question) => stored.includes(question)))
-    return ["the framework stored no question"];
+  const questions = [...Object.values(QUESTIONS).flat(), ...WINDOWED];
+  if (!questions.some((question) => stored.includes(question))) return [`the framework stored no question: ${stored}`];
   const has = FACTS.some((fact) => stored.includes(fact)) || stored.includes("<memories>");
   return has === storesMemories ? [] : [`the framework stored ${stored.slice(0, 2_000)}`];
 }
