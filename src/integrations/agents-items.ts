@@ -14,7 +14,7 @@ type Fields = Readonly<Record<string, unknown>>;
 interface AgentsForm {
   /** The item's fields that chat messages do not have. */
   readonly fields?: Fields;
-  /** Of each of its text parts, the fields beside the text; null for a part that is no text. */
+  /** Of a list of parts, the fields of each text beside it; null for a part that is no text. Absent where no text has any, nor is alone. */
   readonly parts?: readonly (Fields | null)[];
   /** The part that is a call's whole output, without its text. */
   readonly output?: Fields;
@@ -112,6 +112,9 @@ function contentOf(given: unknown, role: string): ChatContent | null {
   if (typeof given === "string") return { chat: given };
   if (!Array.isArray(given) || !given.every(isPart)) return null;
   const parts = given.map((part) => partFields(part, role));
+  const [first] = given;
+  // Stores make one part of a text.
+  if (given.length === 1 && first !== undefined && isText(first)) return { chat: String(first["text"]), parts };
   const chat = given.map((part): ContentPart => (isText(part) ? { type: "text", text: part["text"] } : part));
   return parts.every((fields) => fields !== null && Object.keys(fields).length === 0) ? { chat } : { chat, parts };
 }
@@ -170,9 +173,10 @@ function callItem(call: unknown, fields: Fields): AgentsItem {
 
 function itemContent(message: ChatMessage): unknown {
   const { role, content } = message;
-  if (typeof content === "string") return content;
-  const parts = content ?? [];
   const known = formOf(message).parts;
+  if (typeof content === "string")
+    return known === undefined ? content : [itemPart({ type: "text", text: content }, role, known[0])];
+  const parts = content ?? [];
   // Memories stand behind a tool's result, and in front of anything else.
   const added = known === undefined || role === "tool" ? 0 : parts.length - known.length;
   return parts.map((part, at) => itemPart(part, role, known?.[at - added]));

@@ -2,8 +2,8 @@ import type { AdapterOptions, Composing } from "memstem/openai-agents";
 import { createMemstem } from "memstem";
 import type { Use } from "../clients/client-program.js";
 
-/** What a framework is tried with: the uses of clients, and a history that the framework cuts. */
-export type AdapterUse = Use | "window";
+/** What a framework is tried with: the uses of clients, a history that the framework cuts, and agents that hand over to another. */
+export type AdapterUse = Use | "window" | "handover";
 
 /** One conversation that a framework is to have. */
 export interface AdapterSession {
@@ -23,6 +23,8 @@ export interface Held {
   readonly answers: readonly unknown[];
   /** What the framework stored, as JSON. */
   readonly stored: string;
+  /** Whether that has memories, which are recognised when they come back. Default: no. */
+  readonly storesMemories?: boolean;
 }
 
 /** Has a conversation with memories in its prompts. */
@@ -30,8 +32,6 @@ export type Holding = (session: AdapterSession, memstem: Composing) => Promise<H
 
 /** One way of using an adapter. */
 export interface AdapterWay {
-  /** Whether what the framework stores has memories, which are to be recognised. */
-  readonly storesMemories: boolean;
   /** Whether windows leave prompts a prefix of the next. */
   readonly keepsPrefix: boolean;
   readonly uses: Partial<Readonly<Record<AdapterUse, Holding>>>;

@@ -20,7 +20,7 @@ const PACKAGES = z
   .record(z.string(), z.record(z.string(), z.string()))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
 /** What the programs share, from the project's root. */
-const SHARED = ["test/integrations/adapter-program.ts", "test/clients/client-program.ts"];
+const SHARED = ["test/integrations/heavy", "test/integrations/adapter-program.ts", "test/clients/client-program.ts"];
 
 const run = promisify(execFile);
 
@@ -40,9 +40,9 @@ async function tryFramework(name: string): Promise<void> {
   const program = `test/integrations/heavy/${name}.ts`;
   const page = `docs/${name}.md`;
   const seconds = await timed(() => install(own, PACKAGES[name] ?? {}));
-  for (const file of [...SHARED, program]) {
+  for (const file of SHARED) {
     mkdirSync(join(own, dirname(file)), { recursive: true });
-    cpSync(join(ROOT, file), join(own, file));
+    cpSync(join(ROOT, file), join(own, file), { recursive: true });
   }
   writeFileSync(join(own, "page.ts"), pageProgram(page));
   const unlike = await typeErrors(own, [program, "page.ts"]);

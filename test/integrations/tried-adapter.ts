@@ -22,7 +22,24 @@ type Way = AdapterIntroduction["ways"][number];
 const PLACES = ["in-process", "remote"] as const;
 type Place = (typeof PLACES)[number];
 
+/** What is said, how many requests that takes, and whether each prompt begins with the one before: always, as the way has it, or never. */
+interface Talk {
+  readonly questions: readonly string[];
+  readonly requests: number;
+  readonly prefixed: "always" | "by way" | "never";
+}
+
 const WINDOWED = [...QUESTIONS.json, "And in the evening?", "And the day after?"];
+const TALKS: Readonly<Record<AdapterUse, Talk>> = {
+  json: { questions: QUESTIONS.json, requests: REQUESTS.json, prefixed: "always" },
+  stream: { questions: QUESTIONS.stream, requests: REQUESTS.stream, prefixed: "always" },
+  tools: { questions: QUESTIONS.tools, requests: REQUESTS.tools, prefixed: "always" },
+  steps: { questions: QUESTIONS.steps, requests: REQUESTS.steps, prefixed: "always" },
+  structured: { questions: QUESTIONS.structured, requests: REQUESTS.structured, prefixed: "always" },
+  window: { questions: WINDOWED, requests: WINDOWED.length, prefixed: "by way" },
+  // The agents differ in their tools, with which prompts begin.
+  handover: { questions: QUESTIONS.structured, requests: 4, prefixed: "never" },
+};
 
 /** What was tried, and what was wrong: empty where it went as it should. */
 export interface TriedAdapter {
@@ -56,19 +73,18 @@ async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse)
   const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" });
   const app = where === "remote" ? await startApp(settings, growingSource(), { log: [], faults }) : null;
   try {
-    const questions = use === "window" ? WINDOWED : QUESTIONS[use];
+    const { questions, requests, prefixed } = TALKS[use];
+    const isPrefixed = prefixed === "always" || (prefixed === "by way" && way.keepsPrefix);
     const memstem = app === null ? { dataDir } : { url: app.base };
     const session = { engine: engine.url, memstem, questions, facts: FACTS };
     const outcome = await program.ask({ way: way.name, use, session });
     const recorded = await recordedBy(() => wrongRecords(join(dataDir, "memstem.db"), engine));
-    const answered = use === "window" ? "json" : use;
-    const requests = use === "window" ? WINDOWED.length : REQUESTS[use];
     return [
-      ...wrongAnswers(answered, outcome, questions),
+      ...wrongAnswers(use === "structured" ? use : "json", outcome, questions),
       ...engine.refused.map((request) => `the engine could not read ${request.slice(0, 2_000)}`),
       ...(engine.served.length === requests ? [] : [`${engine.served.length} requests instead of ${requests}`]),
-      ...(use === "window" && !way.keepsPrefix ? repeatedFacts(engine.served) : brokenPrefixes(engine.served)),
-      ...("error" in outcome ? [] : wrongStored(way, outcome.stored)),
+      ...(isPrefixed ? brokenPrefixes(engine.served) : repeatedFacts(engine.served)),
+      ...("error" in outcome ? [] : wrongStored(outcome)),
       ...recorded,
       ...faults.map(String),
     ];
@@ -89,8 +105,8 @@ function repeatedFacts(served: readonly ServedPrompt[]): readonly string[] {
   });
 }
 
-function wrongStored({ storesMemories }: Way, stored: string): readonly string[] {
-  const questions = [...Object.values(QUESTIONS).flat(), ...WINDOWED];
+function wrongStored({ stored, storesMemories = false }: Held): readonly string[] {
+  const questions = Object.values(TALKS).flatMap((talk) => talk.questions);
   if (!questions.some((question) => stored.includes(question))) return [`the framework stored no question: ${stored}`];
   const has = FACTS.some((fact) => stored.includes(fact)) || stored.includes("<memories>");
   return has === storesMemories ? [] : [`the framework stored ${stored.slice(0, 2_000)}`];

@@ -59,7 +59,6 @@ function way(modelOf: (session: AdapterSession) => Model, storage: () => InMemor
       return { answers, stored: JSON.stringify(messages) };
     };
   return {
-    storesMemories: false,
     keepsPrefix: true,
     uses: {
       json: held(),
