@@ -70,6 +70,11 @@ export function instructionsIn(messages: readonly ChatMessage[]): string | undef
   return typeof message.content === "string" ? message.content : textOf(message.content ?? []);
 }
 
+/** Whether there is a place for memories in a message: not where it holds an item without a chat form. */
+export function hasPlace(message: ChatMessage | undefined): boolean {
+  return message !== undefined && !(OPAQUE in message);
+}
+
 function instructionsMessage(instructions: string): ChatMessage {
   return { role: "system", content: instructions, [FORM]: { isInstructions: true } satisfies AgentsForm };
 }

@@ -1,6 +1,7 @@
 import type { ChatMessage } from "../core/index.js";
 import { plainItems } from "./agents-history.js";
 import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
+import { placedInResults } from "./agents-placing.js";
 import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
 import { type AdapterOptions, type ComposedCall, composeCall } from "./composing.js";
 
@@ -75,7 +76,7 @@ async function composeRequest(options: AdapterOptions<ModelCall>, request: Model
   const messages = messagesOf(given, request.systemInstructions);
   const isNewAlone = request.previousResponseId !== undefined || request.conversationId !== undefined;
   const composed = await composeCall<ModelCall, ChatMessage>(
-    isNewAlone ? behindKept(options, request) : options,
+    isNewAlone ? placedInResults(behindKept(options, request), messages) : options,
     request,
     messages,
   );
@@ -98,9 +99,8 @@ async function composeRequest(options: AdapterOptions<ModelCall>, request: Model
 function behindKept(options: AdapterOptions<ModelCall>, request: ModelCall): AdapterOptions<ModelCall> {
   const { conversationId: name, compose } = options;
   const conversationId = (typeof name === "function" ? name(request) : name) ?? request.conversationId;
-  const placed = { ...options, compose: { ...compose, toolMemories: "in_result" } as const };
-  if (conversationId === undefined) return placed;
-  return { ...placed, conversationId, compose: { ...placed.compose, history: "stored" } };
+  if (conversationId === undefined) return options;
+  return { ...options, conversationId, compose: { ...compose, history: "stored" } };
 }
 
 /** The usage that ends a stream; null for any other event. */

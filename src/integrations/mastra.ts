@@ -100,7 +100,9 @@ function usageOf(chunks: readonly MastraChunk[]): unknown {
 }
 
 function resourceOf({ requestContext }: MastraCall): string | null {
-  return nameIn(fieldOf(requestContext?.get("MastraMemory"), "resourceId") ?? requestContext?.get("mastra__resourceId"));
+  return nameIn(
+    fieldOf(requestContext?.get("MastraMemory"), "resourceId") ?? requestContext?.get("mastra__resourceId"),
+  );
 }
 
 function threadOf({ requestContext }: MastraCall): string | null {

@@ -3,16 +3,22 @@
  * input, which knows the run's context, or models that compose what they are asked, which nothing is stored of.
  */
 
-import type { ChatMessage } from "../core/index.js";
 import { plainItems } from "./agents-history.js";
 import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
+import { placedInResults } from "./agents-placing.js";
 import { type AgentsAgent, RunUsage } from "./agents-usage.js";
-import { type AdapterOptions, composeCall } from "./composing.js";
+import { type AdapterOptions, composeCall, tellError } from "./composing.js";
 
 export type { AgentsItem } from "./agents-items.js";
+export {
+  type AgentsModel,
+  type AgentsModelProvider,
+  type ModelCall,
+  memstemModel,
+  memstemModels,
+} from "./agents-model.js";
 export type { AgentsAgent, AgentsRun, AgentsUsage } from "./agents-usage.js";
 export type { AdapterOptions, Composing, NameOf, PromptOptions } from "./composing.js";
-export { type AgentsModel, type AgentsModelProvider, memstemModel, memstemModels, type ModelCall } from "./agents-model.js";
 
 /** One call of a model, as a filter sees it. */
 export interface FilterCall<Context = unknown> {
@@ -43,17 +49,17 @@ export type AgentsFilter = <Item extends AgentsItem>(
  */
 export function memstemFilter<Context = unknown>(options: AdapterOptions<FilterCall<Context>>): AgentsFilter {
   // What a filter adds of its own, the session would store as if the user had said it.
-  const placed = { ...options, compose: { ...options.compose, history: "exact", toolMemories: "in_result" } as const };
+  const exact = { ...options, compose: { ...options.compose, history: "exact" } as const };
   const usage = new RunUsage();
   return async ({ modelData, agent, context }) => {
     const { input, instructions } = modelData;
     const plain = plainItems(input);
     const messages = messagesOf(plain, instructions);
     const call = { agent, context: context as Context | undefined };
-    const composed = await composeCall<FilterCall<Context>, ChatMessage>(placed, call, messages);
+    const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages);
     const filled = composed === null ? plain : itemsOf(composed.messages);
     if (filled.length !== input.length) {
-      (options.onError ?? console.warn)(new Error("memories have no place in this input: sent unmodified"));
+      tellError(options, new Error("memories have no place in this input"));
       return { ...modelData, input: fill(input, plain) };
     }
     if (composed === null) return { ...modelData, input: fill(input, plain) };

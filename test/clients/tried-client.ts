@@ -188,7 +188,7 @@ function wrongRecords(database: string, served: readonly ServedPrompt[]): readon
   return [...(isNamed ? [] : [`named as ${JSON.stringify(identity)}`]), ...unread];
 }
 
-export function versionOf(folder: string, name: string): string {
+function versionOf(folder: string, name: string): string {
   const manifest = readFileSync(join(folder, "node_modules", name, "package.json"), "utf8");
   return (JSON.parse(manifest) as { readonly version: string }).version;
 }

@@ -1,5 +1,5 @@
-import type { AdapterOptions, Composing } from "memstem/openai-agents";
 import { createMemstem } from "memstem";
+import type { AdapterOptions, Composing } from "memstem/openai-agents";
 import type { Use } from "../clients/client-program.js";
 
 /** What a framework is tried with: the uses of clients, a history that the framework cuts, and agents that hand over to another. */
@@ -44,7 +44,10 @@ export interface AdapterProgram {
 
 export interface AdapterIntroduction {
   readonly packages: readonly string[];
-  readonly ways: readonly (Omit<AdapterWay, "uses"> & { readonly name: string; readonly uses: readonly AdapterUse[] })[];
+  readonly ways: readonly (Omit<AdapterWay, "uses"> & {
+    readonly name: string;
+    readonly uses: readonly AdapterUse[];
+  })[];
 }
 
 export interface AdapterOrder {

@@ -12,8 +12,8 @@ import { z } from "zod";
 import { ROOT } from "../docs/pages.js";
 import { endOnSignals } from "../ending-children.js";
 import { pageProgram } from "./page-program.js";
-import { tryPage } from "./tried-page.js";
 import { tryAdapter } from "./tried-adapter.js";
+import { tryPage } from "./tried-page.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGES = z

@@ -10,7 +10,15 @@ import { isDeepStrictEqual } from "node:util";
 import { readSettings } from "../../src/cli/settings.js";
 import { type AgentEngine, agentEngine, type ServedPrompt } from "../clients/agent-engine.js";
 import { type ProgramPlace, type RunningProgram, startProgram } from "../clients/running-program.js";
-import { brokenPrefixes, FACTS, growingSource, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "../clients/tried-client.js";
+import {
+  brokenPrefixes,
+  FACTS,
+  growingSource,
+  QUESTIONS,
+  REQUESTS,
+  recordedBy,
+  wrongAnswers,
+} from "../clients/tried-client.js";
 import { storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
 import type { AdapterIntroduction, AdapterOrder, AdapterUse, Held } from "./adapter-program.js";

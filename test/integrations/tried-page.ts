@@ -18,7 +18,9 @@ export async function tryPage(page: string, beside: string): Promise<readonly st
     const wanted = ["Where should we eat tonight?", "And tomorrow?"].map((question) => `Noted: ${question}`);
     const last = JSON.stringify(engine.served.at(-1)?.asked.prompt ?? "");
     return [
-      ...(code === 0 && wanted.every((line, at) => printed[at] === line) ? [] : [`ended with ${code}: ${stdout}${stderr}`]),
+      ...(code === 0 && wanted.every((line, at) => printed[at] === line)
+        ? []
+        : [`ended with ${code}: ${stdout}${stderr}`]),
       ...(last.split("Ana is vegetarian.").length === 2 ? [] : [`the memory is not in ${last}`]),
       ...brokenPrefixesOf(engine.served),
     ];

@@ -44,7 +44,12 @@ interface Use {
 
 type Memstem = Parameters<Holding>[1];
 
-function configOf(through: Through, modelProvider: OpenAIProvider, memstem: Memstem, errors: unknown[]): Partial<RunConfig> {
+function configOf(
+  through: Through,
+  modelProvider: OpenAIProvider,
+  memstem: Memstem,
+  errors: unknown[],
+): Partial<RunConfig> {
   if (through === "filter") return { modelProvider, callModelInputFilter: memstemFilter(tried(memstem, errors)) };
   const compose = { history: "extended", historyRatio: 100 } as const;
   return { modelProvider: memstemModels(modelProvider, { ...tried(memstem, errors), compose }) };

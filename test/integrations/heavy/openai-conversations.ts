@@ -11,7 +11,8 @@ export function conversationsSession(): OpenAIConversationsSession {
       create: async () => ({ id: "conv_1" }),
       items: {
         create: async (_id: string, { items }: { readonly items: readonly Item[] }) => {
-          for (const item of items) kept.push({ id: `item_${kept.length}`, type: "message", ...item, ...asParts(item) });
+          for (const item of items)
+            kept.push({ id: `item_${kept.length}`, type: "message", ...item, ...asParts(item) });
         },
         async *list() {
           yield* kept;
