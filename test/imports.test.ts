@@ -38,7 +38,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   },
   http: { rooms: ["service"], typesOf: ["core"] },
   client: { rooms: [], typesOf: ["core", "service"] },
-  integrations: { rooms: ["client"], files: ["core/prompt/section-scan.ts"], typesOf: ["core", "service"] },
+  integrations: { rooms: ["client"], typesOf: ["core", "service"] },
   simulator: { rooms: ["core"] },
   eval: { rooms: ["service", "simulator", "engines", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },

@@ -1,5 +1,4 @@
 import type { ChatMessage } from "../core/index.js";
-import { plainItems } from "./agents-history.js";
 import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
 import { placedInResults } from "./agents-placing.js";
 import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
@@ -72,7 +71,7 @@ interface ComposedRequest {
 
 async function composeRequest(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<ComposedRequest> {
   const { input } = request;
-  const given = typeof input === "string" ? [{ role: "user", content: input }] : plainItems(input);
+  const given = typeof input === "string" ? [{ role: "user", content: input }] : input;
   const messages = messagesOf(given, request.systemInstructions);
   const isNewAlone = request.previousResponseId !== undefined || request.conversationId !== undefined;
   const composed = await composeCall<ModelCall, ChatMessage>(

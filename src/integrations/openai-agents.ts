@@ -3,7 +3,6 @@
  * input, which knows the run's context, or models that compose what they are asked, which nothing is stored of.
  */
 
-import { plainItems } from "./agents-history.js";
 import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
 import { placedInResults } from "./agents-placing.js";
 import { type AgentsAgent, RunUsage } from "./agents-usage.js";
@@ -34,8 +33,8 @@ export type AgentsFilter = <Item extends AgentsItem>(
 
 /**
  * A `callModelInputFilter` that puts memories into a run's prompts. A session stores what a filter gives for a run's input, so it stores the
- * user's words with the memories in front of them; they are taken out again when they come back. After a tool's result, memories stand
- * inside the result, which is stored without. Usage is reported by the agent's own events. Never throws.
+ * user's words with the memories in front of them; `compose` knows them when they come back. After a tool's result, memories stand inside
+ * the result, which is stored without. Usage is reported by the agent's own events. Never throws.
  *
  * @example
  * ```ts
@@ -53,16 +52,15 @@ export function memstemFilter<Context = unknown>(options: AdapterOptions<FilterC
   const usage = new RunUsage();
   return async ({ modelData, agent, context }) => {
     const { input, instructions } = modelData;
-    const plain = plainItems(input);
-    const messages = messagesOf(plain, instructions);
+    const messages = messagesOf(input, instructions);
     const call = { agent, context: context as Context | undefined };
     const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages);
-    const filled = composed === null ? plain : itemsOf(composed.messages);
+    if (composed === null) return modelData;
+    const filled = itemsOf(composed.messages);
     if (filled.length !== input.length) {
       tellError(options, new Error("memories have no place in this input"));
-      return { ...modelData, input: fill(input, plain) };
+      return modelData;
     }
-    if (composed === null) return { ...modelData, input: fill(input, plain) };
     usage.await(agent, context, composed.report);
     const head = instructionsIn(composed.messages);
     return { ...modelData, input: fill(input, filled), ...(head === undefined ? {} : { instructions: head }) };

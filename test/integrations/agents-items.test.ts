@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { messageDigest } from "../../src/core/index.js";
-import { appendTo, injectInto } from "../../src/core/prompt/rendering.js";
-import { plainItems } from "../../src/integrations/agents-history.js";
+import { appendTo, injectInto, stripSection } from "../../src/core/prompt/rendering.js";
 import { instructionsIn, itemsOf, messagesOf } from "../../src/integrations/agents-items.js";
 
 const text = fc.string({ maxLength: 8 });
@@ -67,7 +66,7 @@ describe("the items of a run", () => {
     );
   });
 
-  it("have memories in front of a user's words, and are plain again without", () => {
+  it("have memories in front of a user's words, which are known when they come back", () => {
     const question = fc.record({
       role: fc.constant("user"),
       content: fc.oneof(text, fc.array(part, { minLength: 1 })),
@@ -78,7 +77,8 @@ describe("the items of a run", () => {
         if (message === undefined) throw new Error("no message");
         const [filled] = itemsOf(sent([injectInto(message, SECTION)]));
         expect(JSON.stringify(filled)).toContain("<memories>");
-        expect(plainItems([filled ?? {}])).toEqual([asked]);
+        const [back] = messagesOf([filled]);
+        expect(itemsOf([stripSection(back ?? message, () => true) ?? message])).toEqual([asked]);
       }),
     );
   });
@@ -123,28 +123,3 @@ describe("the items of a run", () => {
 });
 
 const SECTION = "<memories>\n1 Ana likes tea.\n</memories>";
-
-describe("what comes back from a session", () => {
-  const came = (content: unknown) => plainItems([{ role: "user", content }])[0]?.content;
-
-  it("is plain, however the session keeps texts", () => {
-    expect(came(`${SECTION}\n\nTea?`)).toBe("Tea?");
-    expect(came([{ type: "input_text", text: `${SECTION}\n\nTea?` }])).toEqual([{ type: "input_text", text: "Tea?" }]);
-    const image = { type: "input_image", image: "data:" };
-    expect(came([{ type: "input_text", text: SECTION }, image])).toEqual([image]);
-  });
-
-  it("stays what it is where it begins otherwise, is another's, or is a section alone", () => {
-    const own = [
-      { role: "user", content: `Why ${SECTION}\n\nTea?` },
-      { role: "user", content: "<memories>\nnone of ours</memories>\n\nTea?" },
-      { role: "user", content: SECTION },
-      { role: "user", content: [{ type: "input_text", text: SECTION }] },
-      { role: "user", content: [null, { type: "input_text", text: SECTION }] },
-      { role: "user", content: null },
-      { role: "assistant", content: `${SECTION}\n\nTea?` },
-      { type: "function_call_result", callId: "c", output: `${SECTION}\n\nTea?` },
-    ];
-    for (const [at, item] of plainItems(own).entries()) expect(item).toBe(own[at]);
-  });
-});

@@ -64,12 +64,31 @@ describe("a filter of a run's model input", () => {
     expect(filled.input[0]).toBe(item);
   });
 
-  it("leaves a run of nobody's as it is, but without memories that came back from a session", async () => {
-    const filter = memstemFilter({ memstem, userId: () => null });
-    const given = { input: [{ role: "user", content: `${SECTION}\n\nTea?` }] };
-    expect(await filter({ modelData: given, agent: agentOf("a"), context: {} })).toEqual({
-      input: [{ role: "user", content: "Tea?" }],
-    });
+  it("knows the memories that a session stored, and repeats none", async () => {
+    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "stored" });
+    const inputOf = async (...input: object[]) =>
+      (await filter({ modelData: { input }, agent: agentOf("a"), context: {} })).input;
+    const stored = [
+      ...(await inputOf({ role: "user", content: "Tea?" })),
+      { role: "assistant", status: "completed", content: [{ type: "output_text", text: "Green." }] },
+    ];
+    // A store that makes one part of a text.
+    const asParts = { role: "user", content: [{ type: "input_text", text: `${SECTION}\n\nTea?` }] };
+    for (const question of [stored[0], asParts]) {
+      const next = await inputOf(...structuredClone([question ?? {}, stored[1] ?? {}]), {
+        role: "user",
+        content: "Now?",
+      });
+      expect(next.slice(0, 2)).toEqual([question, stored[1]]);
+      expect(JSON.stringify(next).split("green tea")).toHaveLength(2);
+    }
+  });
+
+  it("leaves a run of nobody's as it is", async () => {
+    const given = modelData();
+    expect(
+      await memstemFilter({ memstem, userId: () => null })({ modelData: given, agent: agentOf("a"), context: {} }),
+    ).toBe(given);
   });
 
   it("sends what it cannot compose unmodified, and says so", async () => {

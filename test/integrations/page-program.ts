@@ -12,12 +12,11 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
-/** The whole program of a page, its first sample in TypeScript. Throws where it has none. */
-export function pageProgram(page: string): string {
+/** A page's samples in TypeScript. The first is its whole program. */
+export function pageSamples(page: string): readonly string[] {
   const text = readPages().find(({ path }) => path === page);
-  const program = text === undefined ? undefined : samplesOf(text).find(({ language }) => language === "ts");
-  if (program === undefined) throw new Error(`${page} has no program`);
-  return program.text;
+  const samples = text === undefined ? [] : samplesOf(text);
+  return samples.filter(({ language }) => language === "ts").map((sample) => sample.text);
 }
 
 /**
@@ -33,7 +32,8 @@ export async function runPageProgram(
   environment: Readonly<Record<string, string>>,
   beside = join(ROOT, ".tmp"),
 ): Promise<ProgramEnd> {
-  const program = pageProgram(page);
+  const [program] = pageSamples(page);
+  if (program === undefined) throw new Error(`${page} has no program`);
   mkdirSync(beside, { recursive: true });
   const folder = mkdtempSync(join(beside, "program-"));
   try {

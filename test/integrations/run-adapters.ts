@@ -1,7 +1,7 @@
 /**
  * `npm run adapters`: tries the adapters of frameworks that are too large to be development dependencies. Their packages are installed into
- * a folder below the project; there the programs of `heavy/` and the pages' programs are type-checked against them, with the adapters'
- * own declarations, and run. Ends with 1 where something is wrong. `-- NAME`: the frameworks whose names hold that.
+ * a folder below the project; there the programs of `heavy/` and the pages' samples are type-checked against them, with the adapters'
+ * own declarations, and the programs run. Ends with 1 where something is wrong. `-- NAME`: the frameworks whose names hold that.
  */
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 import { ROOT } from "../docs/pages.js";
 import { endOnSignals } from "../ending-children.js";
-import { pageProgram } from "./page-program.js";
+import { pageSamples } from "./page-program.js";
 import { tryAdapter } from "./tried-adapter.js";
 import { tryPage } from "./tried-page.js";
 
@@ -44,8 +44,12 @@ async function tryFramework(name: string): Promise<void> {
     mkdirSync(join(own, dirname(file)), { recursive: true });
     cpSync(join(ROOT, file), join(own, file), { recursive: true });
   }
-  writeFileSync(join(own, "page.ts"), pageProgram(page));
-  const unlike = await typeErrors(own, [program, "page.ts"]);
+  const samples = pageSamples(page).map((sample, at) => {
+    const file = `sample-${at}.ts`;
+    writeFileSync(join(own, file), `${sample}\nexport {};\n`);
+    return file;
+  });
+  const unlike = await typeErrors(own, [program, ...samples]);
   const tried = await tryAdapter({ file: join(own, program), folder: own, node: process.execPath });
   const shown = await tryPage(page, own);
   const wrong = [

@@ -26,9 +26,10 @@ import type { AdapterIntroduction, AdapterOrder, AdapterUse, Held } from "./adap
 type Program = RunningProgram<AdapterIntroduction, AdapterOrder, Held>;
 type Way = AdapterIntroduction["ways"][number];
 
-/** Where memstem is: in the program's process, or a service of its own. */
+/** Where memstem is: in the program's process, or a service of its own, which the same code calls. */
 const PLACES = ["in-process", "remote"] as const;
 type Place = (typeof PLACES)[number];
+const REMOTE_USES: ReadonlySet<AdapterUse> = new Set(["stream", "tools"]);
 
 /** What is said, how many requests that takes, and whether each prompt begins with the one before: always, as the way has it, or never. */
 interface Talk {
@@ -62,7 +63,8 @@ export async function tryAdapter(place: ProgramPlace): Promise<readonly TriedAda
   try {
     for (const way of program.introduction.ways) {
       for (const where of PLACES) {
-        for (const use of way.uses) {
+        const uses = where === "remote" ? way.uses.filter((use) => REMOTE_USES.has(use)) : way.uses;
+        for (const use of uses) {
           const wrong = await tryUse(program, way, where, use);
           tried.push({ what: `${way.name}, ${where}, ${use}`, wrong });
         }
