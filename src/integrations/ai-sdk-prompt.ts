@@ -173,13 +173,9 @@ function standsFor(fields: Fields): string | null {
   return others.length === 0 && (name === BYTES || name === URL_TEXT || name === OBJECT) ? name : null;
 }
 
-/** Bytes that are turned into characters at once. */
-const AT_ONCE = 8_192;
-
 function base64(bytes: Uint8Array): string {
   let text = "";
-  for (let at = 0; at < bytes.length; at += AT_ONCE)
-    text += String.fromCharCode.apply(null, [...bytes.subarray(at, at + AT_ONCE)]);
+  for (const byte of bytes) text += String.fromCharCode(byte);
   return btoa(text);
 }
 
