@@ -54,9 +54,12 @@ export function memstemModel<Model extends AgentsModel>(model: Model, options: A
   };
   async function* getStreamedResponse(request: ModelCall): AsyncIterable<object> {
     const { asked, composed } = await composeRequest(options, request);
+    const started = performance.now();
+    let ttft: { readonly ttftMs?: number } = {};
     for await (const event of model.getStreamedResponse(asked)) {
+      if (ttft.ttftMs === undefined && isToken(event)) ttft = { ttftMs: performance.now() - started };
       const usage = usageOf(event);
-      if (usage !== null) void composed?.report(reportedUsage(usage));
+      if (usage !== null) void composed?.report({ ...reportedUsage(usage), ...ttft });
       yield event;
     }
   }
@@ -100,6 +103,12 @@ function behindKept(options: AdapterOptions<ModelCall>, request: ModelCall): Ada
   const conversationId = (typeof name === "function" ? name(request) : name) ?? request.conversationId;
   if (conversationId === undefined) return options;
   return { ...options, conversationId, compose: { ...compose, history: "stored" } };
+}
+
+/** Whether an event has some of the answer: a text's, or, as the Responses API names them, a call's or a thought's. */
+function isToken(event: object): boolean {
+  const { type, event: raw }: { readonly type?: unknown; readonly event?: { readonly type?: unknown } | null } = event;
+  return type === "output_text_delta" || (type === "model" && String(raw?.type).endsWith(".delta"));
 }
 
 /** The usage that ends a stream; null for any other event. */

@@ -22,11 +22,13 @@ afterAll(async () => {
 /** memstem, and what it is told that responses used. */
 function listening() {
   const reported: unknown[] = [];
+  const timed: unknown[] = [];
   const feedback: MemstemClient["feedback"] = (given) => {
     reported.push([given.promptTokens, given.cachedTokens]);
+    timed.push(given.ttftMs);
     return memstem.feedback(given);
   };
-  return { memstem: { ...memstem, feedback }, reported };
+  return { memstem: { ...memstem, feedback }, reported, timed };
 }
 
 /** An agent that tells its listeners of a run. */
@@ -176,7 +178,7 @@ const request = (input: ModelCall["input"], more: Partial<ModelCall> = {}): Mode
 
 describe("a model", () => {
   it("is asked with memories, and its usage is reported, whole and streamed", async () => {
-    const { memstem: heard, reported } = listening();
+    const { memstem: heard, reported, timed } = listening();
     const keeping = new KeepingModel();
     const model = memstemModel(keeping, { memstem: heard, userId: "ana" });
     const { output } = await model.getResponse(request("Tea?"));
@@ -191,6 +193,7 @@ describe("a model", () => {
       [30, 10],
       [40, 20],
     ]);
+    expect(timed).toEqual([undefined, expect.any(Number)]);
     // What is not the adapter's stays the model's own.
     expect([model.count(), model instanceof KeepingModel]).toEqual([2, true]);
   });
