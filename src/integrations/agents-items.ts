@@ -58,9 +58,17 @@ export function messagesOf(items: readonly unknown[], instructions?: string | un
   return messages;
 }
 
-/** The items of messages: those that they were made of, with what was put into their content, or new ones. */
-export function itemsOf(messages: readonly ChatMessage[]): readonly AgentsItem[] {
-  return messages.flatMap((message) => (formOf(message).isInstructions === true ? [] : itemsOfMessage(message)));
+/**
+ * The items of messages: those that they were made of, with what was put into their content, or new ones.
+ *
+ * @param given the items that the messages were made of: one without a chat form comes back as the same object, with what JSON has no place for
+ */
+export function itemsOf(messages: readonly ChatMessage[], given: readonly unknown[] = []): readonly AgentsItem[] {
+  const known = new Map(given.map((item) => [JSON.stringify(item), item as AgentsItem]));
+  return messages.flatMap((message) => {
+    if (formOf(message).isInstructions === true) return [];
+    return itemsOfMessage(message).map((item) => known.get(JSON.stringify(item)) ?? item);
+  });
 }
 
 /** The instructions of messages; undefined where there are none. */

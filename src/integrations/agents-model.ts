@@ -2,7 +2,7 @@ import type { ChatMessage } from "../core/index.js";
 import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
 import { placedInResults } from "./agents-placing.js";
 import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
-import { type AdapterOptions, type ComposedCall, composeCall } from "./composing.js";
+import { type AdapterOptions, type ComposedCall, composeCall, tellError } from "./composing.js";
 
 /** The fields of the SDK's `ModelRequest` that are read, and of them those that are changed. */
 export interface ModelCall {
@@ -44,7 +44,7 @@ export function memstemModels<Provider extends AgentsModelProvider>(
   return withMethods(provider, { getModel });
 }
 
-/** A model with memories in what it is asked, for agents that name no model but have one. See {@link memstemModels}. */
+/** A model with memories in what it is asked, for an agent whose `model` is an object. See {@link memstemModels}. */
 export function memstemModel<Model extends AgentsModel>(model: Model, options: AdapterOptions<ModelCall>): Model {
   const getResponse: AgentsModel["getResponse"] = async (request) => {
     const { asked, composed } = await composeRequest(options, request);
@@ -83,18 +83,26 @@ async function composeRequest(options: AdapterOptions<ModelCall>, request: Model
     messages,
   );
   if (composed === null) return { asked: request, composed };
-  const items = itemsOf(composed.messages);
+  try {
+    const items = itemsOf(composed.messages, given);
+    // What the provider keeps was sent with its memories.
+    const input = isNewAlone ? items.slice(-given.length) : items;
+    return { asked: { ...request, input, ...changedFields(composed, request) }, composed };
+  } catch (error) {
+    tellError(options, error);
+    return { asked: request, composed: null };
+  }
+}
+
+/** The instructions, and the settings with the engine's fields, as far as they are others. */
+function changedFields(composed: ComposedCall<ChatMessage>, { modelSettings }: ModelCall): Partial<ModelCall> {
   const instructions = instructionsIn(composed.messages);
   const { fields } = composed.engine;
-  const providerData = { ...fields, ...request.modelSettings.providerData };
-  const asked: ModelCall = {
-    ...request,
-    // What the provider keeps was sent with its memories.
-    input: isNewAlone ? items.slice(-given.length) : items,
+  const providerData = { ...fields, ...modelSettings.providerData };
+  return {
     ...(instructions === undefined ? {} : { systemInstructions: instructions }),
-    ...(Object.keys(fields).length === 0 ? {} : { modelSettings: { ...request.modelSettings, providerData } }),
+    ...(Object.keys(fields).length === 0 ? {} : { modelSettings: { ...modelSettings, providerData } }),
   };
-  return { asked, composed };
 }
 
 /** Options for a request that holds what is new alone: what was said before is memstem's to know. */
@@ -121,9 +129,9 @@ function usageOf(event: object): AgentsUsage | null {
 function withMethods<T extends object>(target: T, methods: object): T {
   return new Proxy(target, {
     get: (_target, name) => {
-      if (name in methods) return Reflect.get(methods, name);
+      if (Object.hasOwn(methods, name)) return Reflect.get(methods, name);
       const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
+      return typeof value === "function" && name !== "constructor" ? value.bind(target) : value;
     },
   });
 }

@@ -56,14 +56,16 @@ export function memstemFilter<Context = unknown>(options: AdapterOptions<FilterC
     const call = { agent, context: context as Context | undefined };
     const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages);
     if (composed === null) return modelData;
-    const filled = itemsOf(composed.messages);
-    if (filled.length !== input.length) {
-      tellError(options, new Error("memories have no place in this input"));
+    try {
+      const filled = itemsOf(composed.messages, input);
+      if (filled.length !== input.length) throw new Error("memories have no place in this input");
+      usage.await(agent, context, composed.report);
+      const head = instructionsIn(composed.messages);
+      return { ...modelData, input: fill(input, filled), ...(head === undefined ? {} : { instructions: head }) };
+    } catch (error) {
+      tellError(options, error);
       return modelData;
     }
-    usage.await(agent, context, composed.report);
-    const head = instructionsIn(composed.messages);
-    return { ...modelData, input: fill(input, filled), ...(head === undefined ? {} : { instructions: head }) };
   };
 }
 

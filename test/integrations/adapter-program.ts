@@ -2,8 +2,11 @@ import { createMemstem } from "memstem";
 import type { AdapterOptions, Composing } from "memstem/openai-agents";
 import type { Use } from "../clients/client-program.js";
 
-/** What a framework is tried with: the uses of clients, a history that the framework cuts, and agents that hand over to another. */
-export type AdapterUse = Use | "window" | "handover";
+/**
+ * What a framework is tried with: the uses of clients, a history that the framework cuts, agents that hand over to another, and two
+ * conversations at once, `trip` and `walk`.
+ */
+export type AdapterUse = Use | "window" | "handover" | "together";
 
 /** One conversation that a framework is to have. */
 export interface AdapterSession {

@@ -195,7 +195,20 @@ describe("a model", () => {
     ]);
     expect(timed).toEqual([undefined, expect.any(Number)]);
     // What is not the adapter's stays the model's own.
-    expect([model.count(), model instanceof KeepingModel]).toEqual([2, true]);
+    expect([model.count(), model instanceof KeepingModel, model.constructor]).toEqual([2, true, KeepingModel]);
+  });
+
+  it("is given what JSON has no place for as it was, also by a service", async () => {
+    const compose: MemstemClient["compose"] = async (options) => {
+      const answer = await memstem.compose(JSON.parse(JSON.stringify(options)) as typeof options);
+      return JSON.parse(JSON.stringify(answer)) as typeof answer;
+    };
+    const keeping = new KeepingModel();
+    const image = { type: "image", image: { data: Uint8Array.of(1, 2) } };
+    const result = { type: "function_call_result", name: "photo", callId: "c", output: image };
+    const model = memstemModel(keeping, { memstem: { ...memstem, compose }, userId: "ana" });
+    await model.getResponse(request([{ role: "user", content: "Tea?" }, result]));
+    expect(keeping.asked[0]?.input[1]).toBe(result);
   });
 
   it("is asked unmodified where memstem fails", async () => {

@@ -46,6 +46,7 @@ const TALKS: Readonly<Record<AdapterUse, Talk>> = {
   steps: { questions: QUESTIONS.steps, requests: REQUESTS.steps, prefixed: "always" },
   structured: { questions: QUESTIONS.structured, requests: REQUESTS.structured, prefixed: "always" },
   window: { questions: WINDOWED, requests: WINDOWED.length, prefixed: "by way" },
+  together: { questions: QUESTIONS.json, requests: 2 * REQUESTS.json, prefixed: "never" },
   // The agents differ in their tools, with which prompts begin.
   handover: { questions: QUESTIONS.structured, requests: 4, prefixed: "never" },
 };
@@ -88,7 +89,7 @@ async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse)
     const memstem = app === null ? { dataDir } : { url: app.base };
     const session = { engine: engine.url, memstem, questions, facts: FACTS };
     const outcome = await program.ask({ way: way.name, use, session });
-    const recorded = await recordedBy(() => wrongRecords(join(dataDir, "memstem.db"), engine));
+    const recorded = await recordedBy(() => wrongRecords(join(dataDir, "memstem.db"), engine, use));
     return [
       ...wrongAnswers(use === "structured" ? use : "json", outcome, questions),
       ...engine.refused.map((request) => `the engine could not read ${request.slice(0, 2_000)}`),
@@ -123,11 +124,11 @@ function wrongStored({ stored, storesMemories = false }: Held): readonly string[
 }
 
 /** What is wrong with what memstem stored: prompts without the engine's counts, or of another user or conversation. */
-function wrongRecords(database: string, { served }: AgentEngine): readonly string[] {
+function wrongRecords(database: string, { served }: AgentEngine, use: AdapterUse): readonly string[] {
   const rows = storedRows(database);
   const names = (table: string, column: string) => (rows.get(table) ?? []).map((row) => row[column]);
-  const identity = [names("users", "user_id"), names("conversations", "id")];
-  const isNamed = isDeepStrictEqual(identity, [["ana"], ["trip"]]);
+  const identity = [names("users", "user_id"), names("conversations", "id").toSorted()];
+  const isNamed = isDeepStrictEqual(identity, [["ana"], use === "together" ? ["trip", "walk"] : ["trip"]]);
   const observed = names("requests", "observed").map((json) => JSON.parse(String(json ?? "{}")) as Observed);
   const counts = observed.map(({ promptTokens, cachedTokens }) => [promptTokens, cachedTokens]);
   const wanted = served.map(({ counted }) => [counted.prompt, counted.cached]);

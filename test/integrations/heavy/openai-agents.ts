@@ -120,6 +120,29 @@ const handedOver =
     return { answers, stored: JSON.stringify(await session.getItems()), storesMemories: through === "filter" };
   };
 
+/** Two conversations at once, of one agent by one runner. */
+const together: Holding = async (conversation, memstem) => {
+  const errors: unknown[] = [];
+  const openAIClient = new OpenAI({ baseURL: conversation.engine, apiKey: "the engine's" });
+  const callModelInputFilter = memstemFilter<{ chat: string }>({
+    ...tried(memstem, errors),
+    conversationId: ({ context }) => context?.chat,
+  });
+  const modelProvider = new OpenAIProvider({ openAIClient });
+  const runner = new Runner({ tracingDisabled: true, modelProvider, callModelInputFilter });
+  const agent = new Agent(named);
+  const talk = async (chat: string) => {
+    const session = new MemorySession();
+    const answers: unknown[] = [];
+    for (const question of conversation.questions)
+      answers.push((await runner.run(agent, question, { session, context: { chat } })).finalOutput);
+    return { answers, stored: JSON.stringify(await session.getItems()), storesMemories: true };
+  };
+  const [trip] = await Promise.all([talk("trip"), talk("walk")]);
+  if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
+  return trip;
+};
+
 function way(runs: Runs): AdapterWay {
   const hold = (use: Use) => held(runs, use);
   const { through, kept = "session" } = runs;
@@ -132,6 +155,7 @@ function way(runs: Runs): AdapterWay {
       steps: hold({ stream: true }),
       structured: hold({ outputType: trip }),
       ...(kept === "session" ? { window: hold({ windowed: true }), handover: handedOver(through) } : {}),
+      ...(kept === "session" && through === "filter" ? { together } : {}),
     },
   };
 }
