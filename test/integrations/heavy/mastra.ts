@@ -7,7 +7,7 @@ import { Memory } from "@mastra/memory";
 import { memstemProcessor } from "memstem/mastra";
 import { z } from "zod";
 import { INSTRUCTIONS, weatherIn } from "../../clients/client-program.js";
-import { type AdapterSession, type AdapterWay, type Holding, runAdapterProgram, tried } from "../adapter-program.js";
+import { type AdapterSession, type AdapterWay, type Holding, runAdapterProgram } from "../adapter-program.js";
 
 const trip = z.object({ city: z.string(), days: z.number() });
 const weather = createTool({
@@ -16,63 +16,78 @@ const weather = createTool({
   inputSchema: z.object({ city: z.string() }),
   execute: async ({ city }) => weatherIn(city),
 });
-const ids = { resource: "ana", thread: "trip" };
-
 type Model = ConstructorParameters<typeof Agent>[0]["model"];
 const named = ({ engine }: AdapterSession): Model => ({ id: "memstem/any", url: engine, apiKey: "the engine's" });
 const openAI = ({ engine }: AdapterSession) => createOpenAI({ baseURL: engine, apiKey: "the engine's" });
 const chats = (session: AdapterSession): Model => openAI(session).chat("gpt-5-mini");
 const responses = (session: AdapterSession): Model => openAI(session)("gpt-5-mini");
 
-function way(modelOf: (session: AdapterSession) => Model, storage: () => InMemoryStore | LibSQLStore): AdapterWay {
-  const held =
-    (how: { readonly stream?: boolean; readonly schema?: typeof trip; readonly lastMessages?: number } = {}): Holding =>
-    async (session, memstem) => {
-      const errors: unknown[] = [];
-      // Named by Mastra's memory.
-      const { onError } = tried(memstem, errors);
-      const compose = { history: "extended", historyRatio: 100 } as const;
-      const memory = new Memory({ storage: storage(), options: { lastMessages: how.lastMessages ?? 100 } });
-      const agent = new Agent({
-        id: "planner",
-        name: "Planner",
-        instructions: INSTRUCTIONS,
-        model: modelOf(session),
-        tools: how.schema === undefined ? { weather } : {},
-        memory,
-        inputProcessors: [memstemProcessor({ memstem, compose, ...(onError === undefined ? {} : { onError }) })],
-      });
+interface Use {
+  readonly stream?: boolean;
+  readonly schema?: typeof trip;
+  readonly lastMessages?: number;
+  /** Conversations that are had at once. */
+  readonly threads?: readonly string[];
+}
+
+/** The user and the conversation are those of Mastra's memory. */
+const held =
+  (modelOf: (session: AdapterSession) => Model, storage: () => InMemoryStore | LibSQLStore, use: Use): Holding =>
+  async (session, memstem) => {
+    const { stream = false, schema, lastMessages = 100, threads = ["trip"] } = use;
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => errors.push(error);
+    const compose = { history: "extended", historyRatio: 100 } as const;
+    const memory = new Memory({ storage: storage(), options: { lastMessages } });
+    const agent = new Agent({
+      id: "planner",
+      name: "Planner",
+      instructions: INSTRUCTIONS,
+      model: modelOf(session),
+      tools: schema === undefined ? { weather } : {},
+      memory,
+      inputProcessors: [memstemProcessor({ memstem, compose, onError })],
+    });
+    const talk = async (thread: string) => {
+      const asked = { memory: { resource: "ana", thread }, maxSteps: 5 };
       const answers: unknown[] = [];
       for (const question of session.questions) {
-        if (how.stream) {
-          const result = await agent.stream(question, { memory: ids, maxSteps: 5 });
+        if (stream) {
+          const result = await agent.stream(question, asked);
           let text = "";
           for await (const piece of result.textStream) text += piece;
           answers.push(text);
-        } else if (how.schema) {
-          const result = await agent.generate(question, { memory: ids, structuredOutput: { schema: how.schema } });
-          answers.push(result.object);
-        } else answers.push((await agent.generate(question, { memory: ids, maxSteps: 5 })).text);
+        } else if (schema) {
+          answers.push((await agent.generate(question, { ...asked, structuredOutput: { schema } })).object);
+        } else answers.push((await agent.generate(question, asked)).text);
       }
-      if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
-      const { messages } = await memory.recall({ threadId: ids.thread, resourceId: ids.resource });
+      const { messages } = await memory.recall({ threadId: thread, resourceId: "ana" });
       return { answers, stored: JSON.stringify(messages) };
     };
+    const [trip] = await Promise.all(threads.map(talk));
+    if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
+    if (trip === undefined) throw new Error("no conversation");
+    return trip;
+  };
+
+function way(modelOf: (session: AdapterSession) => Model, storage: () => InMemoryStore | LibSQLStore): AdapterWay {
+  const hold = (use: Use) => held(modelOf, storage, use);
   return {
     keepsPrefix: true,
     uses: {
-      json: held(),
-      stream: held({ stream: true }),
-      tools: held(),
-      steps: held({ stream: true }),
-      structured: held({ schema: trip }),
-      window: held({ lastMessages: 4 }),
+      json: hold({}),
+      stream: hold({ stream: true }),
+      tools: hold({}),
+      steps: hold({ stream: true }),
+      structured: hold({ schema: trip }),
+      window: hold({ lastMessages: 4 }),
+      together: hold({ stream: true, threads: ["trip", "walk"] }),
     },
   };
 }
 
 const inMemory = () => new InMemoryStore();
-const { stream: _, steps: __, ...unstreamed } = way(named, inMemory).uses;
+const { stream: _stream, steps: _steps, together: _together, ...unstreamed } = way(named, inMemory).uses;
 
 runAdapterProgram({
   packages: ["@mastra/core", "@mastra/memory"],
