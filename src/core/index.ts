@@ -21,6 +21,7 @@ export {
   type StoredBlock,
 } from "./blocks/context-block.js";
 export { timeZoneProblem } from "./blocks/field-times.js";
+export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
 export {

@@ -6,6 +6,8 @@ export type Use = (typeof USES)[number];
 export interface Session {
   /** Address of the service, without `/v1`. */
   readonly base: string;
+  /** The engine's address, `/v1` included: for what composes in the client's own process. */
+  readonly engine: string;
   /** Headers that say who asks, in which conversation. */
   readonly headers: Readonly<Record<string, string>>;
   /** What the user says, turn by turn. */
@@ -60,3 +62,12 @@ export function weatherIn(city: string): string {
 }
 
 export const INSTRUCTIONS = "You plan trips. Be brief.";
+
+/** What is remembered of the user: each search finds one more of them, the newest first. */
+export const FACTS = [
+  "Ana is vegetarian and eats no fish.",
+  "Ana is in Lisbon this week.",
+  "Ana likes to walk.",
+  "Ana has a dog.",
+  "Ana gets up late.",
+];

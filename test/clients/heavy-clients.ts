@@ -11,14 +11,19 @@ const HERE = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGES = z
   .record(z.string(), z.record(z.string(), z.string()))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
+/** Programs of memstem's own adapters, which ask their engine themselves. */
+const ADAPTERS = "adapters/";
 /** What programs share. */
-const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts"];
+const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts", "heavy/mem0-provider-program.ts"];
 
 /**
  * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than
  * memstem does.
  */
-export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES);
+export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES).filter((name) => !name.startsWith(ADAPTERS));
+
+/** Paths of the programs that use memstem's adapters with such packages. */
+export const HEAVY_ADAPTERS: readonly string[] = Object.keys(PACKAGES).filter((name) => name.startsWith(ADAPTERS));
 
 /** The oldest Node that they all run on, and the one that is installed where this one is older. */
 const OLDEST_NODE = [22, 13] as const;
@@ -35,6 +40,10 @@ export async function installClient(name: string, folder: string): Promise<Progr
   for (const file of SHARED) cpSync(join(HERE, file), join(own, file));
   cpSync(join(HERE, name), join(own, name));
   await install(own);
+  if (name.startsWith(ADAPTERS)) {
+    cpSync(join(HERE, ADAPTERS), join(own, ADAPTERS), { recursive: true });
+    copyMemstem(join(own, "node_modules/memstem"));
+  }
   return { file: join(own, name), folder: own, node: await nodeIn(folder) };
 }
 
@@ -52,6 +61,14 @@ async function nodeIn(folder: string): Promise<string> {
     await install(own);
   }
   return join(own, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
+}
+
+/** The built adapters as the package has them: none of their packages is memstem's own. */
+function copyMemstem(folder: string): void {
+  const project = join(HERE, "../..");
+  mkdirSync(folder, { recursive: true });
+  cpSync(join(project, "package.json"), join(folder, "package.json"));
+  cpSync(join(project, "dist/integrations"), join(folder, "dist/integrations"), { recursive: true });
 }
 
 async function install(folder: string): Promise<void> {

@@ -13,7 +13,7 @@ import { storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
 import { type AgentEngine, agentEngine, type EngineApi, type ServedPrompt } from "./agent-engine.js";
 import { answerTo, lookUp, TRIP } from "./agent-model.js";
-import type { ClientProgram, Introduction, Order, Outcome, Use } from "./client-program.js";
+import { type ClientProgram, FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
 import { type ProgramPlace, startProgram } from "./running-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
@@ -47,21 +47,32 @@ export const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
 /** Requests that each conversation takes. */
 export const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
 
-export const FACTS = [
-  "Ana is vegetarian and eats no fish.",
-  "Ana is in Lisbon this week.",
-  "Ana likes to walk.",
-  "Ana has a dog.",
-  "Ana gets up late.",
-];
+/** The engine that a client of each API is made for. */
+const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {
+  "chat completions": "chats",
+  Responses: "openai",
+  Messages: "anthropic",
+};
 
-/** Has a program hold all conversations that it can, with all engines of its API. */
-export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
+/** Has a program hold all conversations that it can, with all engines that memstem puts behind its API. */
+export function tryClient(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => ENGINES[api]);
+}
+
+/** Has a program that asks the engine itself hold all conversations that it can. */
+export function tryAdapter(place: ProgramPlace): Promise<TriedClient> {
+  return tryWith(place, (api) => [OWN_ENGINE[api]]);
+}
+
+async function tryWith(
+  place: ProgramPlace,
+  enginesOf: (api: ClientProgram["api"]) => readonly EngineApi[],
+): Promise<TriedClient> {
   const program = await startProgram<Introduction, Order, Outcome>(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
-    for (const api of ENGINES[introduction.api]) {
+    for (const api of enginesOf(introduction.api)) {
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
@@ -112,7 +123,7 @@ async function tryUse(
   try {
     const headers = { "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
     const questions = QUESTIONS[use];
-    const outcome = await hold({ use, session: { base: app.base, headers, questions } });
+    const outcome = await hold({ use, session: { base: app.base, engine: engine.url, headers, questions } });
     const served = engine.served.slice(from.served);
     const refused = engine.refused.slice(from.refused);
     const recorded = await recordedBy(() => wrongRecords(join(dataDir, "memstem.db"), served));
@@ -141,16 +152,11 @@ export function wrongAnswers(
 }
 
 /** Prompts that do not begin with the one before, and memories that are not there, or there twice. */
-export function brokenPrefixes(served: readonly ServedPrompt[]): readonly string[] {
-  const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = FACTS.slice(0, served.length).map((fact) => last.split(fact).length - 1);
-  const areTold = told.every((times) => times === 1);
-  return [...brokenPrefixesOf(served), ...(areTold ? [] : [`memories stand ${told.join(", ")} times`])];
-}
-
-/** Prompts that do not begin with the one before. */
-export function brokenPrefixesOf(served: readonly ServedPrompt[]): readonly string[] {
-  return served.flatMap(({ asked, counted }, at) => {
+export function brokenPrefixes(
+  served: readonly ServedPrompt[],
+  facts: readonly string[] = FACTS.slice(0, served.length),
+): readonly string[] {
+  const broken = served.flatMap(({ asked, counted }, at) => {
     const before = served[at - 1];
     if (before === undefined) return [];
     const from = before.asked.prompt.findIndex((part, n) => asked.prompt[n] !== part);
@@ -158,6 +164,9 @@ export function brokenPrefixesOf(served: readonly ServedPrompt[]): readonly stri
     // What ends the prompt before is computed anew.
     return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
   });
+  const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
+  const told = facts.map((fact) => last.split(fact).length - 1);
+  return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
 }
 
 const RECORD_MS = 5_000;

@@ -61,6 +61,7 @@ describe("every sample in TypeScript", () => {
     paths: {
       memstem: [join(ROOT, "dist/index.d.ts")],
       "memstem/core": [join(ROOT, "dist/core/index.d.ts")],
+      "memstem/ai-sdk": [join(ROOT, "dist/integrations/ai-sdk.d.ts")],
     },
   };
   let directory = "";

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { readSettings } from "../../src/cli/settings.js";
 import { type AgentEngine, agentEngine, type ServedPrompt } from "../clients/agent-engine.js";
+import { FACTS } from "../clients/client-program.js";
 import { type ProgramPlace, type RunningProgram, startProgram } from "../clients/running-program.js";
 import {
   brokenPrefixes,
-  FACTS,
   growingSource,
   QUESTIONS,
   REQUESTS,

@@ -1,5 +1,5 @@
 import { agentEngine } from "../clients/agent-engine.js";
-import { brokenPrefixesOf } from "../clients/tried-client.js";
+import { brokenPrefixes } from "../clients/tried-client.js";
 import { runPageProgram } from "./page-program.js";
 
 /** What is wrong with a page's program, run against the engine for agents with the packages of a folder; empty where it goes as it says. */
@@ -22,7 +22,7 @@ export async function tryPage(page: string, beside: string): Promise<readonly st
         ? []
         : [`ended with ${code}: ${stdout}${stderr}`]),
       ...(last.split("Ana is vegetarian.").length === 2 ? [] : [`the memory is not in ${last}`]),
-      ...brokenPrefixesOf(engine.served),
+      ...brokenPrefixes(engine.served, []),
     ];
   } finally {
     await engine.close();

@@ -9,6 +9,7 @@ export interface Warning {
     | "duplicate_text"
     | "contained_text"
     | "memory_in_messages"
+    | "provider_memories_moved"
     | "memory_conflict"
     | "memory_forgotten"
     | "history_diverged"

@@ -54,14 +54,18 @@ export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | nul
  * Memories are text blocks: before the user's own, or behind tool results.
  */
 export function withComposedMessages(body: MessagesBody, composed: readonly ChatMessage[]): MessagesBody {
-  const hasSystem = body["system"] != null;
   const [head, ...others] = composed;
-  const messages = hasSystem ? others : composed;
-  return {
+  const isGiven = body["system"] != null;
+  // Instructions that were nothing but memories of the client's are taken out.
+  const hasSystem = isGiven && head?.role === "system";
+  const sent = {
     ...body,
-    ...(hasSystem ? { system: head?.content } : {}),
-    messages: anthropicMessagesOf(messages, givenResults(body["messages"])),
+    ...(hasSystem ? { system: head.content } : {}),
+    messages: anthropicMessagesOf(hasSystem ? others : composed, givenResults(body["messages"])),
   };
+  if (!isGiven || hasSystem) return sent;
+  const { system: _none, ...bare }: MessagesBody = sent;
+  return bare;
 }
 
 function anthropicMessagesOf(

@@ -7,12 +7,14 @@ import {
   DEFAULT_ANNOTATIONS,
   type DedupeName,
   type HistoryName,
+  type MemoryId,
   type PolicyName,
   type RequestId,
   type RetentionName,
   type RetrievedMemory,
   type ToolMemories,
   type UserId,
+  withoutProviderMemories,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
@@ -40,6 +42,8 @@ export interface ComposeRequest {
   readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
+  /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
+  readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
   readonly topK: number | null;
   readonly memoryBudgetTokens: number | null;
@@ -170,16 +174,19 @@ export function composeRequest(fields: z.output<typeof composeOptions>): Compose
     throw new InvalidRequestError([{ field: "history", message }]);
   }
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
+  const { messages: said, memories: provided } = withoutProviderMemories([...instructions, ...asked]);
+  const given = fields.memories ?? null;
   return {
     userId: fields.userId,
     agentId: fields.agentId ?? null,
     conversationId: fields.conversationId ?? null,
     requestId: fields.requestId ?? null,
     query,
-    messages: [...instructions, ...asked],
+    messages: said,
     history: fields.history ?? null,
     historyRatio: fields.historyRatio ?? null,
-    memories: fields.memories ?? null,
+    memories: provided === null ? given : [...(given ?? []), ...provided],
+    ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     topK: fields.topK ?? null,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     memoryBudgetRatio: fields.memoryBudgetRatio ?? null,

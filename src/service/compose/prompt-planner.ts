@@ -112,6 +112,7 @@ export class PromptPlanner {
       memories: composition.memories,
       plan: composition.plan,
       warnings: [
+        ...movedWarnings(request),
         ...warnings,
         ...ofHistory,
         ...composition.warnings,
@@ -302,6 +303,13 @@ export class PromptPlanner {
       cacheSecret: this.tenant.cacheSecret,
     };
   }
+}
+
+function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
+  if (moved.length === 0) return [];
+  const message =
+    "stood in front of the messages, as Mem0's AI SDK provider puts memories there; taken out and composed with the request's";
+  return [{ code: "provider_memories_moved", message, memoryIds: moved }];
 }
 
 /** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */

@@ -45,6 +45,7 @@ function annotationsAskedFor(asked: ComposeRequest["annotations"]) {
 type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
 type NotAskedFor =
   | "engine"
+  | "moved"
   | "marksElsewhere"
   | "toolMemories"
   | "maxPromptTokens"

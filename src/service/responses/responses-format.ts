@@ -1,4 +1,4 @@
-import type { ChatMessage, ConversationId, RequestId } from "../../core/index.js";
+import { type ChatMessage, type ConversationId, type RequestId, withoutProviderMemories } from "../../core/index.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
 import { NoChatFormError, toChatCompletion } from "../../engines/responses/chat-request.js";
 import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
@@ -61,7 +61,7 @@ export class ResponsesFormat implements ChatFormat {
       // The prompt begins anew, say because it grew too long: only without the id does the engine see it so.
       if (this.turn.held === null) return { ...withoutIds(own), input: inputOf(prompt, null) };
     }
-    return withTail(own, tailOf(prompt, added));
+    return withTail(own, tailOf(prompt, withoutProviderMemories(added).messages));
   }
 
   /** Not where the engine keeps the prefix: it is what it was, and is named by an id. */

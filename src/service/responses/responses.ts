@@ -5,7 +5,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { ChatMessage, ConversationId } from "../../core/index.js";
+import { type ChatMessage, type ConversationId, withoutProviderMemories } from "../../core/index.js";
 import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ProxiedBody } from "../chat/chat-format.js";
@@ -43,7 +43,7 @@ export class Responses {
     const history = turn.previous?.history ?? [];
     // What was said is not known here; the store may have it.
     const isStored = turn.isContinued && turn.previous === null && turn.conversationId !== null;
-    const messages = [...compose.messages.filter(isInstructions), ...history, ...turn.added];
+    const messages = [...compose.messages.filter(isInstructions), ...bare(history), ...bare(turn.added)];
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
     const composed = { ...compose, messages, conversationId, ...stored };
     return this.chat.complete(memstem, { ...asked, conversationId, compose: composed, format }, signal);
@@ -98,6 +98,14 @@ export class Responses {
       watch: watchOf(memstem, userId),
     };
   }
+}
+
+/**
+ * Messages as they are composed, without what Mem0's provider put in front of each request's. Those of this request are its memories; those
+ * of earlier ones were.
+ */
+function bare(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  return messages.flatMap((message) => withoutProviderMemories([message]).messages);
 }
 
 function isReference(item: unknown): item is { readonly id: string } {

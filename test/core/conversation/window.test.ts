@@ -63,6 +63,7 @@ describe("a history that its client cut", () => {
   it.each<readonly [string, ChatMessage]>([
     ["OpenAI", { role: "assistant", content: null, tool_calls: [{ id: "1", type: "function" }] }],
     ["Anthropic", { role: "assistant", content: [{ type: "tool_use", id: "1", name: "weather", input: {} }] }],
+    ["the AI SDK", { role: "assistant", content: [{ type: "tool-call", toolCallId: "1", toolName: "t", input: {} }] }],
   ])("may be cut of its tool calls and their results, as %s has them", (_api, call) => {
     const result: ChatMessage = { role: "tool", tool_call_id: "1", content: "sunny" };
     const stored = [say("weather?"), call, result, say("sunny!"), say("thanks")];

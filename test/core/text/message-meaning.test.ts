@@ -99,6 +99,17 @@ describe("what a message means", () => {
       { role: "assistant", content: "Hi", reasoning_content: "The user greets me.", reasoning: "So do I." },
       { role: "assistant", content: "Hi" },
     ],
+    "an answer of the AI SDK's, and the same without its provider's options and reasoning": [
+      {
+        role: "assistant",
+        content: [
+          { type: "reasoning", text: "She wants tea.", providerOptions: { openai: { itemId: "rs_1" } } },
+          { type: "text", text: "Hi", providerOptions: { openai: { itemId: "msg_1" } } },
+        ],
+        providerOptions: {},
+      },
+      { role: "assistant", content: [{ type: "text", text: "Hi" }] },
+    ],
     "arguments that Python wrote": [
       call('{"b": [1, 2.50], "a": "caf\\u00e9\\/"}', { index: 0 }),
       call('{"a":"café/","b":[1,2.5]}'),

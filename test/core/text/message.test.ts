@@ -64,6 +64,19 @@ describe("a message's text", () => {
     const content = [{ type: "text", text: "One" }, call];
     expect(countedText({ role: "assistant", content })).toBe('One\n{"input":{"city":"Turin"},"name":"look_up"}');
   });
+
+  it("counts with the calls and results of the AI SDK's prompts, without its providers' options", () => {
+    const providerOptions = { openai: { reasoningEncryptedContent: "x".repeat(1_000) } };
+    const call = { type: "tool-call", toolCallId: "c", toolName: "look_up", input: { city: "Turin" }, providerOptions };
+    const counted = (message: object) => countedText({ role: "assistant", ...message });
+    expect(counted({ content: [call], providerOptions })).toBe('\n{"input":{"city":"Turin"},"name":"look_up"}');
+    const result = (output: object) => ({ content: [{ type: "tool-result", toolCallId: "c", toolName: "t", output }] });
+    expect(counted(result({ type: "text", value: "12 degrees." }))).toBe("\n12 degrees.");
+    expect(counted(result({ type: "json", value: { b: 1, a: [2] } }))).toBe('\n{"a":[2],"b":1}');
+    const file = { type: "file-data", data: "A".repeat(1_000), mediaType: "image/png" };
+    expect(counted(result({ type: "content", value: [{ type: "text", text: "One" }, file] }))).toBe("\nOne");
+    expect(counted({ content: [{ type: "tool-result" }] })).toBe("\nnull");
+  });
 });
 
 describe("instructions", () => {

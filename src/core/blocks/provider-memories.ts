@@ -1,0 +1,82 @@
+import { digestOf, type MemoryId } from "../text/ids.js";
+import { append } from "../text/lists.js";
+import { type ChatMessage, instructionsAtHead } from "../text/message.js";
+import { foundTextProblem } from "../text/storable-text.js";
+import type { RetrievedMemory } from "./context-block.js";
+
+/*
+ * Mem0's AI SDK provider puts what it found in front of every prompt, as its first system message. There it changes the prompt's first bytes on
+ * every turn, and stands beside memstem's own memories. Its form:
+ *
+ *   message  = preamble memory *( LF LF memory ) [ SP ]
+ *   memory   = "Memory: " text LF LF
+ *
+ * The space at the end is the provider's own message; its function `retrieveMemories`, whose result applications put into their system
+ * prompt, gives none. There a text with a blank line is none of a memory: it may be the application's, joined to the result.
+ * Source: `processMemories` and `retrieveMemories` of `@mem0/vercel-ai-provider` 3.0.2
+ */
+
+const PREAMBLE =
+  "System Message: These are the memories I have stored. Give more weightage to the question by users and try to answer that first. " +
+  "You have to modify your answer based on the memories I have provided. If the memories are irrelevant you can ignore them. " +
+  "Also don't reply to this section of the prompt, or the memories, they are only for your reference. " +
+  "The System prompt starts after text System Message: \n\n ";
+const LABEL = "Memory: ";
+const END = "\n\n";
+const BETWEEN = `${END}\n\n${LABEL}`;
+/** Most memories of one message; Mem0 gives 10 unless asked for more. */
+const MOST = 1_000;
+
+/** Messages, and the memories of Mem0's provider that were in front of them. */
+export interface WithoutProviderMemories {
+  /** The same list where there were none. */
+  readonly messages: readonly ChatMessage[];
+  /** In the provider's order, best first; null: there were none. Their ids are digests of their texts. */
+  readonly memories: readonly RetrievedMemory[] | null;
+}
+
+/**
+ * Takes the memories of Mem0's provider out of the instructions at the front of a prompt: messages that are nothing else, and first parts of
+ * messages with several. Any other text is left unmodified, also one that only begins so. Linear time.
+ */
+export function withoutProviderMemories(messages: readonly ChatMessage[]): WithoutProviderMemories {
+  const texts: string[] = [];
+  const head = instructionsAtHead(messages);
+  const kept = messages.slice(0, head).flatMap((message): ChatMessage[] => {
+    const taken = takenFrom(message);
+    if (taken === null) return [message];
+    append(texts, taken.texts);
+    return taken.rest === null ? [] : [taken.rest];
+  });
+  if (texts.length === 0) return { messages, memories: null };
+  const memories = texts.map((text): RetrievedMemory => ({ id: `text:${digestOf(text)}` as MemoryId, text }));
+  return { messages: [...kept, ...messages.slice(head)], memories };
+}
+
+/** The texts of a message's memories, and the message without them; null for either: none. */
+function takenFrom(
+  message: ChatMessage,
+): { readonly texts: readonly string[]; readonly rest: ChatMessage | null } | null {
+  const { content } = message;
+  if (typeof content === "string") {
+    const texts = memoryTexts(content);
+    return texts && { texts, rest: null };
+  }
+  const [first, ...others] = content ?? [];
+  const texts = first?.type === "text" && typeof first["text"] === "string" ? memoryTexts(first["text"]) : null;
+  return texts && { texts, rest: others.length === 0 ? null : { ...message, content: others } };
+}
+
+/** The memories of a text in the provider's form; null where it has another. */
+function memoryTexts(text: string): readonly string[] | null {
+  if (!text.startsWith(PREAMBLE + LABEL)) return null;
+  const isOwnMessage = text.endsWith(`${END} `);
+  if (!isOwnMessage && !text.endsWith(END)) return null;
+  const end = text.length - END.length - (isOwnMessage ? 1 : 0);
+  const from = PREAMBLE.length + LABEL.length;
+  if (end < from) return null;
+  const texts = text.slice(from, end).split(BETWEEN);
+  if (texts.length > MOST || (!isOwnMessage && texts.some((one) => one.includes("\n\n")))) return null;
+  const said = texts.filter((one) => foundTextProblem(one) === null);
+  return said.length === 0 ? null : said;
+}

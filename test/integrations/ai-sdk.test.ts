@@ -1,0 +1,304 @@
+import { generateText, streamText, wrapLanguageModel } from "ai";
+import { convertReadableStreamToArray, MockLanguageModelV3, simulateReadableStream } from "ai/test";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type AiSdkOptions, memstemMiddleware } from "../../src/integrations/ai-sdk.js";
+import { retrieved } from "../core/blocks/provider-texts.js";
+import { type FactsMemstem, factsMemstem } from "./own-facts.js";
+
+const USAGE = {
+  inputTokens: { total: 30, noCache: 10, cacheRead: 20, cacheWrite: 0 },
+  outputTokens: { total: 2, text: 2, reasoning: undefined },
+};
+const FINISH = { finishReason: { unified: "stop" as const, raw: undefined }, usage: USAGE };
+const TEXT = { content: [{ type: "text" as const, text: "Yes." }], warnings: [] };
+
+describe("the AI SDK's middleware", () => {
+  let facts: FactsMemstem;
+  let errors: unknown[] = [];
+  beforeEach(() => {
+    facts = factsMemstem();
+    errors = [];
+  });
+  afterEach(() => facts.close());
+
+  const middleware = (options: Partial<AiSdkOptions> = {}) =>
+    memstemMiddleware({ memstem: facts.memstem, userId: "ana", onError: (error) => errors.push(error), ...options });
+  const answering = (provider = "engine.chat") =>
+    new MockLanguageModelV3({ provider, doGenerate: { ...TEXT, ...FINISH } });
+  /** What the provider was called with. */
+  const sentWith = async (options: Partial<AiSdkOptions>, call: object = {}, provider?: string) => {
+    const model = answering(provider);
+    await generateText({
+      model: wrapLanguageModel({ model, middleware: middleware(options) }),
+      prompt: "Tea?",
+      maxRetries: 0,
+      ...call,
+    });
+    return model.doGenerateCalls[0];
+  };
+
+  it("sends the engine's hints along, where its provider takes them; the caller's own stay", async () => {
+    const plain = await sentWith({});
+    expect(plain?.headers).toMatchObject({ "x-request-id": facts.reports[0]?.requestId, "x-memstem-bypass": "true" });
+    expect(plain?.providerOptions).toBeUndefined();
+    const vllm = await sentWith({ compose: { engine: "vllm" } });
+    expect(vllm?.providerOptions).toEqual({
+      engine: { request_id: facts.reports[1]?.requestId, cache_salt: expect.any(String) },
+    });
+    const openai = await sentWith({ compose: { engine: "openai" } }, {}, "openai.responses");
+    expect(openai?.providerOptions).toEqual({ openai: { promptCacheKey: expect.any(String) } });
+    const own = { openai: { promptCacheKey: "mine", store: false }, other: { a: 1 } };
+    const call = { headers: { "X-Request-Id": "mine" }, providerOptions: own };
+    const kept = await sentWith({ compose: { engine: "openai" } }, call, "openai.chat");
+    expect(kept?.providerOptions).toEqual(own);
+    expect(kept?.headers).toMatchObject({ "x-request-id": "mine" });
+    // vLLM's are none of OpenAI's options.
+    expect((await sentWith({ compose: { engine: "vllm" } }, {}, "openai.chat"))?.providerOptions).toBeUndefined();
+  });
+
+  it("sets cache marks as options of Anthropic's provider, and the system message stays one text", async () => {
+    const system = { role: "system", content: "You plan trips." };
+    const call = { system, prompt: "Tea?" };
+    const sent = await sentWith({ compose: { engine: "anthropic" } }, call, "anthropic.messages");
+    const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
+    expect(sent?.prompt).toMatchObject([
+      { role: "system", content: "You plan trips.", providerOptions: mark },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: expect.stringMatching(/^<memories>\n1 /), providerOptions: mark },
+          { type: "text", text: "</memories>" },
+          { type: "text", text: "Tea?" },
+        ],
+      },
+    ]);
+    expect(JSON.stringify(sent?.prompt)).not.toContain("cache_control");
+  });
+
+  it.each<[string, Partial<AiSdkOptions>, string]>([
+    ["the engine", { compose: { engine: "mistral" } }, "engine.chat"],
+    ["the provider", {}, "mistral.chat"],
+  ])("has memories inside a tool's result where %s takes no message behind it", async (_what, options, provider) => {
+    const call = { type: "tool-call", toolCallId: "c", toolName: "t", input: {} };
+    const output = { type: "text", value: "12 degrees." };
+    const messages = [
+      { role: "user", content: "How warm?" },
+      { role: "assistant", content: [call] },
+      { role: "tool", content: [{ ...call, type: "tool-result", output }] },
+    ];
+    const sent = await sentWith(options, { messages, prompt: undefined }, provider);
+    expect(sent?.prompt.at(-1)).toMatchObject({
+      role: "tool",
+      content: [{ type: "tool-result", output: { value: expect.stringMatching(/^12 degrees\.\n\n<memories>\n1 /) } }],
+    });
+  });
+
+  it.each<[string, Partial<AiSdkOptions>, object, RegExp | null]>([
+    ["names nobody", { userId: () => undefined }, {}, null],
+    ["is not to be composed", {}, { headers: { "X-Memstem-Bypass": "true" } }, null],
+    ["names a user that cannot be one", { userId: " " }, {}, /userId/],
+    [
+      "has a function that throws",
+      {
+        conversationId: () => {
+          throw new Error("no id");
+        },
+      },
+      {},
+      /no id/,
+    ],
+    ["misspells an option", {}, { providerOptions: { memstem: { userid: "bo" } } }, /userid is not a known option/],
+    ["has an option that is no text", {}, { providerOptions: { memstem: { userId: 7 } } }, /userId must be a text/],
+    ["has a bypass that is a text", {}, { providerOptions: { memstem: { bypass: "no" } } }, /bypass must be true or/],
+    ["has options that are no object", {}, { providerOptions: { memstem: [] } }, /must be an object/],
+    ["ends with an answer", {}, { prompt: undefined, messages: [{ role: "assistant", content: "Y" }] }, /messages/],
+    [
+      "meets a memstem that fails",
+      { memstem: { compose: () => Promise.reject(new Error("down")), feedback: async () => {} } },
+      {},
+      /down/,
+    ],
+    [
+      "meets a memstem that gives nonsense",
+      { memstem: { compose: async () => ({ messages: [null] }) as never, feedback: async () => {} } },
+      {},
+      /./,
+    ],
+  ])("sends a call unmodified that %s", async (_name, options, call, error) => {
+    const model = answering();
+    const plain = answering();
+    const given = { prompt: "Tea?", maxRetries: 0, ...call } as { prompt: string };
+    await generateText({ model: wrapLanguageModel({ model, middleware: middleware(options) }), ...given });
+    const { providerOptions, ...others } = given as { prompt: string; providerOptions?: { memstem?: never } };
+    await generateText({ model: plain, ...others, ...(providerOptions?.memstem ? {} : { providerOptions }) } as never);
+    expect(model.doGenerateCalls[0]).toEqual(plain.doGenerateCalls[0]);
+    expect(errors).toHaveLength(error === null ? 0 : 1);
+    if (error !== null) expect(String(errors[0])).toMatch(error);
+    expect(facts.reports).toEqual([]);
+  });
+
+  it("sends a prompt unmodified that cannot be JSON", async () => {
+    const model = answering();
+    const prompt = [
+      {
+        role: "assistant" as const,
+        content: [{ type: "tool-call" as const, toolCallId: "c", toolName: "t", input: 1n }],
+      },
+      { role: "user" as const, content: [{ type: "text" as const, text: "Tea?" }] },
+    ];
+    await wrapLanguageModel({ model, middleware: middleware() }).doGenerate({ prompt });
+    expect(model.doGenerateCalls[0]?.prompt).toBe(prompt);
+    expect(errors.map(String)).toEqual(["TypeError: a prompt with a bigint cannot be composed"]);
+  });
+
+  it("reports a stream's usage and the time to its first token, and gives the stream unmodified", async () => {
+    const chunks = [
+      { type: "stream-start" as const, warnings: [] },
+      { type: "text-start" as const, id: "1" },
+      { type: "text-delta" as const, id: "1", delta: "Yes." },
+      { type: "text-end" as const, id: "1" },
+      { type: "finish" as const, ...FINISH },
+    ];
+    const model = new MockLanguageModelV3({
+      doStream: async () => ({ stream: simulateReadableStream({ chunks, initialDelayInMs: 40, chunkDelayInMs: 0 }) }),
+    });
+    const wrapped = wrapLanguageModel({ model, middleware: middleware() });
+    const result = await wrapped.doStream({ prompt: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }] });
+    expect(await convertReadableStreamToArray(result.stream)).toEqual(chunks);
+    expect(facts.reports).toMatchObject([{ promptTokens: 30, cachedTokens: 20, ttftMs: expect.any(Number) }]);
+    expect(facts.reports[0]?.ttftMs).toBeGreaterThan(30);
+  });
+
+  it("reports nothing of calls that fail or are aborted, before, while and after they are composed", async () => {
+    const failing = new MockLanguageModelV3({
+      doGenerate: () => Promise.reject(new Error("overloaded")),
+      doStream: async () => ({
+        stream: simulateReadableStream({
+          chunks: [
+            { type: "error", error: new Error("cut off") },
+            { type: "finish", ...FINISH },
+          ],
+        }),
+      }),
+    });
+    const model = wrapLanguageModel({ model: failing, middleware: middleware() });
+    await expect(generateText({ model, prompt: "Tea?", maxRetries: 0 })).rejects.toThrow("overloaded");
+    await streamText({ model, prompt: "Tea?", maxRetries: 0, onError: () => {} }).consumeStream();
+
+    const composed: string[] = [];
+    const endless = new MockLanguageModelV3({
+      doStream: async () => ({ stream: new ReadableStream() }),
+      doGenerate: async ({ abortSignal }) => {
+        abortSignal?.throwIfAborted();
+        return { ...TEXT, ...FINISH };
+      },
+    });
+    const during = new AbortController();
+    const options = {
+      onComposed: ({ requestId }: { requestId: string }) => {
+        composed.push(requestId);
+        during.abort();
+      },
+    };
+    const stopped = wrapLanguageModel({ model: endless, middleware: middleware(options) });
+    const prompt = "Tea?";
+    const before = generateText({ model: stopped, prompt, maxRetries: 0, abortSignal: AbortSignal.abort() });
+    await expect(before).rejects.toThrow();
+    expect(composed).toEqual([]);
+    const meanwhile = generateText({ model: stopped, prompt, maxRetries: 0, abortSignal: during.signal });
+    await expect(meanwhile).rejects.toThrow();
+    expect(composed).toHaveLength(1);
+    const { stream } = await stopped.doStream({
+      prompt: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }],
+    });
+    await stream.cancel();
+    expect(facts.reports).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  it("tells of a report that fails, and the answer is there all the same", async () => {
+    const memstem = { ...facts.memstem, feedback: () => Promise.reject(new Error("gone")) };
+    await sentWith({ memstem });
+    await new Promise((done) => setTimeout(done));
+    expect(errors.map(String)).toEqual(["Error: gone"]);
+  });
+
+  it("takes out what Mem0's provider retrieved for the system text, and composes it", async () => {
+    const sent = await sentWith({}, { system: retrieved(["Ana has a cat."]) });
+    const content = [
+      { type: "text", text: "<memories>\n1 Ana has a cat.\n</memories>" },
+      { type: "text", text: "Tea?" },
+    ];
+    expect(sent?.prompt).toEqual([{ role: "user", content }]);
+  });
+
+  it("composes once where it is wrapped around a model twice", async () => {
+    const model = answering();
+    const twice = wrapLanguageModel({ model, middleware: [middleware(), middleware()] });
+    await generateText({ model: twice, prompt: "Tea?" });
+    expect(JSON.stringify(model.doGenerateCalls[0]?.prompt).split("<memories>")).toHaveLength(2);
+    expect(facts.reports).toHaveLength(1);
+  });
+
+  it("leaves history alone that the provider has by an id", async () => {
+    const model = wrapLanguageModel({
+      model: answering(),
+      middleware: middleware({ conversationId: "c", compose: { history: "extended" } }),
+    });
+    await generateText({ model, prompt: "Tea?" });
+    const inner = answering();
+    const next = wrapLanguageModel({
+      model: inner,
+      middleware: middleware({ conversationId: "c", compose: { history: "extended" } }),
+    });
+    const messages = [
+      { role: "user" as const, content: "Tea?" },
+      { role: "assistant" as const, content: "Yes." },
+      { role: "user" as const, content: "And cake?" },
+    ];
+    await generateText({ model: next, messages });
+    await generateText({
+      model: next,
+      messages: messages.slice(1).concat([
+        { role: "assistant", content: "No." },
+        { role: "user", content: "Why?" },
+      ]),
+      providerOptions: { openai: { previousResponseId: "resp_1" } },
+    });
+    expect(inner.doGenerateCalls[1]?.prompt).toHaveLength(4);
+  });
+
+  it("gives models of version 2 the form that version 6 of the SDK reads", async () => {
+    const usage = { inputTokens: 30, cachedInputTokens: 20, outputTokens: 2, totalTokens: 32 };
+    const finish = { finishReason: "stop", usage };
+    const chunks = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "Yes." },
+      { type: "text-end", id: "1" },
+      { type: "finish", ...finish },
+    ];
+    const old = (providerMetadata?: object) => ({
+      specificationVersion: "v2",
+      provider: "engine.chat",
+      modelId: "old",
+      supportedUrls: {},
+      doGenerate: async () => ({ ...TEXT, ...finish, ...(providerMetadata ? { providerMetadata } : {}) }),
+      doStream: async () => ({ stream: simulateReadableStream({ chunks }) }),
+    });
+    const wrapped = (metadata?: object) =>
+      wrapLanguageModel({ model: old(metadata) as never, middleware: middleware() });
+    const whole = await generateText({ model: wrapped(), prompt: "Tea?" });
+    expect([whole.finishReason, whole.usage.inputTokens, whole.usage.cachedInputTokens]).toEqual(["stop", 30, 20]);
+    const streamed = streamText({ model: wrapped(), prompt: "Tea?" });
+    expect([await streamed.text, await streamed.finishReason]).toEqual(["Yes.", "stop"]);
+    expect((await streamed.usage).inputTokens).toBe(30);
+    // Anthropic's of version 2 counted only what was not cached.
+    await generateText({ model: wrapped({ anthropic: {} }), prompt: "Tea?" });
+    const [first, second, third] = facts.reports;
+    expect([first, second]).toMatchObject([
+      { promptTokens: 30, cachedTokens: 20 },
+      { promptTokens: 30, cachedTokens: 20 },
+    ]);
+    expect([third?.promptTokens, third?.cachedTokens]).toEqual([undefined, 20]);
+  });
+});

@@ -1,0 +1,45 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { FACTS } from "../clients/client-program.js";
+
+/** The library with memories of a caller's own: one fact more with each search, the newest first. */
+export interface FactsMemstem {
+  readonly memstem: MemstemClient;
+  /** Reports of usage, as they were given. */
+  readonly reports: Parameters<MemstemClient["feedback"]>[0][];
+  close(): Promise<void>;
+}
+
+export function factsMemstem(): FactsMemstem {
+  const dataDir = mkdtempSync(join(tmpdir(), "memstem-integration-"));
+  const searches = new Map<string, number>();
+  const opened = createMemstem({
+    dataDir,
+    source: {
+      search: (_query: string, { filters: { user_id: user } }: { filters: { user_id: string } }) => {
+        const count = (searches.get(user) ?? 0) + 1;
+        searches.set(user, count);
+        return FACTS.slice(0, 1 + ((count - 1) % FACTS.length))
+          .toReversed()
+          .map((memory, at) => ({ id: `${user}-${FACTS.length - at}-${memory}`, memory: `${memory}` }));
+      },
+    },
+  });
+  const reports: Parameters<MemstemClient["feedback"]>[0][] = [];
+  return {
+    memstem: {
+      ...opened,
+      feedback: (report) => {
+        reports.push(report);
+        return opened.feedback(report);
+      },
+    },
+    reports,
+    close: async () => {
+      await opened.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
