@@ -1,5 +1,6 @@
 import { createMemstem } from "memstem";
 import type { AdapterOptions, Composing } from "memstem/openai-agents";
+import { remoteMemstem } from "../clients/adapters/remote-memstem.js";
 import type { Use } from "../clients/client-program.js";
 
 /**
@@ -84,7 +85,7 @@ export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
 }
 
 async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
-  if ("url" in session.memstem) return hold(session, remote(session.memstem.url));
+  if ("url" in session.memstem) return hold(session, remoteMemstem(session.memstem.url));
   let searches = 0;
   const search = async () => session.facts.slice(0, ++searches).toReversed().map(asMemory);
   const memstem = createMemstem({ dataDir: session.memstem.dataDir, source: { search } });
@@ -96,31 +97,6 @@ async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
 }
 
 const asMemory = (memory: string) => ({ id: `m-${memory}`, memory });
-
-/** A service, by its two routes that adapters call. */
-function remote(url: string): Composing {
-  const post = async (path: string, body: object): Promise<unknown> => {
-    const response = await fetch(`${url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path} ${response.status}: ${await response.text()}`);
-    return response.json();
-  };
-  const compose: Composing["compose"] = async ({ messages, memories, ...options }) => {
-    const named = Object.entries(options).map(([name, value]) => [snake(name), value]);
-    const answer = await post("/compose", { ...Object.fromEntries(named), messages, memories });
-    const fields = Object.entries(answer as object).map(([name, value]) => [camel(name), value]);
-    return Object.fromEntries(fields) as Awaited<ReturnType<Composing["compose"]>> as never;
-  };
-  const feedback: Composing["feedback"] = (given) =>
-    post("/feedback", Object.fromEntries(Object.entries(given).map(([name, value]) => [snake(name), value])));
-  return { compose, feedback };
-}
-
-const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 /** Options that every way has: Ana's trip, and errors that end the conversation as they would not for a user. */
 export function tried<Call>(memstem: Composing, errors: unknown[]): AdapterOptions<Call> {
