@@ -27,6 +27,8 @@ interface AgentsForm {
 const FORM: typeof ITEM_FORM = "responses_item";
 /** Field of a message that holds an item without a chat form, unmodified. */
 const OPAQUE = "agents_item";
+/** Type of a part that holds one that is no text: under its own type it could be taken for another API's. */
+const OTHER_PART = "agents_part";
 
 const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const TEXT_TYPES: ReadonlySet<unknown> = new Set(["input_text", "output_text", "text"]);
@@ -128,7 +130,7 @@ function contentOf(given: unknown, role: string): ChatContent | null {
   const [first] = given;
   // Stores make one part of a text.
   if (given.length === 1 && first !== undefined && isText(first)) return { chat: String(first["text"]), parts };
-  const chat = given.map((part): ContentPart => (isText(part) ? { type: "text", text: part["text"] } : part));
+  const chat = given.map((part) => (isText(part) ? { type: "text", text: part["text"] } : { type: OTHER_PART, part }));
   return parts.every((fields) => fields !== null && Object.keys(fields).length === 0) ? { chat } : { chat, parts };
 }
 
@@ -196,7 +198,8 @@ function itemContent(message: ChatMessage): unknown {
 }
 
 function itemPart(part: ContentPart, role: string, fields: Fields | null | undefined): unknown {
-  if (fields === null || !isText(part)) return part;
+  if (part.type === OTHER_PART) return part["part"];
+  if (!isText(part)) return part;
   const { type: _type, text, prompt_cache_breakpoint: mark } = part;
   const cached = mark === undefined ? {} : { promptCacheBreakpoint: mark };
   return { type: textTypeOf(role), ...fields, text, ...cached };

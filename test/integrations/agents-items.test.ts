@@ -98,9 +98,11 @@ describe("the items of a run", () => {
 
   it("are chats' forms of calls, results and texts; reasoning belongs to what the assistant does next", () => {
     const reasoning = { type: "reasoning", id: "rs_1", content: [] };
+    const image = { type: "input_image", image: "data:" };
     const messages = messagesOf(
       [
         { role: "user", content: [{ type: "input_text", text: "Tea?" }] },
+        { role: "user", content: [{ type: "input_text", text: "This?" }, image] },
         reasoning,
         { type: "function_call", callId: "c", name: "shop", arguments: "{}", status: "completed" },
         { type: "function_call_result", callId: "c", name: "shop", output: { type: "text", text: "yes" } },
@@ -111,6 +113,13 @@ describe("the items of a run", () => {
     expect(messages.map(({ responses_item: _form, ...message }) => message)).toEqual([
       { role: "system", content: "Be brief." },
       { role: "user", content: "Tea?" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "This?" },
+          { type: "agents_part", part: image },
+        ],
+      },
       {
         role: "assistant",
         content: null,
