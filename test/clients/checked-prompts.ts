@@ -20,9 +20,13 @@ export const QUESTIONS: Readonly<Record<Use, readonly string[]>> = {
 export const REQUESTS: Readonly<Record<Use, number>> = { json: 3, stream: 3, tools: 3, steps: 5, structured: 2 };
 
 /** Answers that are not the model's. */
-export function wrongAnswers(use: Use, outcome: Outcome): readonly string[] {
+export function wrongAnswers(
+  use: Use,
+  outcome: Outcome,
+  questions: readonly string[] = QUESTIONS[use],
+): readonly string[] {
   if ("error" in outcome) return [outcome.error];
-  const wanted = QUESTIONS[use].map((question) => (use === "structured" ? TRIP : answerTo(question)));
+  const wanted = questions.map((question) => (use === "structured" ? TRIP : answerTo(question)));
   return isDeepStrictEqual(outcome.answers, wanted) ? [] : [`answers ${JSON.stringify(outcome.answers)}`];
 }
 
@@ -46,14 +50,19 @@ export function brokenPrefixes(
 
 const RECORD_MS = 5_000;
 
-/** What is wrong with what was stored: prompts without the engine's counts, or of another user or conversation. */
-export async function recordedBy(database: string, served: readonly ServedPrompt[]): Promise<readonly string[]> {
+/** What is wrong with what was stored, once nothing is, or it is late. */
+export async function settled(wrongNow: () => readonly string[]): Promise<readonly string[]> {
   const deadline = performance.now() + RECORD_MS;
   for (;;) {
-    const wrong = wrongRecords(database, served);
+    const wrong = wrongNow();
     if (wrong.length === 0 || performance.now() > deadline) return wrong;
     await new Promise((done) => setTimeout(done, 20));
   }
+}
+
+/** What is wrong with what was stored: prompts without the engine's counts, or of another user or conversation. */
+export function recordedBy(database: string, served: readonly ServedPrompt[]): Promise<readonly string[]> {
+  return settled(() => wrongRecords(database, served));
 }
 
 function wrongRecords(database: string, served: readonly ServedPrompt[]): readonly string[] {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import type { ProgramPlace } from "./tried-client.js";
+import type { ProgramPlace } from "./running-program.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 /** The packages of each program, by its path: their versions do not go together. */

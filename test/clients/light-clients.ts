@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ProgramPlace } from "./tried-client.js";
+import type { ProgramPlace } from "./running-program.js";
 
 const PROGRAMS = fileURLToPath(new URL("./programs", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../..", import.meta.url));

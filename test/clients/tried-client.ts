@@ -2,20 +2,17 @@
  * Tries a client's program: a process of its own, a real service on a socket, and behind it engines with a prefix cache that is exact to the
  * token. Whether a prompt begins with the one before is judged by what the engine was sent, and whether usage is fed back by what is stored.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "../../src/cli/settings.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { childOutput } from "../child-output.js";
-import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { startApp } from "../http/server/started-app.js";
 import { type AgentEngine, agentEngine, type EngineApi } from "./agent-engine.js";
 import { brokenPrefixes, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "./checked-prompts.js";
 import { type ClientProgram, FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
+import { type ProgramPlace, startProgram } from "./running-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
 export interface TriedUse {
@@ -29,16 +26,6 @@ export interface TriedClient extends Introduction {
   /** Of its packages, in their order. */
   readonly versions: readonly string[];
   readonly tried: readonly TriedUse[];
-}
-
-/** Where a program stands, and how it is run. */
-export interface ProgramPlace {
-  /** The program's file. */
-  readonly file: string;
-  /** The folder in which its packages are installed. */
-  readonly folder: string;
-  /** The Node that runs it. */
-  readonly node: string;
 }
 
 /** Engines that a client is tried with: the one that speaks its API first. */
@@ -69,7 +56,7 @@ async function tryWith(
   place: ProgramPlace,
   enginesOf: (api: ClientProgram["api"]) => readonly EngineApi[],
 ): Promise<TriedClient> {
-  const program = await startProgram(place);
+  const program = await startProgram<Introduction, Order, Outcome>(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
@@ -77,7 +64,7 @@ async function tryWith(
       const engine = await agentEngine(api);
       try {
         for (const use of introduction.uses) {
-          const wrong = await tryUse(engine, api, use, program.hold);
+          const wrong = await tryUse(engine, api, use, program.ask);
           tried.push({ use, engine: api, wrong });
         }
       } finally {
@@ -97,7 +84,7 @@ export function wrongIn({ tried }: TriedClient): readonly string[] {
 }
 
 /** A search that finds one fact more each time, the newest first. */
-function growingSource(): MemorySource {
+export function growingSource(): MemorySource {
   const source = answeringSource([]);
   let searches = 0;
   return {
@@ -140,54 +127,6 @@ async function tryUse(
     await app.close();
     rmSync(dataDir, { recursive: true });
   }
-}
-
-interface RunningProgram {
-  readonly introduction: Introduction;
-  readonly hold: (order: Order) => Promise<Outcome>;
-  readonly stop: () => Promise<void>;
-}
-
-/** Milliseconds that a conversation may take. */
-const CONVERSATION_MS = 60_000;
-
-async function startProgram({ file, folder, node }: ProgramPlace): Promise<RunningProgram> {
-  const loader = import.meta.resolve("tsx");
-  const child: ChildProcess = endingWithUs(
-    spawn(node, ["--import", loader, file], {
-      cwd: folder,
-      // Whatever a client would send home, it sends to nobody.
-      env: { PATH: process.env["PATH"], OPENAI_AGENTS_DISABLE_TRACING: "1", MEM0_TELEMETRY: "false" },
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    }),
-  );
-  const { stdout, stderr } = child;
-  if (stdout === null || stderr === null) throw new Error("the program has no output");
-  const output = childOutput({ stdout, stderr });
-  const ended = once(child, "exit");
-  const said = async (): Promise<unknown> => {
-    const message = await Promise.race([once(child, "message"), ended.then(() => null)]);
-    if (message === null) throw new Error(`${file} ended: ${output.stderr}`);
-    return message[0];
-  };
-  const introduction = (await said()) as Introduction;
-  const hold = async (order: Order) => {
-    const outcome = said();
-    child.send(order);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<Outcome>((done) => {
-      const error = `no answer within ${CONVERSATION_MS} ms; ${output.stderr.slice(-2_000)}`;
-      timer = setTimeout(() => done({ error }), CONVERSATION_MS);
-    });
-    const first = await Promise.race([outcome as Promise<Outcome>, late]);
-    clearTimeout(timer);
-    return first;
-  };
-  const stop = async () => {
-    if (child.connected) child.disconnect();
-    await ended;
-  };
-  return { introduction, hold, stop };
 }
 
 function versionOf(folder: string, name: string): string {

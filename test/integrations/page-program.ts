@@ -12,21 +12,32 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
+/** A page's samples in TypeScript. The first is its whole program. */
+export function pageSamples(page: string): readonly string[] {
+  const text = readPages().find(({ path }) => path === page);
+  const samples = text === undefined ? [] : samplesOf(text);
+  return samples.filter(({ language }) => language === "ts").map((sample) => sample.text);
+}
+
 /**
- * Runs the whole program of a page, its first sample in TypeScript, as its reader would: in a folder of its own below the project, so that
- * `memstem/…` is the built package (`npm run build`) and a framework the development dependency.
+ * Runs the whole program of a page as its reader would: in a folder of its own below the project, so that `memstem/…` is the built package
+ * (`npm run build`) and a framework the development dependency.
  *
  * @param page path from the project's root
  * @param environment what the program finds, such as `OPENAI_BASE_URL` of a stub engine
+ * @param beside the folder below which the program's folder is made: one with packages that are no development dependencies, or the default
  */
-export async function runPageProgram(page: string, environment: Readonly<Record<string, string>>): Promise<ProgramEnd> {
-  const text = readPages().find(({ path }) => path === page);
-  const program = text === undefined ? undefined : samplesOf(text).find(({ language }) => language === "ts");
+export async function runPageProgram(
+  page: string,
+  environment: Readonly<Record<string, string>>,
+  beside = join(ROOT, ".tmp"),
+): Promise<ProgramEnd> {
+  const [program] = pageSamples(page);
   if (program === undefined) throw new Error(`${page} has no program`);
-  mkdirSync(join(ROOT, ".tmp"), { recursive: true });
-  const folder = mkdtempSync(join(ROOT, ".tmp", "program-"));
+  mkdirSync(beside, { recursive: true });
+  const folder = mkdtempSync(join(beside, "program-"));
   try {
-    writeFileSync(join(folder, "program.ts"), program.text);
+    writeFileSync(join(folder, "program.ts"), program);
     const child = endingWithUs(
       spawn(process.execPath, ["--import", import.meta.resolve("tsx"), "program.ts"], {
         cwd: folder,

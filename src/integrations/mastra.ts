@@ -1,0 +1,119 @@
+/*
+ * memstem/mastra: a processor for Mastra's agents.
+ * Enters: the prompt of a model call, on every step of an agent's loop. Leaves: the same prompt with memories; its usage, as feedback.
+ * Source: `Processor` of `@mastra/core/processors`, 1.71
+ */
+
+import type { MessageLike } from "../service/base/call-options.js";
+import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
+import { usageIn } from "./ai-sdk-usage.js";
+import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
+
+/** A message of an AI SDK prompt, of any version. */
+interface MastraMessage {
+  readonly role: string;
+  readonly content: unknown;
+}
+
+/** One call of a model, as a processor sees it. */
+export interface MastraCall {
+  /** Counted from 0 within a run of the agent. */
+  readonly stepNumber: number;
+  /** The request's own, which also names the resource and the thread of Mastra's memory. */
+  readonly requestContext?: { get(key: string): unknown };
+  /** The processor's own in one run. */
+  readonly state: Record<string, unknown>;
+}
+
+/** A part of an answer, as a processor sees it. */
+interface MastraChunk {
+  readonly type: string;
+  readonly payload: unknown;
+}
+
+/** A `Processor` of Mastra's, for `inputProcessors`. */
+export interface MastraProcessor {
+  readonly id: "memstem";
+  readonly name: string;
+  processLLMRequest<Prompt extends readonly MastraMessage[]>(
+    call: MastraCall & { readonly prompt: Prompt },
+  ): Promise<{ prompt: Prompt } | undefined>;
+  processLLMResponse(
+    answer: MastraCall & { readonly chunks: readonly MastraChunk[]; readonly fromCache: boolean },
+  ): Promise<undefined>;
+}
+
+/** {@link AdapterOptions}, with names that Mastra's memory gives by default. */
+export interface MastraOptions extends Omit<AdapterOptions<MastraCall>, "userId"> {
+  /** Whose memories. Default: the resource of Mastra's memory. A call that names nobody is sent unmodified. */
+  readonly userId?: NameOf<MastraCall>;
+  /** Default: the thread of Mastra's memory. */
+  readonly conversationId?: NameOf<MastraCall>;
+}
+
+/**
+ * A processor that composes the prompt of every model call with the user's memories, and reports its usage. What Mastra stores has none of
+ * them. Whatever fails, the call is sent unmodified, and `onError` is told. It belongs behind other processors that change the prompt.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ id: "planner", name: "Planner", instructions, model, memory, inputProcessors: [memstemProcessor({ memstem })] });
+ * await agent.generate(question, { memory: { resource: userId, thread: conversationId } });
+ * ```
+ */
+export function memstemProcessor(options: MastraOptions): MastraProcessor {
+  const named = {
+    ...options,
+    userId: options.userId ?? resourceOf,
+    conversationId: options.conversationId ?? threadOf,
+  };
+  const composedCalls = new WeakMap<MastraCall["state"], ComposedCall<MessageLike>>();
+  return {
+    id: "memstem",
+    name: "memstem",
+    async processLLMRequest<Prompt extends readonly MastraMessage[]>(call: MastraCall & { readonly prompt: Prompt }) {
+      const composed = await composeCall<MastraCall, MessageLike>(named, call, () => messagesOf(call.prompt));
+      if (composed === null) return undefined;
+      try {
+        const prompt = promptOf(composed.messages) as readonly MastraMessage[] as Prompt;
+        composedCalls.set(call.state, composed);
+        return { prompt };
+      } catch (error) {
+        tellError(options, error);
+        return undefined;
+      }
+    },
+    async processLLMResponse({ state, chunks, fromCache }) {
+      const composed = composedCalls.get(state);
+      composedCalls.delete(state);
+      const usage = usageOf(chunks);
+      if (usage !== undefined && !fromCache) void composed?.report(usageIn({ usage }));
+      return undefined;
+    },
+  };
+}
+
+/** The usage of an answer, which its last part has. */
+function usageOf(chunks: readonly MastraChunk[]): unknown {
+  const last = chunks.findLast(({ type }) => type === "finish" || type === "step-finish");
+  return fieldOf(fieldOf(last?.payload, "output"), "usage");
+}
+
+function resourceOf({ requestContext }: MastraCall): string | null {
+  return nameIn(
+    fieldOf(requestContext?.get("MastraMemory"), "resourceId") ?? requestContext?.get("mastra__resourceId"),
+  );
+}
+
+function threadOf({ requestContext }: MastraCall): string | null {
+  const thread = fieldOf(requestContext?.get("MastraMemory"), "thread");
+  return nameIn(fieldOf(thread, "id") ?? requestContext?.get("mastra__threadId"));
+}
+
+function nameIn(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+}

@@ -1,0 +1,104 @@
+import { createMemstem } from "memstem";
+import type { AdapterOptions, Composing } from "memstem/openai-agents";
+import { remoteMemstem } from "../clients/adapters/remote-memstem.js";
+import type { Use } from "../clients/client-program.js";
+
+/**
+ * What a framework is tried with: the uses of clients, a history that the framework cuts, agents that hand over to another, and two
+ * conversations at once, `trip` and `walk`.
+ */
+export type AdapterUse = Use | "window" | "handover" | "together";
+
+/** One conversation that a framework is to have. */
+export interface AdapterSession {
+  /** Address of the engine, with `/v1`. */
+  readonly engine: string;
+  /** Where memstem keeps its files, in the program's own process, or the address of a service. */
+  readonly memstem: { readonly dataDir: string } | { readonly url: string };
+  /** What the user says, turn by turn. */
+  readonly questions: readonly string[];
+  /** What memories say: each search finds one more of them, the newest first. */
+  readonly facts: readonly string[];
+}
+
+/** What came of a conversation. */
+export interface Held {
+  /** Turn by turn: a text, or an object where it was to be one. */
+  readonly answers: readonly unknown[];
+  /** What the framework stored, as JSON. */
+  readonly stored: string;
+  /** Whether that has memories, which are recognised when they come back. Default: no. */
+  readonly storesMemories?: boolean;
+}
+
+/** Has a conversation with memories in its prompts. */
+export type Holding = (session: AdapterSession, memstem: Composing) => Promise<Held>;
+
+/** One way of using an adapter. */
+export interface AdapterWay {
+  /** Whether windows leave prompts a prefix of the next. */
+  readonly keepsPrefix: boolean;
+  readonly uses: Partial<Readonly<Record<AdapterUse, Holding>>>;
+}
+
+export interface AdapterProgram {
+  readonly packages: readonly string[];
+  readonly ways: Readonly<Record<string, AdapterWay>>;
+}
+
+export interface AdapterIntroduction {
+  readonly packages: readonly string[];
+  readonly ways: readonly (Omit<AdapterWay, "uses"> & {
+    readonly name: string;
+    readonly uses: readonly AdapterUse[];
+  })[];
+}
+
+export interface AdapterOrder {
+  readonly way: string;
+  readonly use: AdapterUse;
+  readonly session: AdapterSession;
+}
+
+export type AdapterOutcome = Held | { readonly error: string };
+
+/** Runs a program: a process that has conversations as its parent tells it to. */
+export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
+  process.on("message", async ({ way, use, session }: AdapterOrder) => {
+    let outcome: AdapterOutcome;
+    try {
+      const hold = ways[way]?.uses[use];
+      if (hold === undefined) throw new Error(`no ${use} of ${way}`);
+      outcome = await holdWith(session, hold);
+    } catch (error) {
+      outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+    process.send?.(outcome);
+  });
+  process.once("disconnect", () => process.exit());
+  const offered = Object.entries(ways).map(([name, { uses, ...about }]) => ({
+    ...about,
+    name,
+    uses: Object.keys(uses) as AdapterUse[],
+  }));
+  process.send?.({ packages, ways: offered } satisfies AdapterIntroduction);
+}
+
+async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
+  if ("url" in session.memstem) return hold(session, remoteMemstem(session.memstem.url));
+  let searches = 0;
+  const search = async () => session.facts.slice(0, ++searches).toReversed().map(asMemory);
+  const memstem = createMemstem({ dataDir: session.memstem.dataDir, source: { search } });
+  try {
+    return await hold(session, memstem);
+  } finally {
+    await memstem.close();
+  }
+}
+
+const asMemory = (memory: string) => ({ id: `m-${memory}`, memory });
+
+/** Options that every way has: Ana's trip, and errors that end the conversation as they would not for a user. */
+export function tried<Call>(memstem: Composing, errors: unknown[]): AdapterOptions<Call> {
+  return { memstem, userId: "ana", conversationId: "trip", onError: (error) => errors.push(error) };
+}

@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { type MastraCall, memstemProcessor } from "../../src/integrations/mastra.js";
+
+const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
+const PROMPT = [
+  { role: "system", content: "Be brief." },
+  { role: "user", content: [{ type: "text", text: "Tea?" }] },
+];
+
+const dataDir = mkdtempSync(join(tmpdir(), "memstem-mastra-"));
+let memstem: MemstemClient;
+beforeAll(() => {
+  memstem = createMemstem({ dataDir, source: { search: async () => TEA } });
+});
+afterAll(async () => {
+  await memstem.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** memstem, and what it was called with. */
+function listening() {
+  const composed: unknown[] = [];
+  const reported: unknown[] = [];
+  const compose: MemstemClient["compose"] = (options) => {
+    composed.push([options.userId, options.conversationId]);
+    return memstem.compose(options);
+  };
+  const feedback: MemstemClient["feedback"] = (given) => {
+    reported.push([given.promptTokens, given.cachedTokens]);
+    return memstem.feedback(given);
+  };
+  return { memstem: { compose, feedback }, composed, reported };
+}
+
+function callOf(context: Readonly<Record<string, unknown>> = {}): MastraCall {
+  return { stepNumber: 0, state: {}, requestContext: { get: (key) => context[key] } };
+}
+const MEMORY = { MastraMemory: { resourceId: "ana", thread: { id: "trip" } } };
+
+describe("a processor of Mastra's", () => {
+  it("puts memories in front of the question, for the resource and the thread of Mastra's memory", async () => {
+    const { memstem: heard, composed } = listening();
+    const processor = memstemProcessor({ memstem: heard });
+    const { prompt } = (await processor.processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT })) ?? {};
+    expect(prompt?.[1]?.content).toEqual([
+      { type: "text", text: "<memories>\n1 Ana likes green tea.\n</memories>" },
+      { type: "text", text: "Tea?" },
+    ]);
+    const reserved = { mastra__resourceId: "bo", mastra__threadId: "sea" };
+    await processor.processLLMRequest({ ...callOf(reserved), prompt: PROMPT });
+    const own = { memstem: heard, userId: "cy", conversationId: () => "lake" };
+    await memstemProcessor(own).processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT });
+    expect(composed).toEqual([
+      ["ana", "trip"],
+      ["bo", "sea"],
+      ["cy", "lake"],
+    ]);
+  });
+
+  it("leaves a call of nobody's, and one that memstem cannot compose, as it is", async () => {
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => errors.push(String(error));
+    const processor = memstemProcessor({ memstem, onError });
+    expect(await processor.processLLMRequest({ ...callOf(), prompt: PROMPT })).toBeUndefined();
+    expect(await processor.processLLMRequest({ ...callOf({ MastraMemory: null }), prompt: PROMPT })).toBeUndefined();
+    expect(errors).toEqual([]);
+    expect(await processor.processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT.slice(0, 1) })).toBeUndefined();
+    expect(errors).toEqual([expect.stringContaining("must end with the user's question")]);
+  });
+
+  it("reports what an answer used, of a model's own answers", async () => {
+    const { memstem: heard, reported } = listening();
+    const processor = memstemProcessor({ memstem: heard });
+    const usage = { inputTokens: 30, cachedInputTokens: 10 };
+    const chunks = [
+      { type: "text-delta", payload: {} },
+      { type: "finish", payload: { output: { usage } } },
+    ];
+    const answer = async (given: object[], fromCache = false) => {
+      const call = callOf(MEMORY);
+      await processor.processLLMRequest({ ...call, prompt: PROMPT });
+      const told = { ...call, chunks: given as typeof chunks, fromCache };
+      await processor.processLLMResponse(told);
+      await processor.processLLMResponse(told);
+    };
+    await answer(chunks);
+    await answer(chunks, true);
+    await answer([{ type: "finish", payload: { output: {} } }]);
+    await answer([]);
+    await processor.processLLMResponse({ ...callOf(MEMORY), chunks, fromCache: false });
+    expect(reported).toEqual([[30, 10]]);
+  });
+});

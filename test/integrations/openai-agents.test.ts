@@ -1,0 +1,264 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createMemstem, type MemstemClient } from "../../src/index.js";
+import type { AgentsAgent, AgentsRun } from "../../src/integrations/agents-usage.js";
+import { type ModelCall, memstemFilter, memstemModel, memstemModels } from "../../src/integrations/openai-agents.js";
+
+const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
+const SECTION = "<memories>\n1 Ana likes green tea.\n</memories>";
+
+const dataDir = mkdtempSync(join(tmpdir(), "memstem-agents-"));
+let memstem: MemstemClient;
+beforeAll(() => {
+  memstem = createMemstem({ dataDir, source: { search: async () => TEA } });
+});
+afterAll(async () => {
+  await memstem.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** memstem, and what it is told that responses used. */
+function listening() {
+  const reported: unknown[] = [];
+  const timed: unknown[] = [];
+  const feedback: MemstemClient["feedback"] = (given) => {
+    reported.push([given.promptTokens, given.cachedTokens]);
+    timed.push(given.ttftMs);
+    return memstem.feedback(given);
+  };
+  return { memstem: { ...memstem, feedback }, reported, timed };
+}
+
+/** An agent that tells its listeners of a run. */
+function agentOf(name: string): AgentsAgent & { ended(run: AgentsRun): void; readonly listeners: number } {
+  const listeners: ((run: AgentsRun) => void)[] = [];
+  return {
+    name,
+    on: (event, listener) => (event === "agent_end" ? listeners.push(listener) : 0),
+    ended: (run) => {
+      for (const listener of listeners) listener(run);
+    },
+    get listeners() {
+      return listeners.length;
+    },
+  };
+}
+
+const used = (inputTokens: number, cached: number) => ({ inputTokens, inputTokensDetails: { cached_tokens: cached } });
+const runOf = (context: unknown, ...requestUsageEntries: ReturnType<typeof used>[]): AgentsRun => ({
+  context,
+  usage: { requestUsageEntries },
+});
+const modelData = () => ({ input: [{ role: "user", content: "Tea?" }], instructions: "Be brief." });
+
+describe("a filter of a run's model input", () => {
+  it("fills the copies that it is given, from which the SDK knows what they are copies of", async () => {
+    const filter = memstemFilter<{ user: string }>({ memstem, userId: ({ context }) => context?.user });
+    const given = modelData();
+    const [item] = given.input;
+    const filled = await filter({ modelData: given, agent: agentOf("a"), context: { user: "ana" } });
+    expect(filled).toEqual({
+      input: [{ role: "user", content: `${SECTION}\n\nTea?` }],
+      instructions: "Be brief.",
+    });
+    expect(filled.input[0]).toBe(item);
+  });
+
+  it("knows the memories that a session stored, and repeats none", async () => {
+    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "stored" });
+    const inputOf = async (...input: object[]) =>
+      (await filter({ modelData: { input }, agent: agentOf("a"), context: {} })).input;
+    const stored = [
+      ...(await inputOf({ role: "user", content: "Tea?" })),
+      { role: "assistant", status: "completed", content: [{ type: "output_text", text: "Green." }] },
+    ];
+    // A store that makes one part of a text.
+    const asParts = { role: "user", content: [{ type: "input_text", text: `${SECTION}\n\nTea?` }] };
+    for (const question of [stored[0], asParts]) {
+      const next = await inputOf(...structuredClone([question ?? {}, stored[1] ?? {}]), {
+        role: "user",
+        content: "Now?",
+      });
+      expect(next.slice(0, 2)).toEqual([question, stored[1]]);
+      expect(JSON.stringify(next).split("green tea")).toHaveLength(2);
+    }
+  });
+
+  it("leaves a run of nobody's as it is", async () => {
+    const given = modelData();
+    expect(
+      await memstemFilter({ memstem, userId: () => null })({ modelData: given, agent: agentOf("a"), context: {} }),
+    ).toBe(given);
+  });
+
+  it("sends what it cannot compose unmodified, and says so", async () => {
+    const errors: unknown[] = [];
+    const filter = memstemFilter({ memstem, userId: "ana", onError: (error) => errors.push(String(error)) });
+    const answered = { input: [{ role: "assistant", content: [{ type: "output_text", text: "Tea." }] }] };
+    const before = structuredClone(answered);
+    expect(await filter({ modelData: answered, agent: agentOf("a"), context: {} })).toEqual(before);
+    expect(errors).toEqual([expect.stringContaining("must end with the user's question")]);
+  });
+
+  it("keeps memories in front of their question behind a result that has no place for more", async () => {
+    const onError = (error: unknown) => expect(error).toBeNull();
+    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "screen", onError });
+    const question = { role: "user", content: "Tea?" };
+    const screenshot = { type: "computer_call_result", callId: "c", output: { data: "data:" } };
+    const inputOf = async (input: object[]) =>
+      (await filter({ modelData: { input: structuredClone(input) }, agent: agentOf("a"), context: {} })).input;
+    const filled = { role: "user", content: `${SECTION}\n\nTea?` };
+    expect(await inputOf([question])).toEqual([filled]);
+    expect(await inputOf([question, screenshot])).toEqual([filled, screenshot]);
+  });
+
+  it("reports what an agent says that its response used", async () => {
+    const { memstem: heard, reported } = listening();
+    const filter = memstemFilter({ memstem: heard, userId: "ana" });
+    const agent = agentOf("a");
+    const context = {};
+    await filter({ modelData: modelData(), agent, context });
+    agent.ended(runOf(context, used(30, 10), used(40, 20)));
+    // The same response again, and another run's.
+    agent.ended(runOf(context, used(30, 10), used(40, 20)));
+    agent.ended(runOf({}, used(50, 30)));
+    expect(reported).toEqual([[40, 20]]);
+    await filter({ modelData: modelData(), agent, context: {} });
+    expect(agent.listeners).toBe(1);
+  });
+
+  it("reports nothing where it is not said which response used it", async () => {
+    const { memstem: heard, reported } = listening();
+    const filter = memstemFilter({ memstem: heard, userId: "ana" });
+    const agent = agentOf("a");
+    const context = {};
+    const call = () => filter({ modelData: modelData(), agent, context });
+    await Promise.all([call(), call()]);
+    const run = runOf(context, used(30, 10));
+    agent.ended(run);
+    await call();
+    // Its response had no usage: the run has no more than before.
+    agent.ended(run);
+    await filter({ modelData: modelData(), agent, context: "a text" });
+    agent.ended(runOf("a text", used(30, 10)));
+    await filter({ modelData: modelData(), agent, context: null });
+    agent.ended(runOf(null));
+    expect(reported).toEqual([]);
+  });
+});
+
+/** A model that keeps what it was asked, in a private field. */
+class KeepingModel {
+  readonly #asked: ModelCall[] = [];
+  get asked() {
+    return this.#asked;
+  }
+  async getResponse(request: ModelCall) {
+    this.#asked.push(request);
+    return { usage: { inputTokens: 30, inputTokensDetails: [{ cached_tokens: 10 }] }, output: [] };
+  }
+  async *getStreamedResponse(request: ModelCall): AsyncIterable<object> {
+    this.#asked.push(request);
+    yield { type: "output_text_delta", delta: "Tea." };
+    yield { type: "response_done", response: { usage: used(40, 20) } };
+  }
+  count() {
+    return this.#asked.length;
+  }
+}
+
+const request = (input: ModelCall["input"], more: Partial<ModelCall> = {}): ModelCall => ({
+  input,
+  systemInstructions: "Be brief.",
+  modelSettings: {},
+  ...more,
+});
+
+describe("a model", () => {
+  it("is asked with memories, and its usage is reported, whole and streamed", async () => {
+    const { memstem: heard, reported, timed } = listening();
+    const keeping = new KeepingModel();
+    const model = memstemModel(keeping, { memstem: heard, userId: "ana" });
+    const { output } = await model.getResponse(request("Tea?"));
+    const events: object[] = [];
+    for await (const event of model.getStreamedResponse(request([{ role: "user", content: "Tea?" }])))
+      events.push(event);
+    expect(output).toEqual([]);
+    expect(events).toHaveLength(2);
+    const asked = request([{ role: "user", content: `${SECTION}\n\nTea?` }]);
+    expect(keeping.asked).toEqual([asked, asked]);
+    expect(reported).toEqual([
+      [30, 10],
+      [40, 20],
+    ]);
+    expect(timed).toEqual([undefined, expect.any(Number)]);
+    // What is not the adapter's stays the model's own.
+    expect([model.count(), model instanceof KeepingModel, model.constructor]).toEqual([2, true, KeepingModel]);
+  });
+
+  it("is given what JSON has no place for as it was, also by a service", async () => {
+    const compose: MemstemClient["compose"] = async (options) => {
+      const answer = await memstem.compose(JSON.parse(JSON.stringify(options)) as typeof options);
+      return JSON.parse(JSON.stringify(answer)) as typeof answer;
+    };
+    const keeping = new KeepingModel();
+    const image = { type: "image", image: { data: Uint8Array.of(1, 2) } };
+    const result = { type: "function_call_result", name: "photo", callId: "c", output: image };
+    const model = memstemModel(keeping, { memstem: { ...memstem, compose }, userId: "ana" });
+    await model.getResponse(request([{ role: "user", content: "Tea?" }, result]));
+    expect(keeping.asked[0]?.input[1]).toBe(result);
+  });
+
+  it("is asked unmodified where memstem fails", async () => {
+    const errors: unknown[] = [];
+    const compose = () => Promise.reject(new Error("down"));
+    const keeping = new KeepingModel();
+    const failing = {
+      memstem: { ...memstem, compose },
+      userId: "ana",
+      onError: (error: unknown) => errors.push(error),
+    };
+    const asked = request("Tea?");
+    await memstemModel(keeping, failing).getResponse(asked);
+    expect(keeping.asked[0]).toBe(asked);
+    expect(errors).toEqual([new Error("down")]);
+  });
+
+  it("is asked with the fields that the engine has for it; the caller's own win", async () => {
+    const keeping = new KeepingModel();
+    const compose = { engine: "openai" } as const;
+    const model = memstemModel(keeping, { memstem, userId: "ana", compose });
+    await model.getResponse(request("Tea?", { modelSettings: { providerData: { user: "u" } } }));
+    await model.getResponse(request("Tea?", { modelSettings: { providerData: { prompt_cache_key: "own" } } }));
+    expect(keeping.asked.map(({ modelSettings }) => modelSettings.providerData)).toEqual([
+      { user: "u", prompt_cache_key: expect.any(String) },
+      { prompt_cache_key: "own" },
+    ]);
+  });
+
+  it("that knows what was said before is asked what is new, with memories that it was not told", async () => {
+    const keeping = new KeepingModel();
+    const model = memstemModel(keeping, { memstem, userId: "ana" });
+    const next = (content: string, more: Partial<ModelCall>) =>
+      model.getResponse(request([{ role: "user", content }], more));
+    await next("Tea?", { conversationId: "conv_1" });
+    await next("And now?", { conversationId: "conv_1" });
+    await next("Tea?", { previousResponseId: "resp_1" });
+    expect(keeping.asked.map(({ input }) => input)).toEqual([
+      [{ role: "user", content: `${SECTION}\n\nTea?` }],
+      [{ role: "user", content: expect.stringMatching(/^(?!.*green tea).*And now\?$/s) }],
+      [{ role: "user", content: `${SECTION}\n\nTea?` }],
+    ]);
+  });
+
+  it("of a provider is another's, by its name", async () => {
+    const keeping = new KeepingModel();
+    const provider = { getModel: async (name?: string) => (name === "tea" ? keeping : new KeepingModel()), closed: 1 };
+    const models = memstemModels(provider, { memstem, userId: "ana" });
+    await (await models.getModel("tea")).getResponse(request("Tea?"));
+    expect([keeping.count(), models.closed]).toEqual([1, 1]);
+    expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${SECTION}\n\nTea?` }]);
+  });
+});
