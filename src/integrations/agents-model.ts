@@ -81,6 +81,7 @@ async function composeRequest(options: AdapterOptions<ModelCall>, request: Model
     isNewAlone ? placedInResults(behindKept(options, request), messages) : options,
     request,
     messages,
+    "chat",
   );
   if (composed === null) return { asked: request, composed };
   try {

@@ -72,7 +72,7 @@ export function memstemProcessor(options: MastraOptions): MastraProcessor {
     id: "memstem",
     name: "memstem",
     async processLLMRequest<Prompt extends readonly MastraMessage[]>(call: MastraCall & { readonly prompt: Prompt }) {
-      const composed = await composeCall<MastraCall, MessageLike>(named, call, () => messagesOf(call.prompt));
+      const composed = await composeCall<MastraCall, MessageLike>(named, call, () => messagesOf(call.prompt), "chat");
       if (composed === null) return undefined;
       try {
         const prompt = promptOf(composed.messages) as readonly MastraMessage[] as Prompt;

@@ -54,7 +54,7 @@ export function memstemFilter<Context = unknown>(options: AdapterOptions<FilterC
     const { input, instructions } = modelData;
     const messages = messagesOf(input, instructions);
     const call = { agent, context: context as Context | undefined };
-    const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages);
+    const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages, "chat");
     if (composed === null) return modelData;
     try {
       const filled = itemsOf(composed.messages, input);
