@@ -1,52 +1,48 @@
-import { z } from "zod";
 import type { ReportedUsage } from "./composing.js";
 
 /*
  * Answers of OpenAI's clients (chat completions, Responses) and Anthropic's, as far as their text and their prompt's tokens go. Tolerant:
- * what is not there is null.
+ * what is not there is null. Read by hand: adapters are used where zod is not installed.
  */
-
-const count = z.int().min(0);
-const details = z.object({ cached_tokens: count.nullish() }).nullish().catch(null);
-const usage = z.object({
-  prompt_tokens: count.nullish(),
-  prompt_tokens_details: details,
-  input_tokens: count.nullish(),
-  input_tokens_details: details,
-  cache_read_input_tokens: count.nullish(),
-  cache_creation_input_tokens: count.nullish(),
-});
 
 /** Tokens of an answer's prompt, and how many of them were cached. Anthropic counts those beside `input_tokens`. */
 export function usageIn(answer: unknown): ReportedUsage {
-  const { success, data } = z.object({ usage }).safeParse(answer);
-  if (!success) return {};
-  const {
-    prompt_tokens,
-    input_tokens,
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: written,
-  } = data.usage;
-  if (read != null && input_tokens != null)
-    return { promptTokens: input_tokens + read + (written ?? 0), cachedTokens: read };
-  const { cached_tokens: cachedTokens } = data.usage.prompt_tokens_details ?? data.usage.input_tokens_details ?? {};
-  return { promptTokens: prompt_tokens ?? input_tokens, cachedTokens };
+  const usage = field(answer, "usage");
+  if (typeof usage !== "object" || usage === null) return {};
+  const counted = (name: string) => countIn(usage, name);
+  const [input, read] = [counted("input_tokens"), counted("cache_read_input_tokens")];
+  if (read != null && input != null) {
+    return { promptTokens: input + read + (counted("cache_creation_input_tokens") ?? 0), cachedTokens: read };
+  }
+  const details = field(usage, "prompt_tokens_details") ?? field(usage, "input_tokens_details");
+  return { promptTokens: counted("prompt_tokens") ?? input, cachedTokens: countIn(details, "cached_tokens") };
 }
-
-const parts = z
-  .array(z.looseObject({ text: z.string().catch("") }))
-  .transform((list) => list.map(({ text }) => text).join(""));
-const said = z.union([
-  z.string(),
-  z
-    .object({ choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })], z.unknown()) })
-    .transform(({ choices: [{ message }] }) => message.content),
-  z.object({ output_text: z.string() }).transform(({ output_text: text }) => text),
-  z.object({ content: z.union([z.string(), parts]) }).transform(({ content }) => content),
-]);
 
 /** What an answer says, or a text itself; null where it says nothing, as the call of a tool. */
 export function textIn(answer: unknown): string | null {
-  const { data } = said.safeParse(answer);
-  return data === undefined || data === "" ? null : data;
+  const text = textOf(answer) ?? textOf(field(answer, "output_text")) ?? contentText(field(answer, "content"));
+  return text === "" ? null : text;
+}
+
+/** A text, or that of a chat completion's first choice. */
+function textOf(answer: unknown): string | null {
+  if (typeof answer === "string") return answer;
+  const choices = field(answer, "choices");
+  const said = Array.isArray(choices) ? field(field(choices[0], "message"), "content") : null;
+  return typeof said === "string" ? said : null;
+}
+
+/** A content's text: its own, or that of its parts. */
+function contentText(content: unknown): string | null {
+  if (!Array.isArray(content)) return typeof content === "string" ? content : null;
+  return content.map((part: unknown) => textOf(field(part, "text")) ?? "").join("");
+}
+
+function countIn(holder: unknown, name: string): number | null {
+  const value = field(holder, name);
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
+}
+
+function field(holder: unknown, name: string): unknown {
+  return typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined;
 }

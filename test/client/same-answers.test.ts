@@ -140,6 +140,27 @@ describe("the client of a service and the library", () => {
     for (const request of requests) expect(await both((memstem) => memstem.compose(request))).toHaveProperty("answer");
   });
 
+  it("answer the same to messages of other APIs, in their form", async () => {
+    const system = [{ type: "text" as const, text: "Be brief.", cache_control: { type: "ephemeral" } }];
+    const blocks = [{ type: "text", text: "Where?" }];
+    const anthropic = {
+      userId: "dee",
+      requestId: "f-1",
+      format: "anthropic",
+      system,
+      messages: [{ role: "user", content: blocks }],
+    } as const;
+    expect(await both((memstem) => memstem.compose(anthropic))).toHaveProperty("answer.system");
+    const items = [
+      { role: "user", content: "Where?" },
+      { type: "function_call", call_id: "c-1", name: "find_place", arguments: '{"some_key":1}' },
+      { type: "function_call_output", call_id: "c-1", output: "in Paris" },
+    ];
+    expect(
+      await both((memstem) => memstem.compose({ userId: "dee", requestId: "f-2", messages: items })),
+    ).toHaveProperty("answer.messages.2.call_id");
+  });
+
   it("answer the same to windows of a history, with their epochs", async () => {
     const said = (at: number) => ({
       role: at % 2 === 0 ? "user" : "assistant",
