@@ -5,7 +5,7 @@ import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
 import { type AdapterOptions, type ComposedCall, composeCall, tellError } from "./composing.js";
 
 /** The fields of the SDK's `ModelRequest` that are read, and of them those that are changed. */
-export interface ModelCall {
+export interface AgentsModelCall {
   readonly systemInstructions?: string;
   readonly input: string | readonly AgentsItem[];
   /** Set where the provider keeps what was said before: `input` is what is new. */
@@ -16,8 +16,8 @@ export interface ModelCall {
 
 /** The SDK's `Model`. */
 export interface AgentsModel {
-  getResponse(request: ModelCall): Promise<{ readonly usage: AgentsUsage }>;
-  getStreamedResponse(request: ModelCall): AsyncIterable<object>;
+  getResponse(request: AgentsModelCall): Promise<{ readonly usage: AgentsUsage }>;
+  getStreamedResponse(request: AgentsModelCall): AsyncIterable<object>;
 }
 
 /** The SDK's `ModelProvider`. */
@@ -37,7 +37,7 @@ export interface AgentsModelProvider {
  */
 export function memstemModels<Provider extends AgentsModelProvider>(
   provider: Provider,
-  options: AdapterOptions<ModelCall>,
+  options: AdapterOptions<AgentsModelCall>,
 ): Provider {
   const getModel: AgentsModelProvider["getModel"] = async (name) =>
     memstemModel(await provider.getModel(name), options);
@@ -45,14 +45,14 @@ export function memstemModels<Provider extends AgentsModelProvider>(
 }
 
 /** A model with memories in what it is asked, for an agent whose `model` is an object. See {@link memstemModels}. */
-export function memstemModel<Model extends AgentsModel>(model: Model, options: AdapterOptions<ModelCall>): Model {
+export function memstemModel<Model extends AgentsModel>(model: Model, options: AdapterOptions<AgentsModelCall>): Model {
   const getResponse: AgentsModel["getResponse"] = async (request) => {
     const { asked, composed } = await composeRequest(options, request);
     const response = await model.getResponse(asked);
     void composed?.report(reportedUsage(response.usage));
     return response;
   };
-  async function* getStreamedResponse(request: ModelCall): AsyncIterable<object> {
+  async function* getStreamedResponse(request: AgentsModelCall): AsyncIterable<object> {
     const { asked, composed } = await composeRequest(options, request);
     const started = performance.now();
     let ttft: { readonly ttftMs?: number } = {};
@@ -67,17 +67,20 @@ export function memstemModel<Model extends AgentsModel>(model: Model, options: A
 }
 
 interface ComposedRequest {
-  readonly asked: ModelCall;
+  readonly asked: AgentsModelCall;
   /** Null: the request is unmodified. */
   readonly composed: ComposedCall<ChatMessage> | null;
 }
 
-async function composeRequest(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<ComposedRequest> {
+async function composeRequest(
+  options: AdapterOptions<AgentsModelCall>,
+  request: AgentsModelCall,
+): Promise<ComposedRequest> {
   const { input } = request;
   const given = typeof input === "string" ? [{ role: "user", content: input }] : input;
   const messages = messagesOf(given, request.systemInstructions);
   const isNewAlone = request.previousResponseId !== undefined || request.conversationId !== undefined;
-  const composed = await composeCall<ModelCall, ChatMessage>(
+  const composed = await composeCall<AgentsModelCall, ChatMessage>(
     isNewAlone ? placedInResults(behindKept(options, request), messages) : options,
     request,
     messages,
@@ -96,7 +99,10 @@ async function composeRequest(options: AdapterOptions<ModelCall>, request: Model
 }
 
 /** The instructions, and the settings with the engine's fields, as far as they are others. */
-function changedFields(composed: ComposedCall<ChatMessage>, { modelSettings }: ModelCall): Partial<ModelCall> {
+function changedFields(
+  composed: ComposedCall<ChatMessage>,
+  { modelSettings }: AgentsModelCall,
+): Partial<AgentsModelCall> {
   const instructions = instructionsIn(composed.messages);
   const { fields } = composed.engine;
   const providerData = { ...fields, ...modelSettings.providerData };
@@ -107,7 +113,10 @@ function changedFields(composed: ComposedCall<ChatMessage>, { modelSettings }: M
 }
 
 /** Options for a request that holds what is new alone: what was said before is memstem's to know. */
-function behindKept(options: AdapterOptions<ModelCall>, request: ModelCall): AdapterOptions<ModelCall> {
+function behindKept(
+  options: AdapterOptions<AgentsModelCall>,
+  request: AgentsModelCall,
+): AdapterOptions<AgentsModelCall> {
   const { conversationId: name, compose } = options;
   const conversationId = (typeof name === "function" ? name(request) : name) ?? request.conversationId;
   if (conversationId === undefined) return options;

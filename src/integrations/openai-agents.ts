@@ -11,8 +11,8 @@ import { type AdapterOptions, composeCall, tellError } from "./composing.js";
 export type { AgentsItem } from "./agents-items.js";
 export {
   type AgentsModel,
+  type AgentsModelCall,
   type AgentsModelProvider,
-  type ModelCall,
   memstemModel,
   memstemModels,
 } from "./agents-model.js";

@@ -4,7 +4,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createMemstem, type MemstemClient } from "../../src/index.js";
 import type { AgentsAgent, AgentsRun } from "../../src/integrations/agents-usage.js";
-import { type ModelCall, memstemFilter, memstemModel, memstemModels } from "../../src/integrations/openai-agents.js";
+import {
+  type AgentsModelCall,
+  memstemFilter,
+  memstemModel,
+  memstemModels,
+} from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 const SECTION = "<memories>\n1 Ana likes green tea.\n</memories>";
@@ -151,15 +156,15 @@ describe("a filter of a run's model input", () => {
 
 /** A model that keeps what it was asked, in a private field. */
 class KeepingModel {
-  readonly #asked: ModelCall[] = [];
+  readonly #asked: AgentsModelCall[] = [];
   get asked() {
     return this.#asked;
   }
-  async getResponse(request: ModelCall) {
+  async getResponse(request: AgentsModelCall) {
     this.#asked.push(request);
     return { usage: { inputTokens: 30, inputTokensDetails: [{ cached_tokens: 10 }] }, output: [] };
   }
-  async *getStreamedResponse(request: ModelCall): AsyncIterable<object> {
+  async *getStreamedResponse(request: AgentsModelCall): AsyncIterable<object> {
     this.#asked.push(request);
     yield { type: "output_text_delta", delta: "Tea." };
     yield { type: "response_done", response: { usage: used(40, 20) } };
@@ -169,7 +174,7 @@ class KeepingModel {
   }
 }
 
-const request = (input: ModelCall["input"], more: Partial<ModelCall> = {}): ModelCall => ({
+const request = (input: AgentsModelCall["input"], more: Partial<AgentsModelCall> = {}): AgentsModelCall => ({
   input,
   systemInstructions: "Be brief.",
   modelSettings: {},
@@ -241,7 +246,7 @@ describe("a model", () => {
   it("that knows what was said before is asked what is new, with memories that it was not told", async () => {
     const keeping = new KeepingModel();
     const model = memstemModel(keeping, { memstem, userId: "ana" });
-    const next = (content: string, more: Partial<ModelCall>) =>
+    const next = (content: string, more: Partial<AgentsModelCall>) =>
       model.getResponse(request([{ role: "user", content }], more));
     await next("Tea?", { conversationId: "conv_1" });
     await next("And now?", { conversationId: "conv_1" });
