@@ -1,6 +1,6 @@
 import { createMemstem } from "memstem";
+import { createMemstemClient } from "memstem/client";
 import type { AdapterOptions, Composing } from "memstem/openai-agents";
-import { remoteMemstem } from "../clients/adapters/remote-memstem.js";
 import type { Use } from "../clients/client-program.js";
 
 /**
@@ -85,7 +85,7 @@ export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
 }
 
 async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
-  if ("url" in session.memstem) return hold(session, remoteMemstem(session.memstem.url));
+  if ("url" in session.memstem) return hold(session, createMemstemClient({ url: session.memstem.url }));
   let searches = 0;
   const search = async () => session.facts.slice(0, ++searches).toReversed().map(asMemory);
   const memstem = createMemstem({ dataDir: session.memstem.dataDir, source: { search } });

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { createMemstemClient } from "../../src/client/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
 import { endingWithUs } from "../ending-children.js";
 
@@ -28,27 +29,8 @@ export async function remoteMemstem(dataDir: string): Promise<RemoteMemstem> {
   );
   const [line] = await once(service.stdout ?? service, "data");
   const port = /:(\d+)\s*$/.exec(String(line))?.[1] ?? "";
-  const post = async (path: string, body: object) => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
-    return (await response.json()) as Readonly<Record<string, unknown>>;
-  };
   return {
-    memstem: {
-      compose: async ({ userId, agentId, conversationId, messages, memories, engine, history }) => {
-        const names = { user_id: userId, agent_id: agentId, conversation_id: conversationId };
-        const { request_id, ...answer } = await post("/compose", { ...names, messages, memories, engine, history });
-        return { ...answer, requestId: request_id } as never;
-      },
-      feedback: ({ userId, agentId, requestId, promptTokens, cachedTokens }) => {
-        const names = { user_id: userId, agent_id: agentId, request_id: requestId };
-        return post("/feedback", { ...names, prompt_tokens: promptTokens, cached_tokens: cachedTokens });
-      },
-    },
+    memstem: createMemstemClient({ url: `http://127.0.0.1:${port}` }),
     async close() {
       service.kill();
       if (service.exitCode === null) await once(service, "exit");

@@ -20,12 +20,7 @@ const PACKAGES = z
   .record(z.string(), z.record(z.string(), z.string()))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
 /** What the programs share, from the project's root. */
-const SHARED = [
-  "test/integrations/heavy",
-  "test/integrations/adapter-program.ts",
-  "test/clients/client-program.ts",
-  "test/clients/adapters/remote-memstem.ts",
-];
+const SHARED = ["test/integrations/heavy", "test/integrations/adapter-program.ts", "test/clients/client-program.ts"];
 
 const run = promisify(execFile);
 

@@ -1,8 +1,8 @@
 import { type LanguageModel, wrapLanguageModel } from "ai";
 import { memstemMiddleware } from "memstem/ai-sdk";
+import { createMemstemClient } from "memstem/client";
 import { aiSdkUses } from "../ai-sdk-uses.js";
 import { type ClientProgram, runProgram } from "../client-program.js";
-import { remoteMemstem } from "./remote-memstem.js";
 
 type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
 
@@ -16,7 +16,7 @@ export function runMiddleware(about: Omit<ClientProgram, "uses" | "identity">, m
         wrapLanguageModel({
           model: modelOf(engine),
           middleware: memstemMiddleware({
-            memstem: remoteMemstem(base),
+            memstem: createMemstemClient({ url: base }),
             userId: headers["x-memstem-user"] ?? "",
             conversationId: headers["x-memstem-conversation"] ?? "",
           }),
