@@ -63,12 +63,13 @@ async function nodeIn(folder: string): Promise<string> {
   return join(own, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
 }
 
-/** The built adapters as the package has them: none of their packages is memstem's own. */
+/** The built adapters and client as `memstem-client` has them: none of their packages is memstem's own. */
 function copyMemstem(folder: string): void {
   const project = join(HERE, "../..");
   mkdirSync(folder, { recursive: true });
   cpSync(join(project, "package.json"), join(folder, "package.json"));
-  cpSync(join(project, "dist/integrations"), join(folder, "dist/integrations"), { recursive: true });
+  for (const room of ["client", "core", "integrations"])
+    cpSync(join(project, "dist", room), join(folder, "dist", room), { recursive: true });
 }
 
 async function install(folder: string): Promise<void> {
