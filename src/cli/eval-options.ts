@@ -2,7 +2,8 @@ import type { HistoryName } from "../core/conversation/epoch.js";
 import type { RetentionName } from "../core/conversation/retention.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import type { Ingest } from "../eval/locomo/conversation-memories.js";
-import type { ArmLayout, ArmPolicy } from "../eval/run/arms.js";
+import type { AnnotationKind, AnnotationWordingName } from "../eval/run/arm-annotations.js";
+import type { ArmLayout, ArmPlace, ArmPolicy } from "../eval/run/arms.js";
 
 /** Options of `memstem eval locomo`. */
 export interface EvalLocomoOptions {
@@ -13,9 +14,14 @@ export interface EvalLocomoOptions {
   readonly k: readonly number[];
   readonly layout: readonly ArmLayout[];
   readonly policies: readonly ArmPolicy[];
-  readonly budgetRatio: number;
+  readonly place: readonly ArmPlace[];
+  /** Absent: memstem's default. */
+  readonly annotations?: readonly AnnotationKind[];
+  readonly annotationTop?: readonly (number | "all" | "auto")[];
+  readonly annotationWording?: readonly AnnotationWordingName[];
+  readonly budgetRatio: readonly number[];
   /** Given: instead of the other. */
-  readonly budgetEach?: number;
+  readonly budgetEach?: readonly number[];
   readonly retention: readonly RetentionName[];
   /** Absent: conversations are sent whole. */
   readonly window?: readonly number[];

@@ -9,6 +9,7 @@ import type { RunRecord } from "../eval/base/run-record.js";
 import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
 import { type Price, readPrices } from "../eval/measures/prices.js";
+import { annotationChoices } from "../eval/run/arm-annotations.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import { type Judge, openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
@@ -56,7 +57,16 @@ export function describeRun(
     limit: options.limit ?? null,
     seed: options.seed,
     warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
-    arms: armsOf({ layouts, ks, policies, retentions, ...budgetOf(options), ...windowed(options) }),
+    arms: armsOf({
+      layouts,
+      ks,
+      policies,
+      places: options.place,
+      annotations: annotated(options),
+      retentions,
+      ...budgetOf(options),
+      ...windowed(options),
+    }),
     settings: {
       threshold: THRESHOLD,
       scores: options.scores,
@@ -81,8 +91,20 @@ function windowed(options: EvalLocomoOptions): Pick<ArmChoices, "windows" | "his
   return { windows: window, histories: history, historyRatio };
 }
 
-function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatio" | "budgetOf"> {
-  return budgetEach === undefined ? { budgetRatio, budgetOf: "all" } : { budgetRatio: budgetEach, budgetOf: "each" };
+function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatios" | "budgetOf"> {
+  return budgetEach === undefined
+    ? { budgetRatios: budgetRatio, budgetOf: "all" }
+    : { budgetRatios: budgetEach, budgetOf: "each" };
+}
+
+function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {
+  const { annotations, annotationTop, annotationWording } = options;
+  if (annotations === undefined) {
+    if (annotationTop !== undefined) throw new EvaluationError("--annotation-top: needs --annotations");
+    if (annotationWording !== undefined) throw new EvaluationError("--annotation-wording: needs --annotations");
+    return [null];
+  }
+  return annotationChoices(annotations, annotationTop ?? ["auto"], annotationWording ?? ["memstem"]);
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */

@@ -3,6 +3,8 @@ import { POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { RETENTION_NAMES } from "../core/conversation/retention.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { ANNOTATION_KINDS, ANNOTATION_WORDINGS } from "../eval/base/run-record.js";
+import { ARM_PLACES } from "../eval/run/arms.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { list, oneOf, ratio } from "./option-values.js";
 import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
@@ -34,14 +36,35 @@ export function addEvalCommands(program: Command): void {
       ...DEFAULT_POLICIES,
     ])
     .option(
-      "--budget-ratio <number>",
-      "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved",
-      ratio,
-      1.5,
+      "--place <names>",
+      `where memstem's memories stand: ${ARM_PLACES.join(", ")} (docs/evaluation.md)`,
+      list(oneOf(ARM_PLACES)),
+      ["turn"],
+    )
+    .option(
+      "--annotations <names>",
+      `what is said of memories: ${ANNOTATION_KINDS.join(", ")}; one arm for each (default: memstem's)`,
+      list(oneOf(ANNOTATION_KINDS)),
+    )
+    .option(
+      "--annotation-top <numbers>",
+      "most labels of an annotation: numbers, all, auto (default: auto)",
+      list(labels),
+    )
+    .option(
+      "--annotation-wording <names>",
+      `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memstem)`,
+      list(oneOf(ANNOTATION_WORDINGS)),
+    )
+    .option(
+      "--budget-ratio <numbers>",
+      "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; one arm for each",
+      list(ratio),
+      [1.5],
     )
     .addOption(
-      new Option("--budget-each <number>", "the same bound for every single prompt instead")
-        .argParser(ratio)
+      new Option("--budget-each <numbers>", "the same bound for every single prompt instead")
+        .argParser(list(ratio))
         .conflicts("budgetRatio"),
     )
     .option(
@@ -138,6 +161,10 @@ export function addEvalCommands(program: Command): void {
       const { runEvalCompare } = await import("./eval-compare.js");
       runEvalCompare(a, b, (line) => process.stdout.write(`${line}\n`));
     });
+}
+
+function labels(text: string): number | "all" | "auto" {
+  return text === "all" || text === "auto" ? text : wholeNumber(1, 100)(text);
 }
 
 function identifier(text: string): string {

@@ -25,6 +25,23 @@ const window = z.strictObject({
   ratio: z.number().positive().nullable(),
 });
 
+/** What annotations say of a prompt's memories. */
+export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
+/** Whose sentences annotations are. */
+export const ANNOTATION_WORDINGS = ["memstem", "paper"] as const;
+
+const annotated = z.strictObject({
+  /**
+   * `order`: one line that ranks all memories of the search, wherever they stand. `references`: a line that names those of earlier
+   * turns. `both`: that, and a ranking of this turn's.
+   */
+  kind: z.enum(ANNOTATION_KINDS),
+  /** Most labels of a line; null without annotations. */
+  top: z.union([z.int().min(1), z.enum(["all", "auto"])]).nullable(),
+  /** Null without annotations. */
+  wording: z.enum(ANNOTATION_WORDINGS).nullable(),
+});
+
 const arm = z.strictObject({
   /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
   id: z.string().min(1),
@@ -39,6 +56,10 @@ const arm = z.strictObject({
   budgetOf: z.enum(["each", "all"]).default("each"),
   /** Null: all of it, and in single prompts. */
   window: window.nullable().default(null),
+  /** Null: where the policy puts memories. `system`: behind the instructions, in the policy's order. */
+  place: z.enum(["system"]).nullable().default(null),
+  /** Null: memstem's own choice, as in runs from before there was one, or prompts are not memstem's. */
+  annotations: annotated.nullable().default(null),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -136,6 +157,7 @@ export const runRecord = z.strictObject({
 });
 
 export type EvalArm = z.output<typeof arm>;
+export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;

@@ -9,6 +9,8 @@ export const README_ARM: EvalArm = {
   budgetRatio: null,
   budgetOf: "all",
   window: null,
+  place: null,
+  annotations: null,
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };
