@@ -15,6 +15,8 @@ export interface PairedDifference {
   readonly n: number;
   /** Mean of other − baseline. */
   readonly difference: Interval;
+  /** Sample variance of the differences; null of a single question. */
+  readonly variance: number | null;
   /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none, or where it was not asked for. */
   readonly ratio: Interval | null;
 }
@@ -27,14 +29,18 @@ export interface PairedDifferenceOptions extends BootstrapOptions {
 
 /** Differences with 95 % bootstrap intervals; the same seed gives the same ones. Null of no pairs. */
 export function pairedDifference(pairs: readonly Pair[], options: PairedDifferenceOptions): PairedDifference | null {
-  const difference = bootstrapMean(
-    pairs.map(({ baseline, other }) => other - baseline),
-    options,
-  );
+  const differences = pairs.map(({ baseline, other }) => other - baseline);
+  const difference = bootstrapMean(differences, options);
   if (difference === null) return null;
-  if (!options.hasRatio) return { n: pairs.length, difference, ratio: null };
+  const found = { n: pairs.length, difference, variance: sampleVariance(differences, difference.value) };
+  if (!options.hasRatio) return { ...found, ratio: null };
   const ratios = pairs.filter(({ baseline }) => baseline > 0).map(({ baseline, other }) => other / baseline);
-  return { n: pairs.length, difference, ratio: bootstrapMedian(ratios, options) };
+  return { ...found, ratio: bootstrapMedian(ratios, options) };
+}
+
+function sampleVariance(values: readonly number[], mean: number): number | null {
+  if (values.length < 2) return null;
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
 }
 
 /**

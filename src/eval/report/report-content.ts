@@ -4,6 +4,7 @@ import { compareRecords, type MeasuredDifference } from "../measures/compared-me
 import { isFailed } from "../measures/measured.js";
 import { baselineOf } from "../measures/paired-difference.js";
 import type { Price } from "../measures/prices.js";
+import { type QualityChange, qualityChange } from "../measures/quality-change.js";
 
 /** How far an arm is from the one that it is compared with, in all measures that are compared. */
 export interface ArmComparison {
@@ -19,6 +20,8 @@ export interface ReportContent {
   readonly prices: readonly Price[];
   readonly summaries: readonly ArmSummary[];
   readonly comparisons: readonly ArmComparison[];
+  /** Null: answers were not measured. */
+  readonly quality: QualityChange | null;
   readonly failures: readonly FailedQuestion[];
 }
 
@@ -34,6 +37,7 @@ export function reportContent(
     prices,
     summaries: summariseArms(run, records, prices),
     comparisons: compareArms(run, records),
+    quality: qualityChange(run.arms, records, run.seed),
     failures: records.filter(isFailed),
   };
 }

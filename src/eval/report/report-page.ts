@@ -7,6 +7,7 @@ import { reportCharts } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";
 import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
+import { optionsTable, qualityLines, qualityTable } from "./report-quality.js";
 import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
 
@@ -37,7 +38,11 @@ export function reportPage(content: ReportContent): string {
 <h1>${heading}</h1>
 <p class="about">${about}</p>
 </header>
-${banner}${glance(content)}<section>
+${banner}<ul class="quality">${qualityLines(content).map(
+    (line) => markup`<li>${line}</li>
+`,
+  )}</ul>
+${glance(content)}${quality(content)}<section>
 <h2>Charts</h2>
 ${reportCharts(content)}</section>
 <section>
@@ -73,6 +78,16 @@ ${failures(content.failures)}<section>
 </body>
 </html>
 `.source;
+}
+
+function quality(content: ReportContent): Markup | null {
+  const tables = [qualityTable(content), optionsTable(content)].filter((table) => table !== null);
+  return tables.length === 0
+    ? null
+    : markup`<section>
+<h2>Answers</h2>
+${tables.map(htmlTable)}</section>
+`;
 }
 
 /**
