@@ -2,8 +2,10 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { writeWhole } from "../eval/base/durable-files.js";
+import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
 import { makeDirectory } from "../store/database/make-directory.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
 
 /** Where LoCoMo's authors publish it. */
 const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json";
@@ -13,13 +15,24 @@ const DOWNLOAD_MS = 120_000;
 const WITH_DOWNLOAD = "`memstem eval locomo --data FILE --download` fetches the published one";
 
 /** A data file that was read. */
-export interface DataFile {
+interface DataFile {
   readonly sha256: string;
   readonly conversations: readonly LocomoConversation[];
 }
 
+/** The data of a run and what of it is asked; downloads it first where that is wanted. Rejects with {@link LocomoDataError}. */
+export async function pickedData(
+  { data, download, conversations, categories, limit }: EvalLocomoOptions,
+  signal: AbortSignal,
+): Promise<{ readonly sha256: string; readonly conversations: readonly EvaluatedConversation[] }> {
+  if (download !== undefined) await downloadData(data, download, signal);
+  const file = readDataFile(data);
+  const picked = { conversations: conversations ?? null, categories, limit: limit ?? null };
+  return { sha256: file.sha256, conversations: pickQuestions(file.conversations, picked) };
+}
+
 /** Reads a file in LoCoMo's format. Throws {@link LocomoDataError}. */
-export function readDataFile(path: string): DataFile {
+function readDataFile(path: string): DataFile {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
@@ -36,7 +49,7 @@ export function readDataFile(path: string): DataFile {
  * Fetches the published LoCoMo file; an existing one is checked instead. Rejects with {@link LocomoDataError} where
  * the download fails or is incomplete; nothing is written then.
  */
-export async function downloadData(path: string, from: string | true, signal: AbortSignal): Promise<void> {
+async function downloadData(path: string, from: string | true, signal: AbortSignal): Promise<void> {
   const url = from === true ? LOCOMO_URL : from;
   if (existsSync(path)) {
     checkPublished(path, readDataFile(path).conversations);

@@ -7,7 +7,7 @@ import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/bas
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
-import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
+import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
@@ -16,7 +16,7 @@ import { beginRun, writeRun } from "../eval/run/run-file.js";
 import type { Judge } from "../eval/scores/judge.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "../store/database/make-directory.js";
-import { downloadData, readDataFile } from "./eval-data.js";
+import { pickedData } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
@@ -35,14 +35,8 @@ const ALL_FAILED = 3;
 export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
   const stop = stopSignal();
   try {
-    if (options.download !== undefined) await downloadData(options.data, options.download, stop.signal);
-    const file = readDataFile(options.data);
-    const conversations = pickQuestions(file.conversations, {
-      conversations: options.conversations ?? null,
-      categories: options.categories,
-      limit: options.limit ?? null,
-    });
-    const wanted = describeRun(options, file.sha256, conversations);
+    const { sha256, conversations } = await pickedData(options, stop.signal);
+    const wanted = describeRun(options, sha256, conversations);
     const judge = openJudgeOf(options);
     const prices = ownPrices(options);
     makeOut(options.out);

@@ -55,3 +55,12 @@ export interface EvalLocomoOptions {
   readonly resume?: boolean;
   readonly download?: string | true;
 }
+
+/** Options of `memstem eval plan`: those of the run that is planned, and what its time is taken from. */
+export interface EvalPlanOptions extends EvalLocomoOptions {
+  /** Tokens a second. */
+  readonly prefillRate?: number;
+  readonly answerRate?: number;
+  /** The directory of a run. */
+  readonly ratesFrom?: string;
+}

@@ -142,6 +142,11 @@ function judgeOf({
   return { url: `${origin}${pathname}`, model: named.model };
 }
 
+/** How many judges the options name. Throws {@link EvaluationError}. */
+export function judgeCount(options: EvalLocomoOptions): number {
+  return judgeOf(options) === null ? 0 : 1;
+}
+
 /** The judge that the options name; null for none. Throws {@link EvaluationError} where its URL or its model is missing. */
 export function openJudgeOf(options: EvalLocomoOptions): Judge | null {
   const { judge: url, judgeModel: model, timeoutMs } = options;
