@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { writeWhole } from "../eval/base/durable-files.js";
+import type { RunRecord } from "../eval/base/run-record.js";
 import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
+import { NOTHING_EXCLUDED, readExclusions } from "../eval/locomo/exclusions.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
@@ -20,15 +22,40 @@ interface DataFile {
   readonly conversations: readonly LocomoConversation[];
 }
 
-/** The data of a run and what of it is asked; downloads it first where that is wanted. Rejects with {@link LocomoDataError}. */
-export async function pickedData(
-  { data, download, conversations, categories, limit }: EvalLocomoOptions,
-  signal: AbortSignal,
-): Promise<{ readonly sha256: string; readonly conversations: readonly EvaluatedConversation[] }> {
+/** The data of a run, and what of it is asked. */
+export interface PickedData {
+  readonly sha256: string;
+  readonly conversations: readonly EvaluatedConversation[];
+  /** What a list left out of these conversations; null without one. */
+  readonly excluded: RunRecord["excluded"];
+}
+
+/** Reads a run's data and its list of exclusions; downloads the data first where that is wanted. Rejects with {@link LocomoDataError}. */
+export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal): Promise<PickedData> {
+  const { data, download, conversations, categories, limit, exclude } = options;
   if (download !== undefined) await downloadData(data, download, signal);
   const file = readDataFile(data);
-  const picked = { conversations: conversations ?? null, categories, limit: limit ?? null };
-  return { sha256: file.sha256, conversations: pickQuestions(file.conversations, picked) };
+  const list = exclude === undefined ? null : readExclusionFile(exclude, file.conversations);
+  const picked = pickQuestions(file.conversations, {
+    conversations: conversations ?? null,
+    categories,
+    limit: limit ?? null,
+    excluded: list?.exclusions ?? NOTHING_EXCLUDED,
+  });
+  const excluded =
+    list === null ? null : { file: basename(list.path), sha256: list.sha256, questions: picked.excludedQuestions };
+  return { sha256: file.sha256, conversations: picked.conversations, excluded };
+}
+
+function readExclusionFile(path: string, conversations: readonly LocomoConversation[]) {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new LocomoDataError(`--exclude ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { path, sha256, exclusions: readExclusions(path, bytes.toString("utf8"), conversations) };
 }
 
 /** Reads a file in LoCoMo's format. Throws {@link LocomoDataError}. */

@@ -11,16 +11,16 @@ import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversatio
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
+import type { NamedJudge } from "../eval/run/arm-run.js";
 import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
 import { beginRun, writeRun } from "../eval/run/run-file.js";
-import type { Judge } from "../eval/scores/judge.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 import { pickedData } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
-import { costModel, describeRun, engineKey, openJudgeOf, ownPrices } from "./eval-settings.js";
+import { costModel, describeRun, engineKey, openJudges, ownPrices } from "./eval-settings.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
 import { STOPPED, stopSignal } from "./process-end.js";
@@ -35,13 +35,14 @@ const ALL_FAILED = 3;
 export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
   const stop = stopSignal();
   try {
-    const { sha256, conversations } = await pickedData(options, stop.signal);
-    const wanted = describeRun(options, sha256, conversations);
-    const judge = openJudgeOf(options);
+    const picked = await pickedData(options, stop.signal);
+    const { conversations } = picked;
+    const wanted = describeRun(options, picked);
+    const judges = openJudges(options);
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
+    return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
   } finally {
@@ -69,7 +70,7 @@ class LocomoEvaluation {
     private readonly options: EvalLocomoOptions,
     run: RunRecord,
     private readonly conversations: readonly EvaluatedConversation[],
-    private readonly own: { readonly judge: Judge | null; readonly prices: readonly Price[] | undefined },
+    private readonly own: { readonly judges: readonly NamedJudge[]; readonly prices: readonly Price[] | undefined },
     private readonly signal: AbortSignal,
   ) {
     this.#run = run;
@@ -131,7 +132,7 @@ class LocomoEvaluation {
     const parts: RunParts = {
       arms,
       engine,
-      judge: this.own.judge,
+      judges: this.own.judges,
       countTokens: countO200k,
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };

@@ -42,8 +42,11 @@ export interface EvalLocomoOptions {
   /** Whether what the engine says counts as an answer. */
   readonly scores: boolean;
   readonly prices?: string;
-  readonly judge?: string;
-  readonly judgeModel?: string;
+  /** One for all models, or one for each. */
+  readonly judge?: readonly string[];
+  readonly judgeModel?: readonly string[];
+  /** A file of questions to leave out. */
+  readonly exclude?: string;
   readonly ingest: Ingest;
   /** Whether memories are given their sessions' times. */
   readonly times: boolean;

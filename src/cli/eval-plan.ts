@@ -16,7 +16,7 @@ import { beginRun } from "../eval/run/run-file.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
-import { costModel, describeRun, judgeCount, ownPrices } from "./eval-settings.js";
+import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { stopSignal } from "./process-end.js";
@@ -32,8 +32,9 @@ export async function runEvalPlan(options: EvalPlanOptions, print: (line: string
   }
   const stop = stopSignal();
   try {
-    const { sha256, conversations } = await pickedData(options, stop.signal);
-    const run = beginRun(options.out, describeRun(options, sha256, conversations), true);
+    const picked = await pickedData(options, stop.signal);
+    const { conversations } = picked;
+    const run = beginRun(options.out, describeRun(options, picked), true);
     const records = await composeAll(options, run, conversations, stop.signal);
     const texts = new Map(
       conversations.flatMap(({ id, asked }) =>
@@ -43,7 +44,7 @@ export async function runEvalPlan(options: EvalPlanOptions, print: (line: string
     const plan = planRun(run.arms, records, {
       prices: ownPrices(options) ?? PRICES,
       maxTokens: run.engine.kind === "simulated" ? 0 : options.maxTokens,
-      judges: run.engine.kind === "simulated" ? 0 : judgeCount(options),
+      judges: run.engine.kind === "simulated" ? 0 : judgesOf(options).length,
       countTokens: countO200k,
       textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",
     });
@@ -79,7 +80,7 @@ async function composeAll(
         family: run.engine.kind === "url" ? options.engineFamily : "generic",
         markOf: (arm, conversation) => (isMarked ? markOf(armSalt(salt, arm, conversation)) : null),
       }),
-      judge: null,
+      judges: [],
       countTokens: countO200k,
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };

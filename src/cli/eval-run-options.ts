@@ -106,8 +106,13 @@ export function withRunOptions(command: Command): Command {
       wholeNumber(0, 1_000),
     )
     .option("--no-scores", "do not score answers: for an engine with random weights")
-    .option("--judge <address>", "an OpenAI-compatible API that judges answers (default: none)")
-    .option("--judge-model <name>", "that API's model name")
+    .option(
+      "--judge <addresses>",
+      "OpenAI-compatible APIs that judge answers: one for all models, or one for each (default: none)",
+      listWithRepeats,
+    )
+    .option("--judge-model <names>", "their models; the first one's verdicts are the report's", listWithRepeats)
+    .option("--exclude <file>", "leave out the questions that a file lists, as those whose labels are wrong")
     .addOption(
       new Option(
         "--ingest <what>",
@@ -139,6 +144,10 @@ export function withRunOptions(command: Command): Command {
 
 function labels(text: string): number | "all" | "auto" {
   return text === "all" || text === "auto" ? text : wholeNumber(1, 100)(text);
+}
+
+function listWithRepeats(value: string): string[] {
+  return value.split(",").map((text) => identifier(text.trim()));
 }
 
 function identifier(text: string): string {

@@ -70,6 +70,11 @@ const judgement = z.strictObject({
   raw: z.string(),
 });
 
+/** The same of a further judge, by the name that the run gives it. */
+const otherJudgement = judgement.extend({ judge: z.string().min(1) });
+
+const namedJudge = z.strictObject({ url: z.string(), model: z.string() });
+
 const count = z.int().min(0);
 const milliseconds = z.number().min(0);
 
@@ -111,7 +116,9 @@ const answered = z.strictObject({
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
   bleu1: z.number().min(0).max(1).nullable(),
+  /** The first judge's. */
   judge: judgement.nullable(),
+  otherJudgements: z.array(otherJudgement).default([]),
 });
 
 /** A question that was not answered: recorded and counted, never dropped. */
@@ -145,7 +152,10 @@ export const runRecord = z.strictObject({
     /** How arms were kept from finding each other's prompts in the cache, in words. */
     emptied: z.string(),
   }),
-  judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
+  judge: namedJudge.nullable(),
+  otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })).default([]),
+  /** Questions that were left out by a list, and the list; null: none. */
+  excluded: z.strictObject({ file: z.string(), sha256: z.string(), questions: count }).nullable().default(null),
   ingest: z.enum(["observations", "turns", "extract"]),
   categories: z.array(z.int()),
   limit: z.int().nullable(),
@@ -159,6 +169,7 @@ export const runRecord = z.strictObject({
 export type EvalArm = z.output<typeof arm>;
 export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
+export type OtherJudgement = z.output<typeof otherJudgement>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;

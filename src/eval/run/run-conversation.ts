@@ -16,15 +16,14 @@ import type { MeasuredEngine } from "../engine/measured-engine.js";
 import type { KeptMemories } from "../locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../locomo/evaluated-conversation.js";
 import type { RecordedSearches } from "../locomo/recorded-searches.js";
-import type { Judge } from "../scores/judge.js";
 import { budgetOf, composedPrompts, handBuiltPrompts, MemoryList } from "./arm-prompts.js";
-import { ArmRun, type FoundQuestion } from "./arm-run.js";
+import { ArmRun, type FoundQuestion, type NamedJudge } from "./arm-run.js";
 
 /** What all conversations of a run share. */
 export interface RunParts {
   readonly arms: readonly EvalArm[];
   readonly engine: MeasuredEngine;
-  readonly judge: Judge | null;
+  readonly judges: readonly NamedJudge[];
   readonly countTokens: TokenCounter;
   /** Opens a service that knows nobody, on a database of its own. */
   readonly openMemstem: (now: () => number) => Memstem;
@@ -97,7 +96,7 @@ interface Lane {
 }
 
 async function openLane(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<Lane> {
-  const { engine, judge, openMemstem } = parts;
+  const { engine, judges, openMemstem } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark } = cache;
   const { family } = engine;
@@ -107,5 +106,5 @@ async function openLane(parts: RunParts, conversation: string, list: MemoryList,
       ? handBuiltPrompts(list, policy, mark)
       : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark });
   const countsAlike = engine.kind === "simulated";
-  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judge }), goesOn: false };
+  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judges }), goesOn: false };
 }

@@ -28,6 +28,8 @@ export function runOf(given: Partial<RunRecord> = {}): RunRecord {
     conversations: [{ id: "conv-26", memories: 184, questions: 199 }],
     engine: { kind: "simulated", model: null, url: null, emptied: "each arm has a simulated cache of its own" },
     judge: null,
+    otherJudges: [],
+    excluded: null,
     ingest: "observations",
     categories: [1, 2, 3, 4],
     limit: null,
@@ -65,6 +67,7 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     f1: null,
     bleu1: null,
     judge: null,
+    otherJudgements: [],
     ...given,
   };
 }
