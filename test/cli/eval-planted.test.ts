@@ -91,8 +91,8 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
         ),
       ),
     ]);
-    const change = qualityChange(run.arms, records, run.seed);
-    expect(change?.measure.name).toBe("Judge");
+    const change = qualityChange(run, records);
+    expect(change?.score).toBe("judge");
     const found = (option: string, to: string) => {
       const one = change?.options.find((known) => known.option === option && known.to === to)?.found;
       if (one == null) throw new Error(`${option} ${to}`);
@@ -117,7 +117,7 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
     expect(within(sorted, PLANTED.ascending)).toBe(true);
 
     const byWords = run.arms.filter((arm) => arm.place === null && arm.annotations?.kind === "order");
-    const words2 = qualityChange(byWords, records, run.seed)?.arms[0]?.found;
+    const words2 = qualityChange({ ...run, arms: byWords }, records)?.arms[0]?.found;
     expect(words2 == null ? null : verdictOf(words2)).toBe("not shown");
 
     const report = readFileSync(join(out, "report.md"), "utf8");

@@ -117,6 +117,24 @@ export function bootstrapMedian(values: readonly number[], options: BootstrapOpt
   });
 }
 
+/**
+ * A statistic of groups with its percentile bootstrap interval: groups are drawn with replacement, as many as there are. Null where the
+ * statistic of all of them is; resamples of which it is null do not count.
+ */
+export function bootstrapGroups<G>(
+  groups: readonly G[],
+  statistic: (drawn: readonly G[]) => number | null,
+  { seed, resamples = RESAMPLES }: BootstrapOptions,
+): Interval | null {
+  const value = statistic(groups);
+  if (value === null) return null;
+  const draw = seeded(seed);
+  const estimates = Array.from({ length: resamples }, () =>
+    statistic(groups.map((group) => groups[Math.floor(draw() * groups.length)] ?? group)),
+  ).filter((estimate) => estimate !== null);
+  return intervalOf(value, Float64Array.from(estimates).sort());
+}
+
 /** The median of sorted values, each of which stands there so many times; they are as many as there are values. */
 function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
   const [lower, upper] = [(sorted.length - 1) >> 1, sorted.length >> 1];
@@ -131,7 +149,10 @@ function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
 }
 
 function interval(value: number, { resamples = RESAMPLES }: BootstrapOptions, resample: () => number): Interval {
-  const estimates = Float64Array.from({ length: resamples }, resample).sort();
-  const at = (share: number) => estimates[Math.round(share * (resamples - 1))] ?? value;
+  return intervalOf(value, Float64Array.from({ length: resamples }, resample).sort());
+}
+
+function intervalOf(value: number, estimates: Float64Array): Interval {
+  const at = (share: number) => estimates[Math.round(share * (estimates.length - 1))] ?? value;
   return { value, low: at(LOW), high: at(HIGH) };
 }

@@ -1,5 +1,7 @@
-import type { EvalArm, QuestionRecord } from "../base/run-record.js";
-import { COMPARED_MEASURES, type ComparedMeasure } from "./compared-measures.js";
+import { groupBy } from "../../core/text/lists.js";
+import type { AnsweredQuestion, EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
+import { judgesOfRun } from "./judge-agreement.js";
+import type { Measure } from "./measured.js";
 import { type OptionChange, optionChanges } from "./option-changes.js";
 import { baselineOf, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
@@ -41,35 +43,52 @@ export interface ArmChange {
   readonly found: PairedDifference | null;
 }
 
-/** What a run says of answers. */
-export interface QualityChange {
-  /** The judge where there is one, else F1. */
-  readonly measure: ComparedMeasure;
+/** What one score says of answers. */
+export interface ScoreChange {
+  /** `judge`, followed by its model where there are several; `F1`, `BLEU-1`. */
+  readonly score: string;
   readonly arms: readonly ArmChange[];
-  readonly options: readonly OptionChange[];
 }
 
-/** Preferred first. */
-const SCORES = ["Judge", "F1"];
+/** What a run says of answers. */
+export interface QualityChange extends ScoreChange {
+  readonly options: readonly OptionChange[];
+  /** By the run's other scores. */
+  readonly others: readonly ScoreChange[];
+}
 
-/** Compares answers by the first score that the run measured; null where answers were not scored, or there is nothing to compare. */
+/**
+ * Compares answers by the first of a run's scores that was measured: its judges in their order, then F1, then BLEU-1. Null where answers were
+ * not scored, or there is nothing to compare.
+ */
 export function qualityChange(
-  arms: readonly EvalArm[],
+  run: Pick<RunRecord, "arms" | "seed" | "judge" | "otherJudges">,
   records: readonly QuestionRecord[],
-  seed: number,
 ): QualityChange | null {
-  for (const name of SCORES) {
-    const measure = COMPARED_MEASURES.find((known) => known.name === name);
-    if (measure === undefined) continue;
+  const { arms, seed } = run;
+  const byArm = groupBy(records, ({ arm }) => arm);
+  const changed = scoresOfRun(run).flatMap(({ score, measure }) => {
     const changes = arms.flatMap((arm): ArmChange[] => {
       const baseline = baselineOf(arm, arms);
       if (baseline === null) return [];
-      const of = ({ id }: EvalArm) => records.filter((record) => record.arm === id);
-      const pairs = pairsOf(of(baseline), of(arm), measure.measure);
+      const pairs = pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure);
       return [{ arm, baseline, found: pairedDifference(pairs, { seed, hasRatio: false }) }];
     });
-    if (changes.every(({ found }) => found === null)) continue;
-    return { measure, arms: changes, options: optionChanges(arms, records, measure.measure, seed) };
-  }
-  return null;
+    return changes.every(({ found }) => found === null) ? [] : [{ score, measure, arms: changes }];
+  });
+  const [first, ...others] = changed;
+  if (first === undefined) return null;
+  const { score, measure, arms: changes } = first;
+  return { score, arms: changes, options: optionChanges(arms, records, measure, seed), others };
+}
+
+function scoresOfRun(
+  run: Pick<RunRecord, "judge" | "otherJudges">,
+): readonly { readonly score: string; readonly measure: Measure<AnsweredQuestion> }[] {
+  const judges = judgesOfRun(run);
+  return [
+    ...judges.map(({ name, measure }) => ({ score: judges.length === 1 ? "judge" : `judge ${name}`, measure })),
+    { score: "F1", measure: ({ f1 }: AnsweredQuestion) => f1 },
+    { score: "BLEU-1", measure: ({ bleu1 }: AnsweredQuestion) => bleu1 },
+  ];
 }

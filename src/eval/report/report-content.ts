@@ -1,6 +1,7 @@
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { type ArmSummary, summariseArms } from "../measures/arm-summary.js";
 import { compareRecords, type MeasuredDifference } from "../measures/compared-measures.js";
+import { type JudgeAgreement, judgeAgreements } from "../measures/judge-agreement.js";
 import { isFailed } from "../measures/measured.js";
 import { baselineOf } from "../measures/paired-difference.js";
 import type { Price } from "../measures/prices.js";
@@ -22,6 +23,8 @@ export interface ReportContent {
   readonly comparisons: readonly ArmComparison[];
   /** Null: answers were not measured. */
   readonly quality: QualityChange | null;
+  /** Of every two judges. */
+  readonly agreements: readonly JudgeAgreement[];
   readonly failures: readonly FailedQuestion[];
 }
 
@@ -37,7 +40,8 @@ export function reportContent(
     prices,
     summaries: summariseArms(run, records, prices),
     comparisons: compareArms(run, records),
-    quality: qualityChange(run.arms, records, run.seed),
+    quality: qualityChange(run, records),
+    agreements: judgeAgreements(run, records, { seed: run.seed }),
     failures: records.filter(isFailed),
   };
 }

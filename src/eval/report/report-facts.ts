@@ -51,7 +51,19 @@ export function runFacts(run: RunRecord): RunFact[] {
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
   return [
     { name: "Engine", value: [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ") },
-    { name: "Judge", value: judge === null ? "none" : `${judge.model}, ${judge.url}` },
+    {
+      name: run.otherJudges.length === 0 ? "Judge" : "Judges",
+      value:
+        judge === null ? "none" : [judge, ...run.otherJudges].map(({ model, url }) => `${model}, ${url}`).join("; "),
+    },
+    ...(run.excluded === null
+      ? []
+      : [
+          {
+            name: "Left out",
+            value: `${run.excluded.questions} questions, by ${run.excluded.file}, sha256 ${run.excluded.sha256}`,
+          },
+        ]),
     {
       name: "Conversations",
       value: `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`,

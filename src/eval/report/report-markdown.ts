@@ -3,7 +3,7 @@ import { markdownCode, markdownTable, markdownText } from "./markdown.js";
 import type { ReportContent } from "./report-content.js";
 import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
-import { optionsTable, qualityLines, qualityTable } from "./report-quality.js";
+import { answerTables, qualityLines } from "./report-quality.js";
 import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
 
 /** Different messages of failures that are listed, each with all its questions. */
@@ -31,9 +31,7 @@ export function reportMarkdown(content: ReportContent): string {
     markdownText(about),
     ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
     markdownTable(wholeTable(content)),
-    ...[qualityTable(content), optionsTable(content)].flatMap((table) =>
-      table === null ? [] : [`## ${markdownText(table.caption)}`, markdownTable(table)],
-    ),
+    ...answerTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
     "## Differences",
     "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
     markdownTable(comparisonTable(content)),

@@ -7,7 +7,7 @@ import { reportCharts } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";
 import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
-import { optionsTable, qualityLines, qualityTable } from "./report-quality.js";
+import { answerTables, qualityLines } from "./report-quality.js";
 import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
 
@@ -81,7 +81,7 @@ ${failures(content.failures)}<section>
 }
 
 function quality(content: ReportContent): Markup | null {
-  const tables = [qualityTable(content), optionsTable(content)].filter((table) => table !== null);
+  const tables = answerTables(content);
   return tables.length === 0
     ? null
     : markup`<section>

@@ -1,6 +1,6 @@
 import { largest, smallest } from "../../core/text/lists.js";
 import { armLabel, groupArms } from "../measures/arm-summary.js";
-import { points, signed, withInterval } from "../measures/figures.js";
+import { percent, points, score, signed, withInterval } from "../measures/figures.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
 import {
   type ArmChange,
@@ -36,6 +36,7 @@ export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "
   return [
     `Answers, by ${scoreName(quality)}: ${outcome(compared)}`,
     ...precision(compared.map(({ found }) => found)),
+    ...sensitivity(quality),
     ...(compared.length < 2
       ? []
       : [
@@ -44,8 +45,30 @@ export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "
   ];
 }
 
-function scoreName({ measure }: QualityChange): string {
-  return measure.name === "Judge" ? "the judge" : `${measure.name} (no judge was asked)`;
+function scoreName({ score }: QualityChange): string {
+  return score.startsWith("judge") ? `the ${score}` : `${score} (no judge was asked)`;
+}
+
+/** Whether the run's other scores say the same; silent where there is none. */
+function sensitivity({ arms, others }: QualityChange): string[] {
+  if (others.length === 0) return [];
+  const says = (changes: readonly ArmChange[], arm: string) => {
+    const found = changes.find((change) => change.arm.id === arm)?.found;
+    const verdict = found == null ? null : verdictOf(found);
+    return verdict === "same" ? "not shown" : verdict;
+  };
+  const differing = arms.filter(({ arm }) =>
+    others.some(({ arms: changes }) => says(changes, arm.id) !== says(arms, arm.id)),
+  );
+  const scores = others.map(({ score }) => score).join(", ");
+  const named = differing.slice(0, NAMED_ARMS).map(({ arm }) => arm.id);
+  return [
+    differing.length === 0
+      ? `Sensitivity: by ${scores} the same is said of every way.`
+      : `Sensitivity: by ${scores} something else is said of ${differing.length} of ${arms.length}: ${named.join("; ")}${
+          differing.length > NAMED_ARMS ? "; …" : ""
+        }. Trust no difference that one score alone shows.`,
+  ];
 }
 
 type Compared = ArmChange & { readonly found: PairedDifference };
@@ -112,7 +135,7 @@ function changeCells(found: PairedDifference | null): Cell[] {
 }
 
 /** Answers of every arm against its baseline's; null where they were not measured. */
-export function qualityTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
+function qualityTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null) return null;
   const groups = groupArms(quality.arms, ({ arm }) => arm).map(({ title, arms }) => ({
     title,
@@ -125,7 +148,7 @@ export function qualityTable({ quality }: Pick<ReportContent, "quality">): Repor
 }
 
 /** What each option does, all else alike; null where no two arms differ in one option only. */
-export function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
+function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null || quality.options.length === 0) return null;
   const rows = quality.options.map(({ option, from, to, pairsOfArms, found }) => ({
     title: `${option}: ${to} vs. ${from}`,
@@ -137,4 +160,54 @@ export function optionsTable({ quality }: Pick<ReportContent, "quality">): Repor
     columns: ["Pairs of arms", ...COLUMNS],
     groups: [{ title: "", rows }],
   };
+}
+
+/** The same differences by every score of the run; null where there is one score. */
+function scoresTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
+  if (quality === null || quality.others.length === 0) return null;
+  const scores = [quality, ...quality.others];
+  const groups = groupArms(quality.arms, ({ arm }) => arm).map(({ title, arms }) => ({
+    title,
+    rows: arms.map(({ arm, baseline }) => ({
+      title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
+      cells: scores.map(({ arms: changes }): Cell => {
+        const found = changes.find((change) => change.arm.id === arm.id)?.found;
+        return found == null ? null : { text: pointsOf(found) };
+      }),
+    })),
+  }));
+  return {
+    caption: "Points by every score",
+    rowsAre: "Prompts built by",
+    columns: scores.map(({ score }) => score),
+    groups,
+  };
+}
+
+/** How far judges agree; null where there are not two. */
+function agreementTable({ agreements }: Pick<ReportContent, "agreements">): ReportTable | null {
+  if (agreements.length === 0) return null;
+  const rows = agreements.map(({ first, second, answers, agreement, kappa, onlyFirst, onlySecond }) => ({
+    title: `${first} and ${second}`,
+    cells: [
+      { text: answers.toLocaleString("en") },
+      { text: withInterval(agreement, percent) },
+      kappa === null ? { text: "cannot be said" } : { text: withInterval(kappa, score) },
+      { text: String(onlyFirst) },
+      { text: String(onlySecond) },
+    ],
+  }));
+  return {
+    caption: "Agreement of judges",
+    rowsAre: "Judges",
+    columns: ["Answers", "Say the same", "Cohen’s kappa", "Only the first: right", "Only the second: right"],
+    groups: [{ title: "", rows }],
+  };
+}
+
+/** All tables on answers. */
+export function answerTables(content: ReportContent): ReportTable[] {
+  return [qualityTable(content), optionsTable(content), scoresTable(content), agreementTable(content)].filter(
+    (table) => table !== null,
+  );
 }

@@ -18,6 +18,7 @@ const ARMS = armsOf({
 });
 /** What the model that is made up here loses and gains; nothing by whose words an annotation has. */
 const PLANTED = { sorted: -0.12, system: -0.1, order: 0.15 } as const;
+const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" }, otherJudges: [] };
 const QUESTIONS = 200;
 const SEEDS = 200;
 
@@ -53,7 +54,9 @@ const LEAST_COVERED = 0.89 * SEEDS;
 const MOST_FALSE = 0.11 * SEEDS;
 
 describe("planted differences, over 200 seeds", () => {
-  const runs = Array.from({ length: SEEDS }, (_, seed) => qualityChange(ARMS, madeUpRun(seed + 1), seed));
+  const runs = Array.from({ length: SEEDS }, (_, seed) =>
+    qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 1)),
+  );
 
   it.each([
     ["order", "sorted", PLANTED.sorted],
@@ -80,7 +83,7 @@ describe("planted differences, over 200 seeds", () => {
     );
     if (mine === undefined || papers === undefined) throw new Error("no such arms");
     const verdicts = Array.from({ length: SEEDS }, (_, seed) => {
-      const change = qualityChange([mine, papers], madeUpRun(seed + 1), seed)?.arms[0]?.found;
+      const change = qualityChange({ ...JUDGED, arms: [mine, papers], seed }, madeUpRun(seed + 1))?.arms[0]?.found;
       if (change == null) throw new Error("not compared");
       return verdictOf(change);
     });

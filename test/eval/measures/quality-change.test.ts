@@ -4,8 +4,9 @@ import { seeded } from "../../../src/eval/base/seeded.js";
 import { bootstrapMean } from "../../../src/eval/measures/paired-difference.js";
 import { mostChanged, qualityChange, questionsToSee, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
-import { answeredBy, EXACT_ARM, README_ARM } from "../run/run-fixture.js";
+import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";
 
+const RUN = runOf({ judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" } });
 const judged = (isCorrect: boolean) => ({ judge: { isCorrect, prompt: "", raw: "" } });
 
 describe("questionsToSee", () => {
@@ -66,18 +67,17 @@ describe("qualityChange", () => {
       [README_ARM, EXACT_ARM].flatMap((arm) =>
         Array.from({ length: 4 }, (_, n) => answeredBy(arm, n, given(n, arm.id))),
       );
-    const of = (recorded: readonly QuestionRecord[]) => qualityChange([README_ARM, EXACT_ARM], recorded, 1);
+    const of = (recorded: readonly QuestionRecord[]) => qualityChange(RUN, recorded);
     expect(of(records((n, arm) => ({ f1: 0.5, ...judged(arm === EXACT_ARM.id || n > 0) })))).toMatchObject({
-      measure: { name: "Judge" },
+      score: "judge",
       arms: [{ arm: EXACT_ARM, baseline: README_ARM, found: { n: 4, difference: { value: 0.25 } } }],
     });
-    expect(of(records((n) => ({ f1: n / 4 })))).toMatchObject({ measure: { name: "F1" } });
+    expect(of(records((n) => ({ f1: n / 4 })))).toMatchObject({ score: "F1" });
     expect(of(records(() => ({})))).toBeNull();
     expect(
       qualityChange(
         [README_ARM],
         records(() => ({ f1: 1 })),
-        1,
       ),
     ).toBeNull();
   });
@@ -100,7 +100,7 @@ describe("qualityChange", () => {
         return answeredBy(arm, n, judged(!isWrong));
       }),
     );
-    const found = qualityChange(arms, records, 1)?.options.map(({ option, from, to, pairsOfArms, found }) => [
+    const found = qualityChange({ ...RUN, arms }, records)?.options.map(({ option, from, to, pairsOfArms, found }) => [
       `${option}: ${from} → ${to}`,
       pairsOfArms,
       found?.n,
