@@ -74,12 +74,8 @@ describe("qualityChange", () => {
     });
     expect(of(records((n) => ({ f1: n / 4 })))).toMatchObject({ score: "F1" });
     expect(of(records(() => ({})))).toBeNull();
-    expect(
-      qualityChange(
-        [README_ARM],
-        records(() => ({ f1: 1 })),
-      ),
-    ).toBeNull();
+    const scored = records(() => ({ f1: 1 }));
+    expect(qualityChange({ ...RUN, arms: [README_ARM] }, scored)).toBeNull();
   });
 
   it("takes one option at a time, over all pairs of arms that differ in nothing else; a question counts once", () => {
