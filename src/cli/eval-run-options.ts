@@ -3,6 +3,7 @@ import { POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { RETENTION_NAMES } from "../core/conversation/retention.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { LONGMEMEVAL_TYPES } from "../eval/base/question-types.js";
 import { ANNOTATION_KINDS, ANNOTATION_WORDINGS } from "../eval/base/run-record.js";
 import { ARM_PLACES } from "../eval/run/arms.js";
 import { list, oneOf, ratio } from "./option-values.js";
@@ -16,7 +17,7 @@ const INGESTS = ["observations", "turns", "extract"] as const;
 /** Adds the options of a run: its data, what is compared, the engine and the scores. */
 export function withRunOptions(command: Command): Command {
   return command
-    .requiredOption("--data <file>", "a file in LoCoMo's format")
+    .requiredOption("--data <file>", "a file in the data set's format")
     .requiredOption("--out <directory>", "for report.html, report.md, results.jsonl, run.json; must be empty")
     .option("--conversations <ids>", "which, separated by commas (default: all)", list(identifier))
     .option("--k <numbers>", "memories per question; one arm for each", list(wholeNumber(1, 1_000)), [20, 100])
@@ -116,21 +117,23 @@ export function withRunOptions(command: Command): Command {
     .addOption(
       new Option(
         "--ingest <what>",
-        "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from",
-      )
-        .choices(INGESTS)
-        .default("observations"),
+        "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from (default: observations; turns for LongMemEval)",
+      ).choices(INGESTS),
     )
     .option("--no-times", "leave out the session's time, which each memory is given as in Mem0's own evaluation")
     .option("--extract-url <address>", "the OpenAI-compatible API that Mem0 extracts with")
     .option("--extract-model <name>", "that API's model name")
     .option(
       "--categories <numbers>",
-      "LoCoMo's categories; 5 is adversarial and not scored",
+      "LoCoMo's categories; 5 is adversarial and not scored (default: 1,2,3,4)",
       list(wholeNumber(1, 5)),
-      [1, 2, 3, 4],
     )
-    .option("--limit <number>", "only the first n questions of each conversation", wholeNumber(1, 100_000))
+    .option(
+      "--types <names>",
+      `LongMemEval's question types: ${LONGMEMEVAL_TYPES.join(", ")} (default: all)`,
+      list(oneOf(LONGMEMEVAL_TYPES)),
+    )
+    .option("--limit <number>", "only the first n questions, of each conversation of LoCoMo", wholeNumber(1, 100_000))
     .option(
       "--seed <number>",
       "seed of the bootstrap intervals; questions keep the file's order",
@@ -139,7 +142,7 @@ export function withRunOptions(command: Command): Command {
     )
     .option("--prices <file>", "list prices for the report (default: built in)")
     .option("--resume", "resume the run in --out")
-    .option("--download [address]", "first fetch LoCoMo's public file into --data, if it is missing");
+    .option("--download [address]", "first fetch the public file into --data, if it is missing");
 }
 
 function labels(text: string): number | "all" | "auto" {

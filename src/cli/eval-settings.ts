@@ -41,6 +41,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations,
     },
     startedAt: new Date().toISOString(),
     finishedAt: null,
+    dataset: options.dataset,
     data: { file: basename(options.data), sha256 },
     conversations: conversations.map(({ id, conversation, asked }) => ({
       id,

@@ -1,5 +1,6 @@
-import { type Command, InvalidArgumentError } from "commander";
-import type { EvalLocomoOptions, EvalPlanOptions } from "./eval-options.js";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { DATASETS, type Dataset } from "../eval/base/question-types.js";
+import { type GivenRunOptions, type PlanRates, runOptions } from "./eval-options.js";
 import { withRunOptions } from "./eval-run-options.js";
 
 const KEYS = `
@@ -17,9 +18,18 @@ export function addEvalCommands(program: Command): void {
     evaluate.command("locomo").description("LoCoMo: load it into Mem0, search, compose, ask an engine, score, report"),
   )
     .addHelpText("after", KEYS)
-    .action(async (options: EvalLocomoOptions) => {
+    .action(async (given: GivenRunOptions) => {
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(options, print);
+      process.exitCode = await runEvalLocomo(runOptions("locomo", given), print);
+    });
+
+  withRunOptions(
+    evaluate.command("longmemeval").description("LongMemEval: the same, each question with a history of its own"),
+  )
+    .addHelpText("after", KEYS)
+    .action(async (given: GivenRunOptions) => {
+      const { runEvalLocomo } = await import("./eval-locomo.js");
+      process.exitCode = await runEvalLocomo(runOptions("longmemeval", given), print);
     });
 
   withRunOptions(
@@ -27,12 +37,13 @@ export function addEvalCommands(program: Command): void {
       .command("plan")
       .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked"),
   )
+    .addOption(new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"))
     .option("--prefill-rate <number>", "tokens a second that the engine prefills", rate)
     .option("--answer-rate <number>", "tokens a second that the engine answers with", rate)
     .option("--rates-from <directory>", "take the prefill rate of a run that was measured")
-    .action(async (options: EvalPlanOptions) => {
+    .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
       const { runEvalPlan } = await import("./eval-plan.js");
-      await runEvalPlan(options, print);
+      await runEvalPlan(runOptions(dataset, given), print);
     });
 
   evaluate

@@ -9,6 +9,7 @@
 import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
+import { DATASETS } from "./question-types.js";
 
 /** Ways to build a prompt without memstem: as Mem0's README does, in the system prompt; and in the last message. */
 export const HAND_BUILT = ["readme", "last-message"] as const;
@@ -80,11 +81,11 @@ const milliseconds = z.number().min(0);
 
 const asked = {
   arm: z.string().min(1),
-  /** LoCoMo's `sample_id`. */
+  /** LoCoMo's `sample_id`, or LongMemEval's `question_id`. */
   conversation: z.string(),
   /** Place among the conversation's questions in the data file, from 0. */
   question: count,
-  /** LoCoMo's category number. */
+  /** LoCoMo's category number, or that of a type of LongMemEval. */
   category: z.int(),
   /** Excluded from all measures: the engine was still warming up. */
   isWarmUp: z.boolean(),
@@ -142,6 +143,7 @@ export const runRecord = z.strictObject({
   startedAt: z.string(),
   /** Null while it runs, and where it was interrupted. */
   finishedAt: z.string().nullable(),
+  dataset: z.enum(DATASETS).default("locomo"),
   data: z.strictObject({ file: z.string(), sha256: z.string() }),
   conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
   engine: z.strictObject({

@@ -22,6 +22,8 @@ export interface QuestionChoices {
   /** First so many questions of each conversation, of these categories; null: all. */
   readonly limit: number | null;
   readonly excluded: Exclusions;
+  /** Whether a conversation without a question of these categories is left out, rather than refused. */
+  readonly skips?: boolean;
 }
 
 /** What is asked, and how many questions of these conversations and categories a list left out. */
@@ -36,7 +38,7 @@ export interface PickedQuestions {
  */
 export function pickQuestions(
   file: readonly LocomoConversation[],
-  { conversations, categories, limit, excluded }: QuestionChoices,
+  { conversations, categories, limit, excluded, skips = false }: QuestionChoices,
 ): PickedQuestions {
   const picked = conversations === null ? file : conversations.map((id) => pickConversation(file, id));
   if (picked.length === 0) throw new LocomoDataError("the file has no conversation");
@@ -46,13 +48,15 @@ export function pickQuestions(
     const known = conversation.questions
       .map((question, at) => ({ at, question }))
       .filter(({ question }) => categories.includes(question.category));
-    if (known.length === 0) {
+    if (known.length === 0 && !skips) {
       throw new LocomoDataError(`conversation ${id} has no question of category ${categories.join(", ")}`);
     }
     const left = known.filter(({ at }) => !excluded.has(exclusionKey(id, at)));
     excludedQuestions += known.length - left.length;
     return left.length === 0 ? [] : [{ id, conversation, asked: left.slice(0, limit ?? undefined) }];
   });
-  if (evaluated.length === 0) throw new LocomoDataError("every question is excluded");
+  if (evaluated.length === 0) {
+    throw new LocomoDataError(excludedQuestions > 0 ? "every question is excluded" : "no question is of these types");
+  }
   return { conversations: evaluated, excludedQuestions };
 }

@@ -1,4 +1,5 @@
 import { largest } from "../../core/text/lists.js";
+import { categoryTitle, DATASET_NAMES } from "../base/question-types.js";
 import type { RunRecord } from "../base/run-record.js";
 import type { ReportContent } from "./report-content.js";
 
@@ -19,7 +20,7 @@ export function reportTitle({ run, records, summaries }: ReportContent): ReportT
   const ids = run.conversations.map(({ id }) => id).join(", ");
   const behind = asked.filter((count) => count < most).length;
   return {
-    heading: "LoCoMo with Mem0: prompts and cache",
+    heading: `${DATASET_NAMES[run.dataset]} with Mem0: answers, prompts and cache`,
     about: `${ids} · ${count(most, "question")} · ${count(run.arms.length, "arm")} · ${engine} · ${run.startedAt.slice(0, 10)}`,
     unfinished:
       run.finishedAt !== null
@@ -69,7 +70,10 @@ export function runFacts(run: RunRecord): RunFact[] {
       value: `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`,
     },
     { name: "Memory times", value: memoryTimes(run) },
-    { name: "Categories", value: run.categories.join(", ") },
+    {
+      name: "Categories",
+      value: run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", "),
+    },
     { name: "Question limit", value: run.limit === null ? "none" : String(run.limit) },
     { name: "Warm-up", value: `${run.warmUpQuestions} questions per arm` },
     { name: "Seed", value: String(run.seed) },

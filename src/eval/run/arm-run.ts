@@ -1,7 +1,7 @@
 import type { ChatMessage } from "../../core/index.js";
 import type { AnsweredQuestion, EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
 import type { ArmCache, EngineAnswer } from "../engine/measured-engine.js";
-import type { Question } from "../locomo/locomo-data.js";
+import { askedText, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch } from "../locomo/recorded-searches.js";
 import { scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge, JudgedAnswer } from "../scores/judge.js";
@@ -120,7 +120,7 @@ export class ArmRun {
   #build({ turn, question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
     const request: PromptRequest = {
       turn,
-      question: question.question,
+      question: askedText(question),
       history: historySent(history, this.arm),
       retrieved,
       evidence: question.evidence,
@@ -134,11 +134,11 @@ export class ArmRun {
 
   async #judged(
     answer: string | null,
-    { question, answer: gold }: Question,
+    { question, answer: gold, gold: kind }: Question,
     signal: AbortSignal,
   ): Promise<Pick<AnsweredQuestion, "judge" | "otherJudgements">> {
     if (answer === null || gold === null) return { judge: null, otherJudgements: [] };
-    const judged = { question, gold, answer };
+    const judged = { question, gold, answer, kind };
     const said = await Promise.all(
       this.#options.judges.map(async ({ name, judge }) => ({
         judge: name,
@@ -163,8 +163,9 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
   }
 }
 
-function scoresOf(answer: string | null, { answer: gold, category }: Question) {
-  return answer === null ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
+/** Words are compared with answers only, not with what a good answer takes into account. */
+function scoresOf(answer: string | null, { answer: gold, category, gold: kind = "answer" }: Question) {
+  return answer === null || kind !== "answer" ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
 }
 
 function expectedOf({ expected }: ArmPrompt, { promptTokens }: EngineAnswer, countsAlike: boolean): number | null {

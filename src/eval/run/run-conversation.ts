@@ -15,6 +15,7 @@ import type { EvalArm, QuestionRecord } from "../base/run-record.js";
 import type { MeasuredEngine } from "../engine/measured-engine.js";
 import type { KeptMemories } from "../locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../locomo/evaluated-conversation.js";
+import { askedText } from "../locomo/locomo-data.js";
 import type { RecordedSearches } from "../locomo/recorded-searches.js";
 import { budgetOf, composedPrompts, handBuiltPrompts, MemoryList } from "./arm-prompts.js";
 import { ArmRun, type FoundQuestion, type NamedJudge } from "./arm-run.js";
@@ -82,7 +83,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
         lane.goesOn = false;
         onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
       }
-      history.push({ role: "user", content: question.question }, said);
+      history.push({ role: "user", content: askedText(question) }, said);
     }
   } finally {
     for (const lane of lanes) await lane.run.close();

@@ -24,6 +24,7 @@ export function runOf(given: Partial<RunRecord> = {}): RunRecord {
     machine: { platform: "linux x64", cpu: "Some CPU @ 2.1GHz", cores: 2, memoryMegabytes: 8_000 },
     startedAt: "2026-11-21T10:00:00.000Z",
     finishedAt: "2026-11-21T10:20:00.000Z",
+    dataset: "locomo",
     data: { file: "locomo10.json", sha256: "ab".repeat(32) },
     conversations: [{ id: "conv-26", memories: 184, questions: 199 }],
     engine: { kind: "simulated", model: null, url: null, emptied: "each arm has a simulated cache of its own" },
