@@ -171,7 +171,6 @@ export const runRecord = z.strictObject({
 export type EvalArm = z.output<typeof arm>;
 export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
-export type OtherJudgement = z.output<typeof otherJudgement>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;
