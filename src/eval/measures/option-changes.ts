@@ -4,9 +4,11 @@ import { annotationsLabel, budgetLabel } from "../run/arms.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
 import { type PairedDifference, pairedDifference } from "./paired-difference.js";
 
+const OPTIONS = ["order", "place", "annotations", "form"] as const;
+
 /** One option of a run set to another value, all else alike. */
 export interface OptionChange {
-  readonly option: "order" | "place" | "annotations";
+  readonly option: (typeof OPTIONS)[number];
   readonly from: string;
   readonly to: string;
   /** Pairs of arms that differ in this alone; a question's difference is the mean over them. */
@@ -21,13 +23,16 @@ interface ArmOptions {
   readonly order: string;
   readonly place: string;
   readonly annotations: string;
+  readonly form: string;
 }
 
-const OPTIONS = ["order", "place", "annotations"] as const;
+/** How memories are written: Mem0's dashes, or memstem's numbered lines. */
+const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
 
 /**
  * What each option of memstem's arms does to a measure, one at a time: every value against the first that the run has, over all pairs of arms
- * that differ in nothing else. A question counts once, however many pairs of arms it is in.
+ * that differ in nothing else. Prompts without memstem are compared with memstem's of the same order and place, without annotations: what is
+ * left is how memories are written. A question counts once, however many pairs of arms it is in.
  */
 export function optionChanges(
   arms: readonly EvalArm[],
@@ -35,14 +40,15 @@ export function optionChanges(
   measure: Measure<AnsweredQuestion>,
   seed: number,
 ): OptionChange[] {
-  const known = arms.flatMap(optionsOf);
+  const known = arms.map(optionsOf);
   const scores = scoresOf(records, measure);
   return OPTIONS.flatMap((option) => {
+    const compared = option === "form" ? known : known.filter(({ form }) => form === LINES);
     const others = OPTIONS.filter((name) => name !== option);
     const groups = [
-      ...groupBy(known, (arm) => JSON.stringify([arm.alike, ...others.map((name) => arm[name])])).values(),
+      ...groupBy(compared, (arm) => JSON.stringify([arm.alike, ...others.map((name) => arm[name])])).values(),
     ];
-    const [from, ...values] = new Set(known.map((arm) => arm[option]));
+    const [from, ...values] = new Set(valuesOf(option, compared));
     if (from === undefined) return [];
     return values.flatMap((to): OptionChange[] => {
       const pairs = groups.flatMap((group) => {
@@ -64,19 +70,36 @@ export function optionChanges(
   });
 }
 
-function optionsOf(arm: EvalArm): ArmOptions[] {
+function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[]): string[] {
+  const values = arms.map((arm) => arm[option]);
+  return option === "form" ? values.toSorted() : values;
+}
+
+function optionsOf(arm: EvalArm): ArmOptions {
   const { layout, k, policy, retention, window, place, annotations, ...budget } = arm;
-  if (policy === "readme" || policy === "last-message") return [];
-  return [
-    {
+  // A window of which memstem makes nothing is sent as it is.
+  const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
+  if (policy === "readme" || policy === "last-message") {
+    const own = layout === "single" ? "turn" : "newest question";
+    return {
       arm,
-      // A window of which memstem makes nothing is sent as it is.
-      alike: JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]),
-      order: [policy, ...budgetLabel(budget)].join(" "),
-      place: place === "system" ? "system prompt" : placeOf(retention),
-      annotations: annotationsLabel(annotations).join(" ").replace("annotations=", "") || "memstem's default",
-    },
-  ];
+      alike,
+      order: "retrieval",
+      place: policy === "readme" ? "system prompt" : own,
+      annotations: "none",
+      form: LIST,
+    };
+  }
+  const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
+  return {
+    arm,
+    alike,
+    order: [policy, ...budgetLabel(budget)].join(" "),
+    place: place === "system" ? "system prompt" : placeOf(retention),
+    // The search's own order has no annotation where nothing stands earlier.
+    annotations: isPlain ? "none" : annotationsLabel(annotations).join(" ").replace("annotations=", "") || "default",
+    form: LINES,
+  };
 }
 
 function placeOf(retention: EvalArm["retention"]): string {

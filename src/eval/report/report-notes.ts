@@ -35,6 +35,11 @@ export function reportNotes(content: ReportContent): string[] {
     ...(run.excluded === null
       ? []
       : [`${run.excluded.questions} questions were left out by a list (${run.excluded.file}); they are in no arm.`]),
+    ...(run.dataset === "locomo"
+      ? [
+          "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md); --exclude leaves out what a list names.",
+        ]
+      : []),
     "Scores are sensitive to the judge, to the labels and above all to the answer prompt, which is the same in all arms here: compare the arms of one run, not scores of different runs or publications.",
     ...(run.judge === null
       ? []

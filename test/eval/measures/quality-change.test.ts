@@ -108,4 +108,22 @@ describe("qualityChange", () => {
       ["annotations: none → order top=all", 4, 4, 0.25],
     ]);
   });
+
+  it("finds what memstem's form does beside Mem0's list, in the same order, at the same place", () => {
+    const arms = armsOf({
+      ...DEFAULT_ARMS,
+      ks: [20],
+      policies: ["readme", "last-message", "retrieval", "prefix-exact"],
+      places: ["turn", "system"],
+    });
+    // Numbered lines cost the first question.
+    const records = arms.flatMap((arm) =>
+      [0, 1, 2, 3].map((n) =>
+        answeredBy(arm, n, judged(n > 0 || arm.policy === "readme" || arm.policy === "last-message")),
+      ),
+    );
+    const form = qualityChange({ ...RUN, arms }, records)?.options.find(({ option }) => option === "form");
+    expect(form).toMatchObject({ from: "Mem0’s list", to: "memstem’s lines", pairsOfArms: 2 });
+    expect(form?.found?.difference.value).toBe(-0.25);
+  });
 });
