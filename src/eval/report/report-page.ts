@@ -10,6 +10,7 @@ import { reportNotes } from "./report-notes.js";
 import { answerTables, qualityLines } from "./report-quality.js";
 import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
+import { tradeFigure, tradeTable } from "./report-trade.js";
 
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
@@ -44,7 +45,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
   )}</ul>
 ${glance(content)}${quality(content)}<section>
 <h2>Charts</h2>
-${reportCharts(content)}</section>
+${tradeFigure(content)}${reportCharts(content)}</section>
 <section>
 <h2>Figures</h2>
 ${armTables(content).map(htmlTable)}<details><summary>By category</summary>
@@ -86,7 +87,7 @@ function quality(content: ReportContent): Markup | null {
     ? null
     : markup`<section>
 <h2>Answers</h2>
-${tables.map(htmlTable)}</section>
+${[tradeTable(content), ...tables].map(htmlTable)}</section>
 `;
 }
 

@@ -33,6 +33,8 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
 .panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
+.numbers{margin:0 0 .5rem;padding-left:1.4rem;font-size:.8125rem;columns:14rem auto}
+.line.front{stroke-width:1.5;stroke-dasharray:3 3}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
 .tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
