@@ -85,7 +85,7 @@ export function tradeFigure(content: ReportContent): Markup | null {
         chart:
           drawn.length < 2
             ? null
-            : markup`${numbered(drawn)}${scatterChart(text, { xTitle: name, xOf: write, yOf: points }, drawn)}`,
+            : markup`${numbered(drawn)}${scatterChart(text, { xTitle: name, xOf: write, yOf: signed(points) }, drawn)}`,
         rows: drawn.map((point) => ({
           title: point.label,
           cells: [

@@ -51,13 +51,13 @@ export function scatterChart(
     (
       value,
     ) => markup`<line class="grid" x1="${ROOM.left}" x2="${CHART_WIDTH - ROOM.right}" y1="${coordinate(y(value))}" y2="${coordinate(y(value))}"/>
-<text class="tick" x="${ROOM.left - 6}" y="${coordinate(y(value) + 3.5)}" text-anchor="end">${yOf(value)}</text>
+<text class="tick" x="${ROOM.left - 6}" y="${coordinate(y(value) + 3.5)}" text-anchor="end">${value === 0 ? "0" : yOf(value)}</text>
 `,
   );
   const marks = axisTicks(right).map(
     (
       value,
-    ) => markup`<text class="tick" x="${coordinate(x(value))}" y="${floor + 14}" text-anchor="${value === 0 ? "start" : "middle"}">${xOf(value)}</text>
+    ) => markup`<text class="tick" x="${coordinate(x(value))}" y="${floor + 14}" text-anchor="${value === 0 ? "start" : "middle"}">${value === 0 ? "0" : xOf(value)}</text>
 `,
   );
   const front = unbeaten(points)
@@ -72,6 +72,7 @@ export function scatterChart(
 `,
   );
   const title = markup`<text class="tick" x="${CHART_WIDTH - ROOM.right}" y="${ROOM.height - 4}" text-anchor="end">${xTitle}</text>
+<text class="tick" x="2" y="${ROOM.height - 4}">points, over</text>
 `;
   return svgChart(text, ROOM.height, [
     ...rows,
