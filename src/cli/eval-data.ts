@@ -1,68 +1,136 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { writeWhole } from "../eval/base/durable-files.js";
+import type { Dataset } from "../eval/base/question-types.js";
+import type { RunRecord } from "../eval/base/run-record.js";
+import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
+import { NOTHING_EXCLUDED, readExclusions } from "../eval/locomo/exclusions.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
+import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
 import { makeDirectory } from "../store/database/make-directory.js";
+import type { EvalLocomoOptions } from "./eval-options.js";
 
-/** Where LoCoMo's authors publish it. */
-const LOCOMO_URL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json";
-/** What the published file holds (`locomo10.json`): a shorter one is not all of it. */
-const PUBLISHED = { conversations: 10, questions: 1_986 } as const;
-const DOWNLOAD_MS = 120_000;
-const WITH_DOWNLOAD = "`memstem eval locomo --data FILE --download` fetches the published one";
+/** Where a data set's authors publish it, what the published file holds (a shorter one is not all of it), and how it is read. */
+interface Source {
+  readonly url: string;
+  readonly conversations: number;
+  readonly questions: number;
+  readonly downloadMs: number;
+  readonly read: (json: unknown) => LocomoConversation[];
+}
+
+const SOURCES: Readonly<Record<Dataset, Source>> = {
+  locomo: {
+    url: "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json",
+    conversations: 10,
+    questions: 1_986,
+    downloadMs: 120_000,
+    read: readLocomo,
+  },
+  // The corrected form of `longmemeval_s.json`; some 270 MB.
+  longmemeval: {
+    url: "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main/longmemeval_s_cleaned.json",
+    conversations: 500,
+    questions: 500,
+    downloadMs: 3_600_000,
+    read: readLongMemEval,
+  },
+};
 
 /** A data file that was read. */
-export interface DataFile {
+interface DataFile {
   readonly sha256: string;
   readonly conversations: readonly LocomoConversation[];
 }
 
-/** Reads a file in LoCoMo's format. Throws {@link LocomoDataError}. */
-export function readDataFile(path: string): DataFile {
+/** The data of a run, and what of it is asked. */
+export interface PickedData {
+  readonly sha256: string;
+  readonly conversations: readonly EvaluatedConversation[];
+  /** What a list left out of these conversations; null without one. */
+  readonly excluded: RunRecord["excluded"];
+}
+
+/** Reads a run's data and its list of exclusions; downloads the data first where that is wanted. Rejects with {@link LocomoDataError}. */
+export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal): Promise<PickedData> {
+  const { dataset, data, download, conversations, categories, limit = null, exclude } = options;
+  if (download !== undefined) await downloadData(dataset, data, download, signal);
+  const file = readDataFile(dataset, data);
+  const list = exclude === undefined ? null : readExclusionFile(exclude, file.conversations);
+  const picked = pickQuestions(file.conversations, {
+    conversations: conversations ?? null,
+    categories,
+    limit,
+    excluded: list?.exclusions ?? NOTHING_EXCLUDED,
+    skips: dataset === "longmemeval",
+  });
+  const excluded =
+    list === null ? null : { file: basename(list.path), sha256: list.sha256, questions: picked.excludedQuestions };
+  // A conversation of LongMemEval is a question.
+  const asked = dataset === "longmemeval" ? picked.conversations.slice(0, limit ?? undefined) : picked.conversations;
+  return { sha256: file.sha256, conversations: asked, excluded };
+}
+
+function readExclusionFile(path: string, conversations: readonly LocomoConversation[]) {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new LocomoDataError(`--exclude ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { path, sha256, exclusions: readExclusions(path, bytes.toString("utf8"), conversations) };
+}
+
+/** Reads a file in a data set's format. Throws {@link LocomoDataError}. */
+function readDataFile(dataset: Dataset, path: string): DataFile {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const why = existsSync(path) ? reason : `there is no such file; ${WITH_DOWNLOAD}`;
+    const why = existsSync(path)
+      ? reason
+      : `there is no such file; \`memstem eval ${dataset} --data FILE --download\` fetches the published one`;
     throw new LocomoDataError(`cannot read ${path}: ${why}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  return { sha256, conversations: readLocomo(parsed(path, bytes.toString("utf8"))) };
+  return { sha256, conversations: SOURCES[dataset].read(parsed(path, bytes.toString("utf8"))) };
 }
 
 /**
- * Fetches the published LoCoMo file; an existing one is checked instead. Rejects with {@link LocomoDataError} where
+ * Fetches the published file; an existing one is checked instead. Rejects with {@link LocomoDataError} where
  * the download fails or is incomplete; nothing is written then.
  */
-export async function downloadData(path: string, from: string | true, signal: AbortSignal): Promise<void> {
-  const url = from === true ? LOCOMO_URL : from;
+async function downloadData(dataset: Dataset, path: string, from: string | true, signal: AbortSignal): Promise<void> {
+  const source = SOURCES[dataset];
+  const url = from === true ? source.url : from;
   if (existsSync(path)) {
-    checkPublished(path, readDataFile(path).conversations);
+    checkPublished(source, path, readDataFile(dataset, path).conversations);
     return;
   }
   const fail = (why: string) => new LocomoDataError(`cannot download ${url}: ${why}`);
   let text: string;
   try {
-    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_MS)]) });
+    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(source.downloadMs)]) });
     if (!response.ok) throw fail(`it answered with status ${response.status}`);
     text = await response.text();
   } catch (error) {
     if (error instanceof LocomoDataError) throw error;
     throw fail(reasonOf(error));
   }
-  checkPublished(url, readLocomo(parsed(url, text)));
+  checkPublished(source, url, source.read(parsed(url, text)));
   makeDirectory(dirname(path));
   writeWhole(path, text);
 }
 
-function checkPublished(name: string, conversations: readonly LocomoConversation[]): void {
+function checkPublished(published: Source, name: string, conversations: readonly LocomoConversation[]): void {
   const questions = conversations.reduce((sum, conversation) => sum + conversation.questions.length, 0);
-  if (conversations.length === PUBLISHED.conversations && questions === PUBLISHED.questions) return;
+  if (conversations.length === published.conversations && questions === published.questions) return;
   throw new LocomoDataError(
     `${name} is not the published file: it has ${conversations.length} conversations and ${questions} questions, ` +
-      `which should be ${PUBLISHED.conversations} and ${PUBLISHED.questions}`,
+      `which should be ${published.conversations} and ${published.questions}`,
   );
 }
 

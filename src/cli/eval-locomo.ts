@@ -7,20 +7,20 @@ import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/bas
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
-import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
+import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
+import type { NamedJudge } from "../eval/run/arm-run.js";
 import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
 import { beginRun, writeRun } from "../eval/run/run-file.js";
-import type { Judge } from "../eval/scores/judge.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "../store/database/make-directory.js";
-import { downloadData, readDataFile } from "./eval-data.js";
+import { pickedData } from "./eval-data.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
-import { costModel, describeRun, engineKey, openJudgeOf, ownPrices } from "./eval-settings.js";
+import { costModel, describeRun, engineKey, openJudges, ownPrices } from "./eval-settings.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
@@ -37,19 +37,14 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
   needEmbeddedMem0("eval");
   const stop = stopSignal();
   try {
-    if (options.download !== undefined) await downloadData(options.data, options.download, stop.signal);
-    const file = readDataFile(options.data);
-    const conversations = pickQuestions(file.conversations, {
-      conversations: options.conversations ?? null,
-      categories: options.categories,
-      limit: options.limit ?? null,
-    });
-    const wanted = describeRun(options, file.sha256, conversations);
-    const judge = openJudgeOf(options);
+    const picked = await pickedData(options, stop.signal);
+    const { conversations } = picked;
+    const wanted = describeRun(options, picked);
+    const judges = openJudges(options);
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    return await new LocomoEvaluation(options, run, conversations, { judge, prices }, stop.signal).run(print);
+    return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
   } finally {
@@ -77,7 +72,7 @@ class LocomoEvaluation {
     private readonly options: EvalLocomoOptions,
     run: RunRecord,
     private readonly conversations: readonly EvaluatedConversation[],
-    private readonly own: { readonly judge: Judge | null; readonly prices: readonly Price[] | undefined },
+    private readonly own: { readonly judges: readonly NamedJudge[]; readonly prices: readonly Price[] | undefined },
     private readonly signal: AbortSignal,
   ) {
     this.#run = run;
@@ -139,7 +134,7 @@ class LocomoEvaluation {
     const parts: RunParts = {
       arms,
       engine,
-      judge: this.own.judge,
+      judges: this.own.judges,
       countTokens: countO200k,
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };

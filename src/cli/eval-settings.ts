@@ -6,12 +6,14 @@ import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import type { RunRecord } from "../eval/base/run-record.js";
-import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
 import { type Price, readPrices } from "../eval/measures/prices.js";
+import { annotationChoices } from "../eval/run/arm-annotations.js";
+import type { NamedJudge } from "../eval/run/arm-run.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
-import { type Judge, openJudge } from "../eval/scores/judge.js";
+import { openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
+import type { PickedData } from "./eval-data.js";
 import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { engineModel } from "./structured-settings.js";
@@ -22,11 +24,7 @@ import { WINDOW_HISTORIES, windowProblem } from "./window-options.js";
 export const THRESHOLD = 0;
 
 /** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
-export function describeRun(
-  options: EvalLocomoOptions,
-  sha256: string,
-  conversations: readonly EvaluatedConversation[],
-): RunRecord {
+export function describeRun(options: EvalLocomoOptions, { sha256, conversations, excluded }: PickedData): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
   const extraction = extractionModel(options);
@@ -43,6 +41,7 @@ export function describeRun(
     },
     startedAt: new Date().toISOString(),
     finishedAt: null,
+    dataset: options.dataset,
     data: { file: basename(options.data), sha256 },
     conversations: conversations.map(({ id, conversation, asked }) => ({
       id,
@@ -50,13 +49,23 @@ export function describeRun(
       questions: asked.length,
     })),
     engine,
-    judge: judgeOf(options),
+    ...describeJudges(options),
+    excluded,
     ingest: how,
     categories: [...options.categories],
     limit: options.limit ?? null,
     seed: options.seed,
     warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
-    arms: armsOf({ layouts, ks, policies, retentions, ...budgetOf(options), ...windowed(options) }),
+    arms: armsOf({
+      layouts,
+      ks,
+      policies,
+      places: options.place,
+      annotations: annotated(options),
+      retentions,
+      ...budgetOf(options),
+      ...windowed(options),
+    }),
     settings: {
       threshold: THRESHOLD,
       scores: options.scores,
@@ -81,8 +90,20 @@ function windowed(options: EvalLocomoOptions): Pick<ArmChoices, "windows" | "his
   return { windows: window, histories: history, historyRatio };
 }
 
-function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatio" | "budgetOf"> {
-  return budgetEach === undefined ? { budgetRatio, budgetOf: "all" } : { budgetRatio: budgetEach, budgetOf: "each" };
+function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatios" | "budgetOf"> {
+  return budgetEach === undefined
+    ? { budgetRatios: budgetRatio, budgetOf: "all" }
+    : { budgetRatios: budgetEach, budgetOf: "each" };
+}
+
+function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {
+  const { annotations, annotationTop, annotationWording } = options;
+  if (annotations === undefined) {
+    if (annotationTop !== undefined) throw new EvaluationError("--annotation-top: needs --annotations");
+    if (annotationWording !== undefined) throw new EvaluationError("--annotation-wording: needs --annotations");
+    return [null];
+  }
+  return annotationChoices(annotations, annotationTop ?? ["auto"], annotationWording ?? ["memstem"]);
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
@@ -107,25 +128,56 @@ function apiOf(
   return { url, model };
 }
 
-function judgeOf({
-  judge,
-  judgeModel,
-  scores,
-}: EvalLocomoOptions): { readonly url: string; readonly model: string } | null {
-  const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
-  if (named === null) return null;
-  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
-  // Without query and credentials, which may hold a secret.
-  const { origin, pathname } = new URL(named.url);
-  return { url: `${origin}${pathname}`, model: named.model };
+/** A judge as the options name it. */
+interface JudgeSettings {
+  readonly name: string;
+  readonly url: string;
+  readonly model: string;
 }
 
-/** The judge that the options name; null for none. Throws {@link EvaluationError} where its URL or its model is missing. */
-export function openJudgeOf(options: EvalLocomoOptions): Judge | null {
-  const { judge: url, judgeModel: model, timeoutMs } = options;
-  if (judgeOf(options) === null || url === undefined || model === undefined) return null;
+/** The judges that the options name. Throws {@link EvaluationError} where an address or a model is missing. */
+export function judgesOf({ judge: urls, judgeModel: models, scores }: EvalLocomoOptions): readonly JudgeSettings[] {
+  if (urls === undefined && models === undefined) return [];
+  const judges = (models ?? [undefined]).map((model, at) => {
+    const url = urls?.length === 1 ? urls[0] : urls?.[at];
+    const named = apiOf(["--judge", "--judge-model"], url, model);
+    if (named === null) throw new EvaluationError("--judge: needs one address, or as many as --judge-model has names");
+    return named;
+  });
+  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
+  if (urls !== undefined && urls.length > judges.length) {
+    throw new EvaluationError("--judge-model: needs as many names as --judge has addresses");
+  }
+  const isAlone = (model: string) => judges.filter((other) => other.model === model).length === 1;
+  const named = judges.map(({ url, model }) => ({
+    name: isAlone(model) ? model : `${model} at ${withoutSecrets(url)}`,
+    url,
+    model,
+  }));
+  if (new Set(named.map(({ name }) => name)).size < named.length)
+    throw new EvaluationError("--judge-model: names a judge twice");
+  return named;
+}
+
+/** Without query and credentials, which may hold a secret. */
+function withoutSecrets(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function describeJudges(options: EvalLocomoOptions): Pick<RunRecord, "judge" | "otherJudges"> {
+  const [first, ...others] = judgesOf(options).map((judge) => ({ ...judge, url: withoutSecrets(judge.url) }));
+  return { judge: first === undefined ? null : { url: first.url, model: first.model }, otherJudges: others };
+}
+
+/** The judges that the options name. Throws {@link EvaluationError}. */
+export function openJudges(options: EvalLocomoOptions): readonly NamedJudge[] {
   const apiKey = keyOf("OPENAI_API_KEY");
-  return openJudge({ url, model, timeoutMs, ...(apiKey === undefined ? {} : { apiKey }) });
+  const { timeoutMs } = options;
+  return judgesOf(options).map(({ name, url, model }) => ({
+    name,
+    judge: openJudge({ url, model, timeoutMs, ...(apiKey === undefined ? {} : { apiKey }) }),
+  }));
 }
 
 /** The model that Mem0 extracts with; null without `--ingest extract`. Throws {@link EvaluationError} where it is missing. */

@@ -1,16 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/compose/policies.js";
-import { HISTORY_NAMES } from "../core/conversation/epoch.js";
-import { RETENTION_NAMES } from "../core/conversation/retention.js";
-import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import type { EvalLocomoOptions } from "./eval-options.js";
-import { list, oneOf, ratio } from "./option-values.js";
-import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
-
-const LAYOUTS = ["single", "conversation"] as const;
-const POLICIES = ["readme", "last-message", ...POLICY_NAMES] as const;
-const DEFAULT_POLICIES = ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"] as const;
-const INGESTS = ["observations", "turns", "extract"] as const;
+import { DATASETS, type Dataset } from "../eval/base/question-types.js";
+import { type GivenRunOptions, type PlanRates, runOptions } from "./eval-options.js";
+import { withRunOptions } from "./eval-run-options.js";
 
 const KEYS = `
 Keys come from the environment: MEMSTEM_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
@@ -21,112 +12,38 @@ export function addEvalCommands(program: Command): void {
   const evaluate = program
     .command("eval")
     .description("measure prompts on a data set, from memory search to the report");
+  const print = (line: string) => process.stdout.write(`${line}\n`);
 
-  evaluate
-    .command("locomo")
-    .description("LoCoMo: load it into Mem0, search, compose, ask an engine, score, report")
-    .requiredOption("--data <file>", "a file in LoCoMo's format")
-    .requiredOption("--out <directory>", "for report.html, report.md, results.jsonl, run.json; must be empty")
-    .option("--conversations <ids>", "which, separated by commas (default: all)", list(identifier))
-    .option("--k <numbers>", "memories per question; one arm for each", list(wholeNumber(1, 1_000)), [20, 100])
-    .option("--layout <names>", `how questions are asked: ${LAYOUTS.join(", ")}`, list(oneOf(LAYOUTS)), ["single"])
-    .option("--policies <names>", `how prompts are built: ${POLICIES.join(", ")}`, list(oneOf(POLICIES)), [
-      ...DEFAULT_POLICIES,
-    ])
-    .option(
-      "--budget-ratio <number>",
-      "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved",
-      ratio,
-      1.5,
-    )
-    .addOption(
-      new Option("--budget-each <number>", "the same bound for every single prompt instead")
-        .argParser(ratio)
-        .conflicts("budgetRatio"),
-    )
-    .option(
-      "--retention <names>",
-      `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
-      list(oneOf(RETENTION_NAMES)),
-      ["keep"],
-    )
-    .option(
-      "--window <numbers>",
-      "last messages of a conversation that are sent, the question among them; one arm for each (default: all)",
-      list(wholeNumber(1, 10_000)),
-    )
-    .option(
-      "--history <names>",
-      `what memstem makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
-      list(oneOf(HISTORY_NAMES)),
-    )
-    .option("--history-ratio <number>", HISTORY_RATIO, ratio)
-    .option(
-      "--engine <name>",
-      "simulated, embedded, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
-      "simulated",
-    )
-    .option("--model <name>", "the API's model name; for embedded a GGUF file, random-23m or random-135m")
-    .addOption(
-      new Option("--engine-family <name>", "engine family: the form of prompts and usage")
-        .choices(ENGINE_NAMES)
-        .default("generic"),
-    )
-    .option(
-      "--engine-slots <number>",
-      "slots of an embedded engine, for each arm of single prompts",
-      wholeNumber(1, 256),
-      4,
-    )
-    .option("--context <tokens>", "context of an embedded engine: prompt and answer", wholeNumber(16, 16_777_216))
-    .option("--threads <number>", "threads of an embedded engine", wholeNumber(1, 1_024))
-    .option("--cost <model>", "cost model for --retention auto, as MEMSTEM_COST (default: cpu for embedded, else gpu)")
-    .option("--max-tokens <number>", "most tokens of an answer", wholeNumber(1, 100_000), 64)
-    .option(
-      "--timeout-ms <number>",
-      "time-out for the first byte of engine, judge and extraction",
-      wholeNumber(1, 3_600_000),
-      600_000,
-    )
-    .option(
-      "--warm-up <number>",
-      "first questions of every arm, left out of all figures (default: 1; 0 for simulated)",
-      wholeNumber(0, 1_000),
-    )
-    .option("--no-scores", "do not score answers: for an engine with random weights")
-    .option("--judge <address>", "an OpenAI-compatible API that judges answers (default: none)")
-    .option("--judge-model <name>", "that API's model name")
-    .addOption(
-      new Option(
-        "--ingest <what>",
-        "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from",
-      )
-        .choices(INGESTS)
-        .default("observations"),
-    )
-    .option("--no-times", "leave out the session's time, which each memory is given as in Mem0's own evaluation")
-    .option("--extract-url <address>", "the OpenAI-compatible API that Mem0 extracts with")
-    .option("--extract-model <name>", "that API's model name")
-    .option(
-      "--categories <numbers>",
-      "LoCoMo's categories; 5 is adversarial and not scored",
-      list(wholeNumber(1, 5)),
-      [1, 2, 3, 4],
-    )
-    .option("--limit <number>", "only the first n questions of each conversation", wholeNumber(1, 100_000))
-    .option(
-      "--seed <number>",
-      "seed of the bootstrap intervals; questions keep the file's order",
-      wholeNumber(0, 4_294_967_295),
-      1,
-    )
-    .option("--prices <file>", "list prices for the report (default: built in)")
-    .option("--resume", "resume the run in --out")
-    .option("--download [address]", "first fetch LoCoMo's public file into --data, if it is missing")
+  withRunOptions(
+    evaluate.command("locomo").description("LoCoMo: load it into Mem0, search, compose, ask an engine, score, report"),
+  )
     .addHelpText("after", KEYS)
-    .action(async (options: EvalLocomoOptions) => {
+    .action(async (given: GivenRunOptions) => {
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(options, (line) => process.stdout.write(`${line}\n`));
+      process.exitCode = await runEvalLocomo(runOptions("locomo", given), print);
+    });
+
+  withRunOptions(
+    evaluate.command("longmemeval").description("LongMemEval: the same, each question with a history of its own"),
+  )
+    .addHelpText("after", KEYS)
+    .action(async (given: GivenRunOptions) => {
+      const { runEvalLocomo } = await import("./eval-locomo.js");
+      process.exitCode = await runEvalLocomo(runOptions("longmemeval", given), print);
+    });
+
+  withRunOptions(
+    evaluate
+      .command("plan")
+      .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked"),
+  )
+    .addOption(new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"))
+    .option("--prefill-rate <number>", "tokens a second that the engine prefills", rate)
+    .option("--answer-rate <number>", "tokens a second that the engine answers with", rate)
+    .option("--rates-from <directory>", "take the prefill rate of a run that was measured")
+    .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
+      const { runEvalPlan } = await import("./eval-plan.js");
+      await runEvalPlan(runOptions(dataset, given), print);
     });
 
   evaluate
@@ -136,20 +53,12 @@ export function addEvalCommands(program: Command): void {
     .argument("<run-b>", "the --out of another")
     .action(async (a: string, b: string) => {
       const { runEvalCompare } = await import("./eval-compare.js");
-      runEvalCompare(a, b, (line) => process.stdout.write(`${line}\n`));
+      runEvalCompare(a, b, print);
     });
 }
 
-function identifier(text: string): string {
-  if (text === "") throw new InvalidArgumentError("must be ids separated by commas");
-  return text;
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (!/^\d+$/.test(text) || number < least || number > most)
-      throw new InvalidArgumentError(`must be ${least} to ${most}`);
-    return number;
-  };
+function rate(text: string): number {
+  const number = Number(text);
+  if (text.trim() === "" || !(number > 0)) throw new InvalidArgumentError("must be above 0");
+  return number;
 }

@@ -163,7 +163,7 @@ describe("memstem --help", () => {
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "0.5"], /must be 1 to 100/],
     [
       ["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "2", "--budget-each", "2"],
-      /'--budget-each <number>' cannot be used with option '--budget-ratio <number>'/,
+      /'--budget-each <numbers>' cannot be used with option '--budget-ratio <numbers>'/,
     ],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--window", "8,0"], /must be 1 to 10000/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--history", "nope"], /Allowed choices are .*exact/],

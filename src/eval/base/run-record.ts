@@ -9,6 +9,7 @@
 import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
+import { DATASETS } from "./question-types.js";
 
 /** Ways to build a prompt without memstem: as Mem0's README does, in the system prompt; and in the last message. */
 export const HAND_BUILT = ["readme", "last-message"] as const;
@@ -25,6 +26,23 @@ const window = z.strictObject({
   ratio: z.number().positive().nullable(),
 });
 
+/** What annotations say of a prompt's memories. */
+export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
+/** Whose sentences annotations are. */
+export const ANNOTATION_WORDINGS = ["memstem", "paper"] as const;
+
+const annotated = z.strictObject({
+  /**
+   * `order`: one line that ranks all memories of the search, wherever they stand. `references`: a line that names those of earlier
+   * turns. `both`: that, and a ranking of this turn's.
+   */
+  kind: z.enum(ANNOTATION_KINDS),
+  /** Most labels of a line; null without annotations. */
+  top: z.union([z.int().min(1), z.enum(["all", "auto"])]).nullable(),
+  /** Null without annotations. */
+  wording: z.enum(ANNOTATION_WORDINGS).nullable(),
+});
+
 const arm = z.strictObject({
   /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
   id: z.string().min(1),
@@ -39,6 +57,10 @@ const arm = z.strictObject({
   budgetOf: z.enum(["each", "all"]).default("each"),
   /** Null: all of it, and in single prompts. */
   window: window.nullable().default(null),
+  /** Null: where the policy puts memories. `system`: behind the instructions, in the policy's order. */
+  place: z.enum(["system"]).nullable().default(null),
+  /** Null: memstem's own choice, as in runs from before there was one, or prompts are not memstem's. */
+  annotations: annotated.nullable().default(null),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -49,16 +71,21 @@ const judgement = z.strictObject({
   raw: z.string(),
 });
 
+/** The same of a further judge, by the name that the run gives it. */
+const otherJudgement = judgement.extend({ judge: z.string().min(1) });
+
+const namedJudge = z.strictObject({ url: z.string(), model: z.string() });
+
 const count = z.int().min(0);
 const milliseconds = z.number().min(0);
 
 const asked = {
   arm: z.string().min(1),
-  /** LoCoMo's `sample_id`. */
+  /** LoCoMo's `sample_id`, or LongMemEval's `question_id`. */
   conversation: z.string(),
   /** Place among the conversation's questions in the data file, from 0. */
   question: count,
-  /** LoCoMo's category number. */
+  /** LoCoMo's category number, or that of a type of LongMemEval. */
   category: z.int(),
   /** Excluded from all measures: the engine was still warming up. */
   isWarmUp: z.boolean(),
@@ -90,7 +117,9 @@ const answered = z.strictObject({
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
   bleu1: z.number().min(0).max(1).nullable(),
+  /** The first judge's. */
   judge: judgement.nullable(),
+  otherJudgements: z.array(otherJudgement).default([]),
 });
 
 /** A question that was not answered: recorded and counted, never dropped. */
@@ -114,6 +143,7 @@ export const runRecord = z.strictObject({
   startedAt: z.string(),
   /** Null while it runs, and where it was interrupted. */
   finishedAt: z.string().nullable(),
+  dataset: z.enum(DATASETS).default("locomo"),
   data: z.strictObject({ file: z.string(), sha256: z.string() }),
   conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
   engine: z.strictObject({
@@ -124,7 +154,10 @@ export const runRecord = z.strictObject({
     /** How arms were kept from finding each other's prompts in the cache, in words. */
     emptied: z.string(),
   }),
-  judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
+  judge: namedJudge.nullable(),
+  otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })).default([]),
+  /** Questions that were left out by a list, and the list; null: none. */
+  excluded: z.strictObject({ file: z.string(), sha256: z.string(), questions: count }).nullable().default(null),
   ingest: z.enum(["observations", "turns", "extract"]),
   categories: z.array(z.int()),
   limit: z.int().nullable(),
@@ -136,6 +169,7 @@ export const runRecord = z.strictObject({
 });
 
 export type EvalArm = z.output<typeof arm>;
+export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;

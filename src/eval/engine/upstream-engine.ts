@@ -64,12 +64,9 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
       await ask({ messages, fields: {}, headers: {} }, {}, signal);
     },
     open: async (arm, conversation) => {
-      const own = createHash("sha256")
-        .update(JSON.stringify([salt, arm.id, conversation]))
-        .digest("hex")
-        .slice(0, 24);
+      const own = armSalt(salt, arm.id, conversation);
       return {
-        mark: isSalted ? null : `Session ${own}.`,
+        mark: isSalted ? null : markOf(own),
         ask: async (prompt, _goesOn, signal) => {
           const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
           return isNoise ? { ...answer, answer: null } : answer;
@@ -79,6 +76,19 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     },
     close: async () => {},
   };
+}
+
+/** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */
+export function armSalt(salt: string, arm: string, conversation: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([salt, arm, conversation]))
+    .digest("hex")
+    .slice(0, 24);
+}
+
+/** The line at the head of every prompt, for engines that honour no salt. */
+export function markOf(own: string): string {
+  return `Session ${own}.`;
 }
 
 async function completion(

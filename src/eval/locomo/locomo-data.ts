@@ -37,6 +37,20 @@ export interface Question {
   /** LoCoMo's category number; papers permute the names. */
   readonly category: number;
   readonly evidence: readonly string[];
+  /** When it is asked, in the data set's words; absent: not known. */
+  readonly askedAt?: string;
+  readonly gold?: GoldKind;
+}
+
+/**
+ * What the gold answer is, `answer` where nothing is said: an answer; what a good answer takes into account of the user; or why there is
+ * none.
+ */
+export type GoldKind = "answer" | "preference" | "reason";
+
+/** A question as it is put to the model: with the time, where it is known. */
+export function askedText({ question, askedAt }: Question): string {
+  return askedAt === undefined ? question : `It is ${askedAt}. ${question}`;
 }
 
 /** One LoCoMo conversation, as far as memory search needs it. */

@@ -8,7 +8,7 @@
 
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { budgetLabel, historyLabel } from "../run/arms.js";
+import { annotationsLabel, budgetLabel, historyLabel, placeLabel } from "../run/arms.js";
 import {
   isAnswered,
   isFailed,
@@ -49,12 +49,17 @@ export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
 }
 
 /** How an arm is called among those of its group. */
-export function armLabel({ policy, retention, window, ...budget }: EvalArm): string {
+export function armLabel({ policy, retention, window, place, annotations, ...budget }: EvalArm): string {
   if (policy === "readme") return "Mem0’s README";
   if (policy === "last-message") return "in the last message, without memstem";
-  return [policy, ...budgetLabel(budget), ...(retention === null ? [] : [retention]), ...historyLabel(window)].join(
-    " ",
-  );
+  return [
+    policy,
+    ...budgetLabel(budget),
+    ...placeLabel(place),
+    ...(retention === null ? [] : [retention]),
+    ...historyLabel(window),
+    ...annotationsLabel(annotations),
+  ].join(" ");
 }
 
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */

@@ -27,6 +27,9 @@ export const percent: Format = (value) => withMinus(`${grouped(100 * value, 1)} 
 /** `0.512`. */
 export const score: Format = (value) => withMinus(grouped(value, 3));
 
+/** `1.2` of 0.012: points of a score from 0 to 1, or per cent. */
+export const points: Format = (value) => withMinus(grouped(100 * value, 1));
+
 /** `0.25×`. */
 export const times: Format = (value) => `${grouped(value, 2)}×`;
 

@@ -15,6 +15,8 @@ export interface PairedDifference {
   readonly n: number;
   /** Mean of other − baseline. */
   readonly difference: Interval;
+  /** Sample variance of the differences; null of a single question. */
+  readonly variance: number | null;
   /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none, or where it was not asked for. */
   readonly ratio: Interval | null;
 }
@@ -27,14 +29,18 @@ export interface PairedDifferenceOptions extends BootstrapOptions {
 
 /** Differences with 95 % bootstrap intervals; the same seed gives the same ones. Null of no pairs. */
 export function pairedDifference(pairs: readonly Pair[], options: PairedDifferenceOptions): PairedDifference | null {
-  const difference = bootstrapMean(
-    pairs.map(({ baseline, other }) => other - baseline),
-    options,
-  );
+  const differences = pairs.map(({ baseline, other }) => other - baseline);
+  const difference = bootstrapMean(differences, options);
   if (difference === null) return null;
-  if (!options.hasRatio) return { n: pairs.length, difference, ratio: null };
+  const found = { n: pairs.length, difference, variance: sampleVariance(differences, difference.value) };
+  if (!options.hasRatio) return { ...found, ratio: null };
   const ratios = pairs.filter(({ baseline }) => baseline > 0).map(({ baseline, other }) => other / baseline);
-  return { n: pairs.length, difference, ratio: bootstrapMedian(ratios, options) };
+  return { ...found, ratio: bootstrapMedian(ratios, options) };
+}
+
+function sampleVariance(values: readonly number[], mean: number): number | null {
+  if (values.length < 2) return null;
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
 }
 
 /**
@@ -111,6 +117,24 @@ export function bootstrapMedian(values: readonly number[], options: BootstrapOpt
   });
 }
 
+/**
+ * A statistic of groups with its percentile bootstrap interval: groups are drawn with replacement, as many as there are. Null where the
+ * statistic of all of them is; resamples of which it is null do not count.
+ */
+export function bootstrapGroups<G>(
+  groups: readonly G[],
+  statistic: (drawn: readonly G[]) => number | null,
+  { seed, resamples = RESAMPLES }: BootstrapOptions,
+): Interval | null {
+  const value = statistic(groups);
+  if (value === null) return null;
+  const draw = seeded(seed);
+  const estimates = Array.from({ length: resamples }, () =>
+    statistic(groups.map((group) => groups[Math.floor(draw() * groups.length)] ?? group)),
+  ).filter((estimate) => estimate !== null);
+  return intervalOf(value, Float64Array.from(estimates).sort());
+}
+
 /** The median of sorted values, each of which stands there so many times; they are as many as there are values. */
 function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
   const [lower, upper] = [(sorted.length - 1) >> 1, sorted.length >> 1];
@@ -125,7 +149,10 @@ function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
 }
 
 function interval(value: number, { resamples = RESAMPLES }: BootstrapOptions, resample: () => number): Interval {
-  const estimates = Float64Array.from({ length: resamples }, resample).sort();
-  const at = (share: number) => estimates[Math.round(share * (resamples - 1))] ?? value;
+  return intervalOf(value, Float64Array.from({ length: resamples }, resample).sort());
+}
+
+function intervalOf(value: number, estimates: Float64Array): Interval {
+  const at = (share: number) => estimates[Math.round(share * (estimates.length - 1))] ?? value;
   return { value, low: at(LOW), high: at(HIGH) };
 }

@@ -153,7 +153,7 @@ export function costAt(price: Price, questions: readonly AnsweredQuestion[]): Ru
 }
 
 /** One prompt, in millionths of a dollar. */
-function promptUsd(price: Price, promptTokens: number, cachedTokens: number): number {
+export function promptUsd(price: Price, promptTokens: number, cachedTokens: number): number {
   const minimum = minimumTokensOf(price) ?? 0;
   const cached = cachedTokens < minimum ? 0 : cachedTokens;
   const uncachedPrice = promptTokens < minimum ? price.input : (price.cacheWrite ?? price.input);

@@ -21,14 +21,20 @@ export function reportCharts(content: ReportContent): Markup {
   return markup`${cachedShareFigure(content)}${spreadFigure(content)}${uncachedFigure(content)}`;
 }
 
-interface Panel {
+/** One chart of a figure, with its figures as rows of the figure's table. */
+export interface Panel {
   readonly title: string;
   /** Null where nothing was measured. */
   readonly chart: Markup | null;
   readonly rows: readonly TableRow[];
 }
 
-function figure(title: string, about: string, table: Omit<ReportTable, "groups">, panels: readonly Panel[]): Markup {
+export function figure(
+  title: string,
+  about: string,
+  table: Omit<ReportTable, "groups">,
+  panels: readonly Panel[],
+): Markup {
   const caption = markup`<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>`;
   if (panels.every(({ chart }) => chart === null)) {
     return markup`<figure>

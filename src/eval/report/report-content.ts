@@ -1,9 +1,11 @@
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { type ArmSummary, summariseArms } from "../measures/arm-summary.js";
 import { compareRecords, type MeasuredDifference } from "../measures/compared-measures.js";
+import { type JudgeAgreement, judgeAgreements } from "../measures/judge-agreement.js";
 import { isFailed } from "../measures/measured.js";
 import { baselineOf } from "../measures/paired-difference.js";
 import type { Price } from "../measures/prices.js";
+import { type QualityChange, qualityChange } from "../measures/quality-change.js";
 
 /** How far an arm is from the one that it is compared with, in all measures that are compared. */
 export interface ArmComparison {
@@ -19,6 +21,10 @@ export interface ReportContent {
   readonly prices: readonly Price[];
   readonly summaries: readonly ArmSummary[];
   readonly comparisons: readonly ArmComparison[];
+  /** Null: answers were not measured. */
+  readonly quality: QualityChange | null;
+  /** Of every two judges. */
+  readonly agreements: readonly JudgeAgreement[];
   readonly failures: readonly FailedQuestion[];
 }
 
@@ -34,6 +40,8 @@ export function reportContent(
     prices,
     summaries: summariseArms(run, records, prices),
     comparisons: compareArms(run, records),
+    quality: qualityChange(run, records),
+    agreements: judgeAgreements(run, records, { seed: run.seed }),
     failures: records.filter(isFailed),
   };
 }

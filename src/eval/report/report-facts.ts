@@ -1,4 +1,5 @@
 import { largest } from "../../core/text/lists.js";
+import { categoryTitle, DATASET_NAMES } from "../base/question-types.js";
 import type { RunRecord } from "../base/run-record.js";
 import type { ReportContent } from "./report-content.js";
 
@@ -19,7 +20,7 @@ export function reportTitle({ run, records, summaries }: ReportContent): ReportT
   const ids = run.conversations.map(({ id }) => id).join(", ");
   const behind = asked.filter((count) => count < most).length;
   return {
-    heading: "LoCoMo with Mem0: prompts and cache",
+    heading: `${DATASET_NAMES[run.dataset]} with Mem0: answers, prompts and cache`,
     about: `${ids} · ${count(most, "question")} · ${count(run.arms.length, "arm")} · ${engine} · ${run.startedAt.slice(0, 10)}`,
     unfinished:
       run.finishedAt !== null
@@ -51,13 +52,28 @@ export function runFacts(run: RunRecord): RunFact[] {
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
   return [
     { name: "Engine", value: [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ") },
-    { name: "Judge", value: judge === null ? "none" : `${judge.model}, ${judge.url}` },
+    {
+      name: run.otherJudges.length === 0 ? "Judge" : "Judges",
+      value:
+        judge === null ? "none" : [judge, ...run.otherJudges].map(({ model, url }) => `${model}, ${url}`).join("; "),
+    },
+    ...(run.excluded === null
+      ? []
+      : [
+          {
+            name: "Left out",
+            value: `${run.excluded.questions} questions, by ${run.excluded.file}, sha256 ${run.excluded.sha256}`,
+          },
+        ]),
     {
       name: "Conversations",
       value: `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`,
     },
     { name: "Memory times", value: memoryTimes(run) },
-    { name: "Categories", value: run.categories.join(", ") },
+    {
+      name: "Categories",
+      value: run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", "),
+    },
     { name: "Question limit", value: run.limit === null ? "none" : String(run.limit) },
     { name: "Warm-up", value: `${run.warmUpQuestions} questions per arm` },
     { name: "Seed", value: String(run.seed) },

@@ -3,7 +3,9 @@ import { markdownCode, markdownTable, markdownText } from "./markdown.js";
 import type { ReportContent } from "./report-content.js";
 import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
+import { answerTables, qualityLines } from "./report-quality.js";
 import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
+import { tradeTable } from "./report-trade.js";
 
 /** Different messages of failures that are listed, each with all its questions. */
 const LISTED_MESSAGES = 50;
@@ -24,9 +26,14 @@ export function reportMarkdown(content: ReportContent): string {
   const more = groups.length - LISTED_MESSAGES;
   const sections = [
     `# ${markdownText(heading)}`,
+    qualityLines(content)
+      .map((line) => `- ${markdownText(line)}`)
+      .join("\n"),
     markdownText(about),
     ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
     markdownTable(wholeTable(content)),
+    ...(content.quality === null ? [] : ["## Answers beside what they cost", markdownTable(tradeTable(content))]),
+    ...answerTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
     "## Differences",
     "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
     markdownTable(comparisonTable(content)),

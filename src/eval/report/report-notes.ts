@@ -32,6 +32,15 @@ export function reportNotes(content: ReportContent): string[] {
     "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Prefill tokens/s are uncached tokens divided by TTFT, over all questions together. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
     "Evidence in prompt is the share of gold evidence whose memory stands in the prompt.",
     "F1 and BLEU-1 are those of Mem0’s evaluation: F1 of distinct words, unstemmed, gold answers taken whole; BLEU-1 on Treebank words with brevity penalty. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
+    ...(run.excluded === null
+      ? []
+      : [`${run.excluded.questions} questions were left out by a list (${run.excluded.file}); they are in no arm.`]),
+    ...(run.dataset === "locomo"
+      ? [
+          "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md); --exclude leaves out what a list names.",
+        ]
+      : []),
+    "Scores are sensitive to the judge, to the labels and above all to the answer prompt, which is the same in all arms here: compare the arms of one run, not scores of different runs or publications.",
     ...(run.judge === null
       ? []
       : [

@@ -7,8 +7,10 @@ import { reportCharts } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";
 import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
+import { answerTables, qualityLines } from "./report-quality.js";
 import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
+import { tradeFigure, tradeTable } from "./report-trade.js";
 
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
@@ -37,9 +39,13 @@ export function reportPage(content: ReportContent): string {
 <h1>${heading}</h1>
 <p class="about">${about}</p>
 </header>
-${banner}${glance(content)}<section>
+${banner}<ul class="quality">${qualityLines(content).map(
+    (line) => markup`<li>${line}</li>
+`,
+  )}</ul>
+${glance(content)}${quality(content)}<section>
 <h2>Charts</h2>
-${reportCharts(content)}</section>
+${tradeFigure(content)}${reportCharts(content)}</section>
 <section>
 <h2>Figures</h2>
 ${armTables(content).map(htmlTable)}<details><summary>By category</summary>
@@ -73,6 +79,16 @@ ${failures(content.failures)}<section>
 </body>
 </html>
 `.source;
+}
+
+function quality(content: ReportContent): Markup | null {
+  const tables = answerTables(content);
+  return tables.length === 0
+    ? null
+    : markup`<section>
+<h2>Answers</h2>
+${[tradeTable(content), ...tables].map(htmlTable)}</section>
+`;
 }
 
 /**

@@ -17,6 +17,9 @@ p{margin:.5rem 0;max-width:46rem}
 code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .banner{border-left:4px solid var(--warn);background:var(--warn-tint);padding:.6rem .9rem;margin:1.25rem 0;max-width:none}
 .banner strong{color:var(--warn)}
+.quality{border-left:4px solid var(--accent);background:var(--tint);padding:.6rem .9rem;margin:1.25rem 0;list-style:none}
+.quality li{margin:.25rem 0;max-width:62rem}
+.quality li:first-child{font-weight:600}
 .glance{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15.5rem),1fr));gap:1rem;margin:1.75rem 0 0;padding:0;list-style:none}
 .glance li{border:1px solid var(--rule);border-radius:8px;padding:.9rem 1rem 1rem}
 .glance h3{margin:0 0 .5rem;color:var(--soft)}
@@ -30,6 +33,8 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
 .panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
+.numbers{margin:0 0 .5rem;padding-left:1.4rem;font-size:.8125rem;columns:14rem auto}
+.line.front{stroke-width:1.5;stroke-dasharray:3 3}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
 .tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}

@@ -1,3 +1,4 @@
+import { categoryTitle } from "../base/question-types.js";
 import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
 import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
 import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
@@ -104,7 +105,7 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
             .map(({ summary }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(summary)) })),
         ),
       }));
-      return armTable(`Category ${number}`, columns, groups);
+      return armTable(categoryTitle(number), columns, groups);
     });
 }
 

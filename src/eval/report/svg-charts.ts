@@ -10,10 +10,10 @@ export interface ChartText {
 }
 
 /** Units are those of a narrow phone's pixels, so that text keeps its size there; wider screens show more charts side by side. */
-const CHART_WIDTH = 344;
+export const CHART_WIDTH = 344;
 
 /** A chart that scales with its column. */
-function svgChart({ id, title, description }: ChartText, height: number, body: readonly Markup[]): Markup {
+export function svgChart({ id, title, description }: ChartText, height: number, body: readonly Markup[]): Markup {
   return markup`<svg viewBox="0 0 ${CHART_WIDTH} ${height}" role="img" aria-labelledby="${id}-t ${id}-d">
 <title id="${id}-t">${title}</title>
 <desc id="${id}-d">${description}</desc>
@@ -22,12 +22,12 @@ ${body}</svg>
 }
 
 /** A coordinate: a tenth of a unit is finer than anybody sees. */
-function at(value: number): string {
+export function coordinate(value: number): string {
   return (Math.round(value * 10) / 10).toString();
 }
 
 /** Round figures from 0 on that mark an axis up to `max`, four to six of them; for nothing, only 0. */
-function axisTicks(max: number): number[] {
+export function axisTicks(max: number): number[] {
   if (!(max > 0) || !Number.isFinite(max)) return [0];
   const power = 10 ** Math.floor(Math.log10(max / 4));
   const step = ([1, 2, 2.5, 5, 10].find((factor) => factor * power * 5 >= max) ?? 10) * power;
@@ -58,21 +58,21 @@ export function shareChart(text: ChartText, xTitle: string, lines: readonly Line
   const grid = SHARES.map(
     (
       share,
-    ) => markup`<line class="grid" x1="${LINES.left}" x2="${CHART_WIDTH - LINES.right}" y1="${at(y(share))}" y2="${at(y(share))}"/>
-<text class="tick" x="${LINES.left - 6}" y="${at(y(share) + 3.5)}" text-anchor="end">${100 * share} %</text>
+    ) => markup`<line class="grid" x1="${LINES.left}" x2="${CHART_WIDTH - LINES.right}" y1="${coordinate(y(share))}" y2="${coordinate(y(share))}"/>
+<text class="tick" x="${LINES.left - 6}" y="${coordinate(y(share) + 3.5)}" text-anchor="end">${100 * share} %</text>
 `,
   );
   const marks = axisTicks(last).map(
     (
       value,
-    ) => markup`<text class="tick" x="${at(x(value))}" y="${LINES.height - LINES.bottom + 14}" text-anchor="middle">${value}</text>
+    ) => markup`<text class="tick" x="${coordinate(x(value))}" y="${LINES.height - LINES.bottom + 14}" text-anchor="middle">${value}</text>
 `,
   );
   const drawn = lines
     .filter(({ points }) => points.length > 0)
     .map(
       ({ style, points }) =>
-        markup`<polyline class="line ${style}" points="${points.map((point) => `${at(x(point.x))},${at(y(point.share))}`).join(" ")}"/>
+        markup`<polyline class="line ${style}" points="${points.map((point) => `${coordinate(x(point.x))},${coordinate(y(point.share))}`).join(" ")}"/>
 `,
     );
   const title = markup`<text class="tick" x="${CHART_WIDTH - LINES.right}" y="${LINES.height - 4}" text-anchor="end">${xTitle}</text>
@@ -107,8 +107,10 @@ export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
   const x = (value: number) => ROWS.left + (max === 0 ? 0 : value / max) * (CHART_WIDTH - ROWS.left - ROWS.right);
   const bottom = ROWS.top + rows.length * ROWS.height;
   const grid = axisTicks(max).map(
-    (value) => markup`<line class="grid" x1="${at(x(value))}" x2="${at(x(value))}" y1="${ROWS.top}" y2="${bottom}"/>
-<text class="tick" x="${at(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
+    (
+      value,
+    ) => markup`<line class="grid" x1="${coordinate(x(value))}" x2="${coordinate(x(value))}" y1="${ROWS.top}" y2="${bottom}"/>
+<text class="tick" x="${coordinate(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
 `,
   );
   const drawn = rows.map(({ label, style, shape, note }, index) => {
@@ -128,13 +130,13 @@ function drawShape(shape: RowShape, style: string, top: number, x: (value: numbe
   const middle = top + ROWS.shape / 2;
   if (shape.kind === "bar") {
     const width = Math.max(1, x(shape.value) - x(0));
-    return markup`<rect class="bar ${style}" x="${at(x(0))}" y="${top}" width="${at(width)}" height="${ROWS.shape}" rx="2"/>
+    return markup`<rect class="bar ${style}" x="${coordinate(x(0))}" y="${top}" width="${coordinate(width)}" height="${ROWS.shape}" rx="2"/>
 `;
   }
   const [least, lower, median, upper, most] = shape.quantiles;
   const width = Math.max(1, x(upper) - x(lower));
-  return markup`<line class="whisker ${style}" x1="${at(x(least))}" x2="${at(x(most))}" y1="${middle}" y2="${middle}"/>
-<rect class="box ${style}" x="${at(x(lower))}" y="${top}" width="${at(width)}" height="${ROWS.shape}" rx="2"/>
-<line class="median" x1="${at(x(median))}" x2="${at(x(median))}" y1="${top - 1}" y2="${top + ROWS.shape + 1}"/>
+  return markup`<line class="whisker ${style}" x1="${coordinate(x(least))}" x2="${coordinate(x(most))}" y1="${middle}" y2="${middle}"/>
+<rect class="box ${style}" x="${coordinate(x(lower))}" y="${top}" width="${coordinate(width)}" height="${ROWS.shape}" rx="2"/>
+<line class="median" x1="${coordinate(x(median))}" x2="${coordinate(x(median))}" y1="${top - 1}" y2="${top + ROWS.shape + 1}"/>
 `;
 }

@@ -19,6 +19,8 @@ import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
 import { countReferences, PromptMemories, type StandingMemories, WindowMemories } from "../base/prompt-memories.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
+import { composedAnnotations } from "./arm-annotations.js";
+import { memoriesInSystem } from "./memories-in-system.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -129,7 +131,7 @@ export interface MemoryBudget {
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
-  readonly arm: Pick<EvalArm, "layout" | "retention" | "window">;
+  readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "place" | "annotations">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
@@ -143,9 +145,11 @@ const CONVERSATION = "questions" as ConversationId;
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
   const { openMemstem, arm, budget, policy, family, mark } = options;
   const { window } = arm;
+  const isInSystem = arm.place === "system";
+  const annotations = composedAnnotations(arm.annotations);
   let now = 0;
   const memstem = openMemstem(() => now);
-  const standing = standingMemories(window);
+  const standing = standingMemories(isInSystem ? null : window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence }) => {
@@ -153,7 +157,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const retrievedTokens = list.tokens(retrieved);
       const request = composeRequest({
         userId: USER,
-        conversationId: arm.layout === "conversation" ? CONVERSATION : null,
+        conversationId: arm.layout === "conversation" && !isInSystem ? CONVERSATION : null,
         messages: [...history, { role: "user", content: question }],
         memories: list.retrieved(retrieved),
         system,
@@ -161,6 +165,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
         ...(window === null ? {} : { history: window.history, historyRatio: window.ratio }),
+        ...(annotations === null ? {} : { annotations }),
         memoryBudgetRatio: budget.average,
         memoryBudgetTokens: budget.each === null ? null : Math.floor(budget.each * retrievedTokens),
       });
@@ -168,19 +173,21 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const answer = await memstem.compose(request);
       const composeMs = performance.now() - startedAt;
       const { order, carried } = standing(answer);
+      const messages = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
       const { expectedCachedTokens: cachedTokens, totalTokens } = answer.plan;
       return {
-        messages: answer.messages,
+        messages,
         fields: answer.engine.fields,
         headers: answer.engine.headers,
         order,
         carried,
         composeMs,
-        expected: { cachedTokens, totalTokens },
+        // What it expects is of the prompt that it composed.
+        expected: isInSystem ? null : { cachedTokens, totalTokens },
         retrievedTokens,
         memoryTokens: list.tokens(order),
         evidenceInPrompt: list.evidenceIn(order, evidence),
-        ...countReferences(answer.annotations, answer.messages),
+        ...countReferences(answer.annotations, messages),
         learn: (reported) => report(memstem, answer.requestId, reported),
       };
     },

@@ -1,10 +1,10 @@
 import type { ChatMessage } from "../../core/index.js";
-import type { EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
+import type { AnsweredQuestion, EvalArm, Judgement, QuestionRecord } from "../base/run-record.js";
 import type { ArmCache, EngineAnswer } from "../engine/measured-engine.js";
-import type { Question } from "../locomo/locomo-data.js";
+import { askedText, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch } from "../locomo/recorded-searches.js";
 import { scoreAnswer } from "../scores/answer-scores.js";
-import type { Judge } from "../scores/judge.js";
+import type { Judge, JudgedAnswer } from "../scores/judge.js";
 import type { ArmPrompt, PromptBuilder, PromptRequest } from "./arm-prompts.js";
 import { historySent } from "./history-sent.js";
 
@@ -28,7 +28,14 @@ export interface ArmRunOptions {
   readonly cache: ArmCache;
   /** Whether the engine counts tokens as memstem does; otherwise what memstem expects is scaled to the engine's count of the prompt. */
   readonly countsAlike: boolean;
-  readonly judge: Judge | null;
+  /** The first one's verdicts are those of the report. */
+  readonly judges: readonly NamedJudge[];
+}
+
+/** A judge, by the name that the run's records have. */
+export interface NamedJudge {
+  readonly name: string;
+  readonly judge: Judge;
 }
 
 /** One arm in one conversation: builds its prompts, asks its engine, and makes the records. */
@@ -86,7 +93,7 @@ export class ArmRun {
       answer: answer.answer,
       gold: question.answer,
       ...scoresOf(answer.answer, question),
-      judge: await this.#judged(answer.answer, question, signal),
+      ...(await this.#judged(answer.answer, question, signal)),
     };
   }
 
@@ -113,7 +120,7 @@ export class ArmRun {
   #build({ turn, question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
     const request: PromptRequest = {
       turn,
-      question: question.question,
+      question: askedText(question),
       history: historySent(history, this.arm),
       retrieved,
       evidence: question.evidence,
@@ -125,26 +132,40 @@ export class ArmRun {
     return this.arm.layout === "conversation" ? said : null;
   }
 
-  /** A failing judge does not lose the measurement: its error is kept in place of its answer. */
   async #judged(
     answer: string | null,
-    { question, answer: gold }: Question,
+    { question, answer: gold, gold: kind }: Question,
     signal: AbortSignal,
-  ): Promise<Judgement | null> {
-    const { judge } = this.#options;
-    if (judge === null || answer === null || gold === null) return null;
-    try {
-      return await judge.judge({ question, gold, answer }, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      const raw = `failed: ${error instanceof Error ? error.message : String(error)}`;
-      return { isCorrect: null, prompt: "", raw };
-    }
+  ): Promise<Pick<AnsweredQuestion, "judge" | "otherJudgements">> {
+    if (answer === null || gold === null) return { judge: null, otherJudgements: [] };
+    const judged = { question, gold, answer, kind };
+    const said = await Promise.all(
+      this.#options.judges.map(async ({ name, judge }) => ({
+        judge: name,
+        ...(await judgementOf(judge, judged, signal)),
+      })),
+    );
+    const [first, ...otherJudgements] = said;
+    if (first === undefined) return { judge: null, otherJudgements: [] };
+    const { judge: _name, ...judge } = first;
+    return { judge, otherJudgements };
   }
 }
 
-function scoresOf(answer: string | null, { answer: gold, category }: Question) {
-  return answer === null ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
+/** A failing judge does not lose the measurement: its error is kept in place of its answer. */
+async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSignal): Promise<Judgement> {
+  try {
+    return await judge.judge(answer, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const raw = `failed: ${error instanceof Error ? error.message : String(error)}`;
+    return { isCorrect: null, prompt: "", raw };
+  }
+}
+
+/** Words are compared with answers only, not with what a good answer takes into account. */
+function scoresOf(answer: string | null, { answer: gold, category, gold: kind = "answer" }: Question) {
+  return answer === null || kind !== "answer" ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
 }
 
 function expectedOf({ expected }: ArmPrompt, { promptTokens }: EngineAnswer, countsAlike: boolean): number | null {

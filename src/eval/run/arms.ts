@@ -1,19 +1,33 @@
 import type { HistoryName } from "../../core/conversation/epoch.js";
 import { DEFAULT_RETENTION, type PolicyName, type RetentionName } from "../../core/index.js";
-import { type ARM_POLICIES, type ClientWindow, type EvalArm, HAND_BUILT } from "../base/run-record.js";
+import {
+  type ARM_POLICIES,
+  type ArmAnnotations,
+  type ClientWindow,
+  type EvalArm,
+  HAND_BUILT,
+} from "../base/run-record.js";
 
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
+
+/** Where memstem's memories stand: behind the instructions, before the newest question alone, or where they were given. */
+export const ARM_PLACES = ["system", "question", "turn"] as const;
+export type ArmPlace = (typeof ARM_PLACES)[number];
 
 /** What an evaluation compares. */
 export interface ArmChoices {
   readonly layouts: readonly ArmLayout[];
   readonly ks: readonly number[];
   readonly policies: readonly ArmPolicy[];
+  /** Do not apply to prompts that are not memstem's. */
+  readonly places: readonly ArmPlace[];
+  /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
+  readonly annotations: readonly (ArmAnnotations | null)[];
   /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memstem's. */
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
-  readonly budgetRatio: number;
+  readonly budgetRatios: readonly number[];
   readonly budgetOf: EvalArm["budgetOf"];
   /** How many of its last messages a conversation's client sends; null: all. */
   readonly windows: readonly (number | null)[];
@@ -35,19 +49,19 @@ export function hasRatio(history: HistoryName): boolean {
 
 /** Every combination that makes a different prompt, once. */
 export function armsOf(choices: ArmChoices): EvalArm[] {
-  const { layouts, ks, policies, retentions, budgetRatio, budgetOf } = choices;
+  const { layouts, ks, policies } = choices;
   const arms = layouts.flatMap((layout) =>
     ks.flatMap((k) =>
       windowsOf(layout, choices).flatMap((messages) =>
-        policies.flatMap((policy) => {
-          const keeps = layout === "conversation" && isComposed(policy) ? retentions : [null];
-          const budget = { budgetRatio: policy === "carry-over" ? budgetRatio : null, budgetOf };
-          return keeps.flatMap((retention) =>
-            sentWith(messages, policy, choices).map((window) =>
-              armOf({ layout, k, policy, retention, ...budget, window }),
+        policies.flatMap((policy) =>
+          waysOf(layout, policy, choices).flatMap((way) =>
+            sentWith(messages, policy, way.place, choices).flatMap((window) =>
+              annotationsOf(policy, way, choices).map((annotations) =>
+                armOf({ layout, k, policy, ...way, window, annotations }),
+              ),
             ),
-          );
-        }),
+          ),
+        ),
       ),
     ),
   );
@@ -58,26 +72,67 @@ function windowsOf(layout: ArmLayout, { windows }: ArmChoices): readonly (number
   return layout === "conversation" ? windows : [null];
 }
 
+type Way = Pick<EvalArm, "place" | "retention" | "budgetRatio" | "budgetOf">;
+
+/** Places, retentions and budgets of one policy. Before the question alone is where `ephemeral` leaves them; single prompts have one turn. */
+function waysOf(
+  layout: ArmLayout,
+  policy: ArmPolicy,
+  { places, retentions, budgetRatios, budgetOf }: ArmChoices,
+): readonly Way[] {
+  if (!isComposed(policy)) return [{ place: null, retention: null, budgetRatio: null, budgetOf }];
+  const budgets = policy === "carry-over" ? budgetRatios : [null];
+  return budgets.flatMap((budgetRatio) =>
+    places.flatMap((place): readonly Way[] => {
+      const budget = { budgetRatio, budgetOf };
+      if (place === "system") return [{ place, retention: null, ...budget }];
+      if (layout === "single") return [{ place: null, retention: null, ...budget }];
+      const kept = place === "question" ? (["ephemeral"] as const) : retentions;
+      return kept.map((retention) => ({ place: null, retention, ...budget }));
+    }),
+  );
+}
+
 function sentWith(
   messages: number | null,
   policy: ArmPolicy,
+  place: EvalArm["place"],
   { histories, historyRatio }: ArmChoices,
 ): readonly (ClientWindow | null)[] {
   if (messages === null) return [null];
-  if (!isComposed(policy)) return [{ messages, history: null, ratio: null }];
+  if (!isComposed(policy) || place === "system") return [{ messages, history: null, ratio: null }];
   return histories.map((history) => ({ messages, history, ratio: hasRatio(history) ? historyRatio : null }));
 }
 
+const NO_ANNOTATIONS: ArmAnnotations = { kind: "none", top: null, wording: null };
+
+/** Where nothing stands in earlier turns there is nothing to refer to, and the search's own order needs no line. */
+function annotationsOf(
+  policy: ArmPolicy,
+  { retention }: Way,
+  { annotations }: ArmChoices,
+): readonly (ArmAnnotations | null)[] {
+  if (!isComposed(policy)) return [null];
+  const hasEarlier = retention !== null && retention !== "ephemeral";
+  return annotations.map((wanted) => {
+    if (wanted === null || hasEarlier) return wanted;
+    if (wanted.kind === "none" || wanted.kind === "references" || policy === "retrieval") return NO_ANNOTATIONS;
+    return { ...wanted, kind: "order" };
+  });
+}
+
 function armOf(arm: Omit<EvalArm, "id">): EvalArm {
-  const { layout, k, policy, retention, window, ...budget } = arm;
+  const { layout, k, policy, retention, window, place, annotations, ...budget } = arm;
   const id = [
     layout,
     `k=${k}`,
     ...(window === null ? [] : [`window=${window.messages}`]),
     policy,
     ...budgetLabel(budget),
+    ...placeLabel(place),
     ...(retention === null ? [] : [retention]),
     ...historyLabel(window),
+    ...annotationsLabel(annotations),
   ].join(" ");
   return { id, ...arm };
 }
@@ -87,10 +142,26 @@ export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRati
   return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
 }
 
+/** A place's part of an arm's name: empty for the policy's own. */
+export function placeLabel(place: EvalArm["place"]): readonly string[] {
+  return place === null ? [] : ["in the system prompt"];
+}
+
 /** A history's part of an arm's name: empty without one. */
 export function historyLabel(window: ClientWindow | null): readonly string[] {
   if (window === null || window.history === null) return [];
   return window.ratio === null ? [window.history] : [window.history, `ratio ${window.ratio}`];
+}
+
+/** Annotations' part of an arm's name: empty for memstem's default. */
+export function annotationsLabel(annotations: ArmAnnotations | null): readonly string[] {
+  if (annotations === null) return [];
+  const { kind, top, wording } = annotations;
+  return [
+    `annotations=${kind}`,
+    ...(top === null || top === "auto" ? [] : [`top=${top}`]),
+    ...(wording === "paper" ? ["paper's words"] : []),
+  ];
 }
 
 /** The default comparison. */
@@ -98,8 +169,10 @@ export const DEFAULT_ARMS: ArmChoices = {
   layouts: ["single"],
   ks: [20, 100],
   policies: ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"],
+  places: ["turn"],
+  annotations: [null],
   retentions: [DEFAULT_RETENTION],
-  budgetRatio: 1.5,
+  budgetRatios: [1.5],
   budgetOf: "all",
   windows: [null],
   histories: ["exact"],

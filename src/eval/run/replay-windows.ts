@@ -70,7 +70,7 @@ export async function replayWindows(
   for (const arm of replay.histories) {
     const prompts = composedPrompts(list, {
       openMemstem: parts.openMemstem,
-      arm: { layout: "conversation", retention: null, window: windowOf(replay, arm) },
+      arm: { layout: "conversation", retention: null, window: windowOf(replay, arm), place: null, annotations: null },
       budget: replay.budget,
       policy: replay.policy,
       family: "generic",

@@ -15,16 +15,16 @@ import type { EvalArm, QuestionRecord } from "../base/run-record.js";
 import type { MeasuredEngine } from "../engine/measured-engine.js";
 import type { KeptMemories } from "../locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../locomo/evaluated-conversation.js";
+import { askedText } from "../locomo/locomo-data.js";
 import type { RecordedSearches } from "../locomo/recorded-searches.js";
-import type { Judge } from "../scores/judge.js";
 import { budgetOf, composedPrompts, handBuiltPrompts, MemoryList } from "./arm-prompts.js";
-import { ArmRun, type FoundQuestion } from "./arm-run.js";
+import { ArmRun, type FoundQuestion, type NamedJudge } from "./arm-run.js";
 
 /** What all conversations of a run share. */
 export interface RunParts {
   readonly arms: readonly EvalArm[];
   readonly engine: MeasuredEngine;
-  readonly judge: Judge | null;
+  readonly judges: readonly NamedJudge[];
   readonly countTokens: TokenCounter;
   /** Opens a service that knows nobody, on a database of its own. */
   readonly openMemstem: (now: () => number) => Memstem;
@@ -83,7 +83,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
         lane.goesOn = false;
         onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
       }
-      history.push({ role: "user", content: question.question }, said);
+      history.push({ role: "user", content: askedText(question) }, said);
     }
   } finally {
     for (const lane of lanes) await lane.run.close();
@@ -97,7 +97,7 @@ interface Lane {
 }
 
 async function openLane(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<Lane> {
-  const { engine, judge, openMemstem } = parts;
+  const { engine, judges, openMemstem } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark } = cache;
   const { family } = engine;
@@ -107,5 +107,5 @@ async function openLane(parts: RunParts, conversation: string, list: MemoryList,
       ? handBuiltPrompts(list, policy, mark)
       : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark });
   const countsAlike = engine.kind === "simulated";
-  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judge }), goesOn: false };
+  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judges }), goesOn: false };
 }

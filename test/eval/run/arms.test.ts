@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
-import { ARM_POLICIES } from "../../../src/eval/base/run-record.js";
-import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
+import { annotationChoices } from "../../../src/eval/run/arm-annotations.js";
+import { ARM_PLACES, armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
 
-const WHOLE = { windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
+const OWN = { places: ["turn"], annotations: [null] } as const;
+const WHOLE = { ...OWN, windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
 
 describe("armsOf", () => {
   it("multiplies only what makes another prompt", () => {
@@ -13,7 +15,7 @@ describe("armsOf", () => {
       ks: [20],
       policies: ["readme", "prefix-exact", "carry-over"],
       retentions: ["keep", "auto"],
-      budgetRatio: 1.5,
+      budgetRatios: [1.5],
       budgetOf: "all",
       ...WHOLE,
     });
@@ -37,8 +39,9 @@ describe("armsOf", () => {
       ks: [20],
       policies: ["readme", "last-message", "prefix-exact"],
       retentions: ["keep"],
-      budgetRatio: 1.5,
+      budgetRatios: [1.5],
       budgetOf: "all",
+      ...OWN,
       windows: [8, 20],
       histories: ["exact", "extended"],
       historyRatio: 3,
@@ -59,6 +62,40 @@ describe("armsOf", () => {
     expect(arms.at(-2)?.window).toEqual({ messages: 20, history: "exact", ratio: null });
   });
 
+  it("multiplies places, annotations and budgets, where they make another prompt", () => {
+    const ids = (choices: Partial<Parameters<typeof armsOf>[0]>) =>
+      armsOf({ ...DEFAULT_ARMS, ks: [20], policies: ["readme", "prefix-exact"], ...choices }).map(({ id }) => id);
+    const annotations = annotationChoices(ANNOTATION_KINDS, ["auto", "all"], ["memstem", "paper"]);
+    // In single prompts the turn is the question, and nothing stands earlier.
+    expect(ids({ places: ["system", "question", "turn"], annotations })).toEqual([
+      "single k=20 readme",
+      ...["in the system prompt annotations=", "annotations="].flatMap((of) =>
+        ["none", "order", "order paper's words", "order top=all", "order top=all paper's words"].map(
+          (kind) => `single k=20 prefix-exact ${of}${kind}`,
+        ),
+      ),
+    ]);
+    // The search's own order needs no ranking.
+    expect(ids({ policies: ["retrieval"], annotations })).toEqual(["single k=20 retrieval annotations=none"]);
+    const paper = {
+      layouts: ["conversation"],
+      annotations: annotationChoices(ANNOTATION_KINDS, [3], ["paper"]),
+    } as const;
+    expect(ids({ ...paper, places: ["question", "turn"], windows: [8] })).toEqual([
+      "conversation k=20 window=8 readme",
+      ...["none", "order top=3 paper's words"].map(
+        (kind) => `conversation k=20 window=8 prefix-exact ephemeral exact annotations=${kind}`,
+      ),
+      ...["none", ...["order", "references", "both"].map((kind) => `${kind} top=3 paper's words`)].map(
+        (kind) => `conversation k=20 window=8 prefix-exact keep exact annotations=${kind}`,
+      ),
+    ]);
+    expect(ids({ policies: ["carry-over"], budgetRatios: [1.25, 2] })).toEqual([
+      "single k=20 carry-over ≤1.25× on average",
+      "single k=20 carry-over ≤2× on average",
+    ]);
+  });
+
   it("names every arm differently, whatever is asked for", () => {
     const some = <T>(...of: readonly T[]) => fc.subarray([...of], { minLength: 1 });
     const choices = fc.record({
@@ -66,7 +103,9 @@ describe("armsOf", () => {
       ks: some(1, 10, 20, 100),
       policies: some(...ARM_POLICIES),
       retentions: some("keep" as const, "volatile" as const, "ephemeral" as const, "auto" as const),
-      budgetRatio: fc.double({ min: 1, max: 100, noNaN: true }),
+      budgetRatios: fc.uniqueArray(fc.double({ min: 1, max: 100, noNaN: true }), { minLength: 1, maxLength: 3 }),
+      places: some(...ARM_PLACES),
+      annotations: some(null, ...annotationChoices(ANNOTATION_KINDS, [3, "all", "auto"], ANNOTATION_WORDINGS)),
       budgetOf: fc.constantFrom("each" as const, "all" as const),
       windows: some(null, 1, 8, 20),
       histories: some(...HISTORY_NAMES),

@@ -9,6 +9,8 @@ export const README_ARM: EvalArm = {
   budgetRatio: null,
   budgetOf: "all",
   window: null,
+  place: null,
+  annotations: null,
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };
@@ -22,10 +24,13 @@ export function runOf(given: Partial<RunRecord> = {}): RunRecord {
     machine: { platform: "linux x64", cpu: "Some CPU @ 2.1GHz", cores: 2, memoryMegabytes: 8_000 },
     startedAt: "2026-11-21T10:00:00.000Z",
     finishedAt: "2026-11-21T10:20:00.000Z",
+    dataset: "locomo",
     data: { file: "locomo10.json", sha256: "ab".repeat(32) },
     conversations: [{ id: "conv-26", memories: 184, questions: 199 }],
     engine: { kind: "simulated", model: null, url: null, emptied: "each arm has a simulated cache of its own" },
     judge: null,
+    otherJudges: [],
+    excluded: null,
     ingest: "observations",
     categories: [1, 2, 3, 4],
     limit: null,
@@ -63,6 +68,7 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     f1: null,
     bleu1: null,
     judge: null,
+    otherJudgements: [],
     ...given,
   };
 }

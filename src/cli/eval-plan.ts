@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { JsonLines } from "../eval/base/durable-files.js";
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
+import { simulatedEngine } from "../eval/engine/simulated-engine.js";
+import { armSalt, markOf, SALTED_FAMILIES } from "../eval/engine/upstream-engine.js";
+import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
+import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
+import { PRICES } from "../eval/measures/prices.js";
+import { readRun } from "../eval/measures/read-run.js";
+import { type EngineRates, measuredPrefill, planRun } from "../eval/measures/run-plan.js";
+import { planText } from "../eval/report/plan-text.js";
+import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
+import { beginRun } from "../eval/run/run-file.js";
+import { pickedData } from "./eval-data.js";
+import type { EvalPlanOptions } from "./eval-options.js";
+import { searchConversations } from "./eval-searches.js";
+import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
+import { openMeasuredMemstem } from "./measured-memstem.js";
+import { countO200k, encodeO200k } from "./o200k.js";
+import { stopSignal } from "./process-end.js";
+import { withProgress } from "./progress-bar.js";
+
+/**
+ * Prints what a run will use, without asking an engine or a judge. Memories and searches are made in the run's directory, where the run finds
+ * them. Throws `EvaluationError`, `LocomoDataError`.
+ */
+export async function runEvalPlan(options: EvalPlanOptions, print: (line: string) => void): Promise<void> {
+  if (options.ingest === "extract") {
+    throw new EvaluationError("--ingest extract: its memories are a language model's and cannot be planned with");
+  }
+  const stop = stopSignal();
+  try {
+    const picked = await pickedData(options, stop.signal);
+    const { conversations } = picked;
+    const run = beginRun(options.out, describeRun(options, picked), true);
+    const records = await composeAll(options, run, conversations, stop.signal);
+    const texts = new Map(
+      conversations.flatMap(({ id, asked }) =>
+        asked.map(({ at, question }) => [JSON.stringify([id, at]), question.question]),
+      ),
+    );
+    const plan = planRun(run.arms, records, {
+      prices: ownPrices(options) ?? PRICES,
+      maxTokens: run.engine.kind === "simulated" ? 0 : options.maxTokens,
+      judges: run.engine.kind === "simulated" ? 0 : judgesOf(options).length,
+      countTokens: countO200k,
+      textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",
+    });
+    print(planText(plan, ratesOf(options)));
+    print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
+  } finally {
+    stop.end();
+  }
+}
+
+/** Composes what is left of a run, on a simulated cache. */
+async function composeAll(
+  options: EvalPlanOptions,
+  run: RunRecord,
+  conversations: readonly EvaluatedConversation[],
+  signal: AbortSignal,
+): Promise<readonly QuestionRecord[]> {
+  const cost = costModel(options);
+  const searches = new RecordedSearches(options.out);
+  const results = new JsonLines(join(options.out, "results.jsonl"), questionRecord);
+  const recorded = new Map(
+    results.kept.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
+  );
+  results.close();
+  const composed: QuestionRecord[] = [];
+  try {
+    const memories = await searchConversations({ options, conversations, searches }, signal, () => {});
+    const salt = String(run.settings?.["salt"]);
+    const isMarked = run.engine.kind === "url" && !SALTED_FAMILIES.has(options.engineFamily);
+    const parts: RunParts = {
+      arms: run.arms,
+      engine: simulatedEngine(encodeO200k, {
+        family: run.engine.kind === "url" ? options.engineFamily : "generic",
+        markOf: (arm, conversation) => (isMarked ? markOf(armSalt(salt, arm, conversation)) : null),
+      }),
+      judges: [],
+      countTokens: countO200k,
+      openMemstem: (now) => openMeasuredMemstem(cost, now),
+    };
+    const left = conversations.reduce((sum, { asked }) => sum + asked.length, 0) * run.arms.length - recorded.size;
+    await withProgress("composing", left, async (step) => {
+      for (const conversation of conversations) {
+        const onRecord = (record: QuestionRecord) => {
+          composed.push(record);
+          step();
+        };
+        const given = { conversation, memories: memories.get(conversation.id) ?? [], searches };
+        await runConversation(parts, { ...given, warmUpQuestions: 0, recorded, onRecord }, signal);
+      }
+    });
+  } finally {
+    searches.close();
+  }
+  return composed;
+}
+
+function ratesOf({ prefillRate, answerRate, ratesFrom }: EvalPlanOptions): EngineRates {
+  const measured = ratesFrom === undefined ? null : measuredRate(ratesFrom);
+  return { prefill: prefillRate ?? measured, answer: answerRate ?? null };
+}
+
+function measuredRate(directory: string): number {
+  let rate: number | null;
+  try {
+    const text = (name: string) => readFileSync(join(directory, name), "utf8");
+    rate = measuredPrefill(readRun(text("run.json"), text("results.jsonl")).records);
+  } catch (error) {
+    throw new EvaluationError(`--rates-from ${directory}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (rate === null)
+    throw new EvaluationError(`--rates-from ${directory}: that run measured no time to the first token`);
+  return rate;
+}

@@ -1,0 +1,123 @@
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { messageText } from "../../src/core/text/message.js";
+import { LONGMEMEVAL_TYPES } from "../../src/eval/base/question-types.js";
+import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
+import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
+import { linesOf, untimed, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-process.js";
+
+describe("memstem eval longmemeval", () => {
+  const memstem = commands();
+  const engine = openAiEngine();
+  const judge = openAiEngine();
+  const out = () => join(memstem.root, "out");
+  const data = () => join(memstem.root, "longmemeval_s.json");
+  const command = (...more: string[]) => {
+    writeFileSync(data(), JSON.stringify(LONGMEMEVAL_SAMPLE));
+    return ["eval", "longmemeval", "--data", data(), "--out", out(), "--k", "4", ...more];
+  };
+  const arms = ["--policies", "readme,prefix-exact"];
+
+  it("asks questions of every type with their day, finds their sessions, judges each by what its gold answer is", async () => {
+    engine.behave(({ body }, response, usage) => {
+      const asked = messageText(body.messages.at(-1) ?? { role: "" });
+      const gold = LONGMEMEVAL_SAMPLE.find(({ question }) => asked.endsWith(question))?.answer;
+      sendEvents(response, streamedAnswer(String(gold ?? "Yes."), usage));
+    });
+    const rubrics: string[] = [];
+    judge.behave(({ body }, response, usage) => {
+      rubrics.push(messageText(body.messages[0] ?? { role: "" }));
+      sendJson(response, 200, wholeAnswer('{"label":"CORRECT"}', usage));
+    });
+    const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
+    expect(await memstem.run(command(...arms, ...engines, "--warm-up", "0"))).toMatchObject({ code: 0, stderr: "" });
+    const { run, records } = writtenRun(out());
+    expect(run).toMatchObject({ dataset: "longmemeval", ingest: "turns" });
+    expect(run.conversations).toHaveLength(LONGMEMEVAL_SAMPLE.length);
+    expect(records).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
+    for (const record of records) {
+      if (record.outcome === "failed") throw new Error(record.message);
+      const isAnswer = record.conversation !== "a96c20ee_abs" && record.conversation !== "8a2466db";
+      expect(record).toMatchObject({ f1: isAnswer ? 1 : null, judge: { isCorrect: true }, question: 0 });
+      expect(record.evidenceInPrompt, record.conversation).toBe(record.evidence);
+    }
+    for (const { body } of engine.requests.slice(1)) {
+      expect(messageText(body.messages.at(-1) ?? { role: "" })).toMatch(/It is 2023\/05\/30 \(Tue\) 23:40\. .*\?$/);
+    }
+    const about = (id: string) => {
+      const question = LONGMEMEVAL_SAMPLE.find(({ question_id }) => question_id === id)?.question ?? "";
+      return rubrics.find((rubric) => rubric.includes(JSON.stringify(question)));
+    };
+    expect(about("a96c20ee_abs")).toContain("why it cannot be answered");
+    expect(about("8a2466db")).toContain("what a good answer takes into account");
+    expect(about("6a1eabeb")).toContain("the right answer, usually short");
+    const report = readFileSync(join(out(), "report.md"), "utf8");
+    expect(report).toMatch(/^# LongMemEval with Mem0/);
+    for (const type of LONGMEMEVAL_TYPES) expect(report).toContain(`## ${type}`);
+  });
+
+  it("asks the types that are named, as many as are wanted, and leaves out what a list names", async () => {
+    const list = join(memstem.root, "labels.txt");
+    writeFileSync(list, "e47becba\n");
+    const picked = ["--types", "single-session-user,multi-session,abstention", "--exclude", list, "--limit", "1"];
+    expect(await memstem.run(command(...arms, ...picked))).toMatchObject({ code: 0 });
+    const { run, records } = writtenRun(out());
+    expect(new Set(records.map(({ conversation }) => conversation))).toEqual(new Set(["gpt4_59c863d7"]));
+    expect(run.excluded).toMatchObject({ questions: 1 });
+  });
+
+  it("goes on after a kill with the results of a run that was never stopped", async () => {
+    const begun = memstem.begin(command(...arms));
+    const results = join(out(), "results.jsonl");
+    const searches = join(out(), "searches.jsonl");
+    while (linesOf(searches).length < 3 && linesOf(results).length < 3)
+      await new Promise((done) => setTimeout(done, 20));
+    begun.kill("SIGKILL");
+    await begun.ended;
+    expect(await memstem.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
+    const whole = join(memstem.root, "whole");
+    expect(await memstem.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
+    expect(untimed(out())).toEqual(untimed(whole));
+    expect(untimed(whole)).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
+  });
+
+  it.each([
+    [["--categories", "1"], "--categories: are LoCoMo's"],
+    [["--ingest", "observations"], "--ingest observations: LongMemEval has none"],
+    [["--layout", "conversation"], "--layout conversation: every question of LongMemEval has a history of its own"],
+  ])("refuses %j", async (args, says) => {
+    const ended = await memstem.run(command(...args));
+    expect(ended).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(says) });
+  });
+
+  it("fetches the published file, all of it, and plans with it", async () => {
+    const first = LONGMEMEVAL_SAMPLE[0];
+    let questions = 499;
+    const server = createServer((_request, response) => {
+      const all = Array.from({ length: questions }, (_, at) => ({ ...first, question_id: `q${at}` }));
+      response.end(JSON.stringify(all));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/longmemeval_s.json`;
+      const file = join(memstem.root, "data", "s.json");
+      const args = ["--data", file, "--download", from, "--out", out(), "--k", "2", "--limit", "2", ...arms];
+      const short = await memstem.run(["eval", "longmemeval", ...args]);
+      expect(short).toMatchObject({ code: 1, stderr: expect.stringContaining("which should be 500 and 500") });
+      expect(existsSync(file)).toBe(false);
+      questions = 500;
+      const plan = await memstem.run(["eval", "plan", "--dataset", "longmemeval", ...args]);
+      expect(plan).toMatchObject({ code: 0, stderr: "" });
+      expect(plan.stdout).toMatch(/\| all +\| +4 \|/);
+      expect(await memstem.run(["eval", "longmemeval", ...args, "--resume"])).toMatchObject({ code: 0 });
+      expect(writtenRun(out()).records).toHaveLength(4);
+    } finally {
+      await new Promise((done) => server.close(done));
+    }
+  });
+});

@@ -1,0 +1,133 @@
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { messageText } from "../../src/core/text/message.js";
+import { readLocomo } from "../../src/eval/locomo/locomo-data.js";
+import { qualityChange, verdictOf } from "../../src/eval/measures/quality-change.js";
+import {
+  openAiEngine,
+  type Received,
+  sendEvents,
+  sendJson,
+  streamedAnswer,
+  wholeAnswer,
+} from "../http/routes/openai-engine.js";
+import { SAMPLE, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-process.js";
+
+/** The sample, with each question asked in two ways: twice as many. */
+const data = z.array(z.looseObject({ qa: z.array(z.looseObject({ question: z.string() })) }));
+const asked = data.parse(JSON.parse(readFileSync(SAMPLE, "utf8"))).map((conversation) => ({
+  ...conversation,
+  qa: conversation.qa.flatMap((one) => [one, { ...one, question: `Do you recall this: ${one.question}` }]),
+}));
+const questions = readLocomo(asked)[0]?.questions ?? [];
+const WRONG = "A lighthouse in Norway";
+
+/** What the stub's answers depend on, as it reads them from the prompt; nothing depends on an annotation's words. */
+const PLANTED = { easy: 0.6, ascending: -0.3, system: -0.25, ranked: 0.3 } as const;
+
+/** From 0 to below 1, the same for the same text. */
+function drawn(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32BE() / 2 ** 32;
+}
+
+interface Seen {
+  /** Questions and memories, without the line that is different in every run. */
+  readonly text: string;
+  readonly question: string;
+  /** Probability that it is answered right. */
+  readonly rightness: number;
+}
+
+function seenIn({ body }: Received): Seen {
+  const [system = "", user = ""] = body.messages.map(messageText);
+  const section = /<memories>\n(.*?)<\/memories>/s.exec(`${system}\n${user}`)?.[1] ?? "";
+  const labels = [...section.matchAll(/^(\d+) /gm)].map(([, label]) => Number(label));
+  const isAscending = labels.every((label, at) => at === 0 || label > (labels[at - 1] ?? 0));
+  const isRanked = /^(Most relevant|Please read).*\[\d+\]/m.test(section);
+  const rightness =
+    PLANTED.easy +
+    (isAscending ? PLANTED.ascending : 0) +
+    (system.includes("<memories>") ? PLANTED.system : 0) +
+    (isRanked ? PLANTED.ranked : 0);
+  return { text: `${section}${user}`, question: user.split("\n").at(-1) ?? "", rightness };
+}
+
+describe("memstem eval locomo, on an engine whose answers depend on order, place and annotations", () => {
+  const memstem = commands();
+  const engine = openAiEngine();
+  const judge = openAiEngine();
+
+  it("finds what was planted, with its sign and within its interval, and nothing else", async () => {
+    engine.behave((request, response, usage) => {
+      const { text, question, rightness } = seenIn(request);
+      // Arms mostly fail on the same questions; the rest is noise.
+      const luck = drawn(`noise ${text}`) < 0.15 ? drawn(text) : drawn(`question ${question}`);
+      const gold = questions.find((known) => known.question === question)?.answer ?? "Yes.";
+      sendEvents(response, streamedAnswer(luck < rightness ? gold : WRONG, usage));
+    });
+    judge.behave(({ body }, response, usage) => {
+      const label = messageText(body.messages[0] ?? { role: "user" }).includes(WRONG) ? "WRONG" : "CORRECT";
+      sendJson(response, 200, wholeAnswer(`{"label":"${label}"}`, usage));
+    });
+    const [out, file] = [join(memstem.root, "out"), join(memstem.root, "asked.json")];
+    writeFileSync(file, JSON.stringify(asked));
+    const arms = ["--policies", "retrieval,sorted", "--place", "turn,system", "--annotations", "none,order"];
+    const words = ["--annotation-top", "all", "--annotation-wording", "memstem,paper", "--k", "8", "--warm-up", "0"];
+    const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
+    const ended = await memstem.run(["eval", "locomo", "--data", file, "--out", out, ...arms, ...words, ...engines]);
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+
+    const { run, records } = writtenRun(out);
+    expect(run.arms.map(({ id }) => id)).toEqual([
+      "single k=8 retrieval annotations=none",
+      "single k=8 retrieval in the system prompt annotations=none",
+      ...["", " in the system prompt"].flatMap((place) =>
+        ["none", "order top=all", "order top=all paper's words"].map(
+          (annotations) => `single k=8 sorted${place} annotations=${annotations}`,
+        ),
+      ),
+    ]);
+    const change = qualityChange(run, records);
+    expect(change?.score).toBe("judge");
+    const found = (option: string, to: string) => {
+      const one = change?.options.find((known) => known.option === option && known.to === to)?.found;
+      if (one == null) throw new Error(`${option} ${to}`);
+      return one;
+    };
+    const within = ({ difference }: ReturnType<typeof found>, planted: number) =>
+      difference.low <= planted && planted <= difference.high;
+    const [place, ranking, papers] = [
+      found("place", "system prompt"),
+      found("annotations", "order top=all"),
+      found("annotations", "order top=all paper's words"),
+    ];
+    expect(verdictOf(place)).toBe("lower");
+    expect(within(place, PLANTED.system)).toBe(true);
+    for (const order of [ranking, papers]) {
+      expect(verdictOf(order)).toBe("higher");
+      expect(within(order, PLANTED.ranked)).toBe(true);
+    }
+    // Where everything is new, the search's own order is ascending too, so less was planted than all of it.
+    const sorted = found("order", "sorted");
+    expect(verdictOf(sorted)).toBe("lower");
+    expect(within(sorted, PLANTED.ascending)).toBe(true);
+
+    const byWords = run.arms.filter((arm) => arm.place === null && arm.annotations?.kind === "order");
+    const words2 = qualityChange({ ...run, arms: byWords }, records)?.arms[0]?.found;
+    expect(words2 == null ? null : verdictOf(words2)).toBe("not shown");
+
+    const report = readFileSync(join(out, "report.md"), "utf8");
+    const [, first = "", precision = ""] = report.split(/\n+/);
+    expect(first).toMatch(/^- Answers, by the judge: of 7 ways to build prompts, \d scored higher .* and \d lower/);
+    // No difference without its interval.
+    expect(first.match(/[+−][\d.]+ \([+−]?[\d.]+ to [+−]?[\d.]+\) points/g)?.length).toBe(3);
+    expect(precision).toMatch(
+      /^- Precision: 54 questions in both arms; .* power 80 %\), [\d,]+ to [\d,]+ questions like these/,
+    );
+    expect(report).toContain("## One option at a time, all else alike");
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import type { EvalArm, QuestionRecord } from "../../../src/eval/base/run-record.js";
+import { seeded } from "../../../src/eval/base/seeded.js";
+import { type QualityChange, qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
+import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { answeredBy } from "../run/run-fixture.js";
+
+const ARMS = armsOf({
+  ...DEFAULT_ARMS,
+  ks: [20],
+  policies: ["retrieval", "sorted"],
+  places: ["turn", "system"],
+  annotations: [
+    { kind: "none", top: null, wording: null },
+    { kind: "order", top: "all", wording: "memstem" },
+    { kind: "order", top: "all", wording: "paper" },
+  ],
+});
+/** What the model that is made up here loses and gains; nothing by whose words an annotation has. */
+const PLANTED = { sorted: -0.12, system: -0.1, order: 0.15 } as const;
+const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" }, otherJudges: [] };
+const QUESTIONS = 200;
+const SEEDS = 200;
+
+/** Probability that an arm answers a question right which another answers right with probability `easy`. */
+function rightness({ policy, place, annotations }: EvalArm, easy: number): number {
+  const order = policy === "sorted" ? PLANTED.sorted : 0;
+  const where = place === "system" ? PLANTED.system : 0;
+  return easy + order + where + (annotations?.kind === "order" ? PLANTED.order : 0);
+}
+
+/** One run of that model: questions differ in how easy they are, and arms mostly fail on the same ones. */
+function madeUpRun(seed: number): QuestionRecord[] {
+  const draw = seeded(seed);
+  return Array.from({ length: QUESTIONS }, (_, question) => {
+    const easy = 0.3 + 0.5 * draw();
+    const shared = draw();
+    return ARMS.map((arm) => {
+      const drawn = draw() < 0.7 ? shared : draw();
+      const isCorrect = drawn < rightness(arm, easy);
+      return answeredBy(arm, question, { judge: { isCorrect, prompt: "", raw: "" } });
+    });
+  }).flat();
+}
+
+function found(run: QualityChange | null, option: string, to: string) {
+  const change = run?.options.find((one) => one.option === option && one.to.startsWith(to));
+  if (change?.found == null) throw new Error(`no ${option} ${to}`);
+  return change.found;
+}
+
+/** Most and least seeds of 200 that an interval of 95 % may miss or cover by chance, at three standard deviations; bootstrap is a little short. */
+const LEAST_COVERED = 0.89 * SEEDS;
+const MOST_FALSE = 0.11 * SEEDS;
+
+describe("planted differences, over 200 seeds", () => {
+  const runs = Array.from({ length: SEEDS }, (_, seed) =>
+    qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 1)),
+  );
+
+  it.each([
+    ["order", "sorted", PLANTED.sorted],
+    ["place", "system prompt", PLANTED.system],
+    ["annotations", "order top=all", PLANTED.order],
+  ] as const)(
+    "%s, %s: found with its sign, and covered by the interval in about 19 of 20 runs",
+    (option, to, planted) => {
+      const all = runs.map((run) => found(run, option, to));
+      const covered = all.filter(({ difference }) => difference.low <= planted && planted <= difference.high).length;
+      expect(covered).toBeGreaterThanOrEqual(LEAST_COVERED);
+      expect(covered).toBeLessThan(SEEDS);
+      const verdicts = all.map(verdictOf);
+      expect(verdicts.filter((verdict) => verdict === (planted < 0 ? "higher" : "lower"))).toEqual([]);
+      expect(verdicts.filter((verdict) => verdict !== "not shown").length).toBeGreaterThan(0.9 * SEEDS);
+      const mean = all.reduce((sum, { difference }) => sum + difference.value, 0) / SEEDS;
+      expect(mean).toBeCloseTo(planted, 1.7);
+    },
+  );
+
+  it("finds nothing between arms that differ in nothing that counts", () => {
+    const [mine, papers] = ["memstem", "paper"].map((wording) =>
+      ARMS.find((arm) => arm.policy === "sorted" && arm.place === null && arm.annotations?.wording === wording),
+    );
+    if (mine === undefined || papers === undefined) throw new Error("no such arms");
+    const verdicts = Array.from({ length: SEEDS }, (_, seed) => {
+      const change = qualityChange({ ...JUDGED, arms: [mine, papers], seed }, madeUpRun(seed + 1))?.arms[0]?.found;
+      if (change == null) throw new Error("not compared");
+      return verdictOf(change);
+    });
+    expect(verdicts.filter((verdict) => verdict !== "not shown").length).toBeLessThanOrEqual(MOST_FALSE);
+  });
+});

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { openMeasuredMemstem } from "../../../src/cli/measured-memstem.js";
+import { countO200k } from "../../../src/cli/o200k.js";
+import {
+  DEFAULT_ENGINE_MODEL,
+  ENGINE_MODELS,
+  messageText,
+  parseSection,
+  sectionAtStart,
+} from "../../../src/core/index.js";
+import type { ArmAnnotations, EvalArm } from "../../../src/eval/base/run-record.js";
+import { type ArmPrompt, composedPrompts, MemoryList } from "../../../src/eval/run/arm-prompts.js";
+import { EXACT_ARM } from "./run-fixture.js";
+
+const list = new MemoryList(
+  ["Ana likes tea", "Ana has a dog", "Ana paints", "Ana sails"].map((text) => ({ text, evidence: [] })),
+  countO200k,
+);
+/** What each question finds: the second and third in another order than the first, the third with what stands already. */
+const FOUND = [
+  [0, 1],
+  [2, 1, 0],
+  [1, 3],
+];
+
+async function promptsOf(arm: Partial<EvalArm>): Promise<ArmPrompt[]> {
+  const builder = composedPrompts(list, {
+    openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+    arm: { ...EXACT_ARM, ...arm },
+    budget: { average: null, each: null },
+    policy: "prefix-exact",
+    family: "generic",
+    mark: null,
+  });
+  const prompts: ArmPrompt[] = [];
+  const history: { role: string; content: string }[] = [];
+  for (const [turn, retrieved] of FOUND.entries()) {
+    const question = `Question ${turn}?`;
+    const sent = arm.layout === "conversation" ? [...history] : [];
+    prompts.push(await builder.build({ turn, question, history: sent, retrieved, evidence: [] }));
+    history.push({ role: "user", content: question }, { role: "assistant", content: "Yes." });
+  }
+  await builder.close();
+  return prompts;
+}
+
+const textsOf = ({ messages }: ArmPrompt) => messages.map(messageText);
+/** The annotations of the newest section, wherever it stands. */
+function annotationsIn(prompt: ArmPrompt | undefined): readonly string[] {
+  const texts = prompt === undefined ? [] : textsOf(prompt);
+  const at = texts.findLastIndex((text) => text.includes("<memories>"));
+  const text = texts[at] ?? "";
+  return parseSection(sectionAtStart(text.slice(text.indexOf("<memories>"))) ?? "")?.annotations ?? [];
+}
+
+describe("memories in the system prompt", () => {
+  it("stand behind the instructions, in the policy's order, and in no message", async () => {
+    const [inTurn, inSystem] = [await promptsOf({}), await promptsOf({ place: "system" })];
+    for (const [at, prompt] of inSystem.entries()) {
+      const [system = "", question] = textsOf(prompt);
+      expect(prompt.messages).toHaveLength(2);
+      expect(question).toBe(`Question ${at}?`);
+      expect(system.startsWith("You are a helpful assistant.")).toBe(true);
+      const section = system.slice(system.indexOf("<memories>"));
+      expect(parseSection(section)?.blocks).toHaveLength(FOUND[at]?.length ?? 0);
+      expect(prompt.order).toEqual(inTurn[at]?.order);
+      expect(prompt.expected).toBeNull();
+      // The same text, elsewhere.
+      expect(textsOf(inTurn[at] as ArmPrompt)[1]).toBe(`${section}\n\nQuestion ${at}?`);
+    }
+  });
+
+  it("leave the history of a conversation plain", async () => {
+    const last = (await promptsOf({ layout: "conversation", place: "system" })).at(-1);
+    expect(last === undefined ? [] : textsOf(last).slice(1)).toEqual([
+      "Question 0?",
+      "Yes.",
+      "Question 1?",
+      "Yes.",
+      "Question 2?",
+    ]);
+    expect(last?.order.toSorted()).toEqual([1, 3]);
+  });
+});
+
+describe("annotations", () => {
+  const kept = { layout: "conversation", retention: "keep" } as const;
+  const said = async (annotations: ArmAnnotations | null) =>
+    (await promptsOf({ ...kept, annotations })).map((prompt) => annotationsIn(prompt));
+  const wordless = { top: "all", wording: "memstem" } as const;
+
+  it("are those of the arm", async () => {
+    const none = await said({ kind: "none", top: null, wording: null });
+    expect(none).toEqual([[], [], []]);
+    expect(await said(null)).toEqual(await said({ kind: "order", top: "auto", wording: "memstem" }));
+    const order = await said({ kind: "order", ...wordless });
+    expect(order[1]).toEqual(["Most relevant first: [3][2][1]."]);
+    expect((await said({ kind: "references", ...wordless }))[1]).toEqual(["Also relevant, given earlier: [2][1]."]);
+    expect((await said({ kind: "references", top: 1, wording: "paper" }))[1]).toEqual([
+      "Please refer to [2] from the previous context.",
+    ]);
+    const both = await said({ kind: "both", top: "all", wording: "paper" });
+    expect(both.at(-1)).toEqual(["Please refer to [2] from the previous context."]);
+    const [single] = [await promptsOf({ annotations: { kind: "order", top: "all", wording: "paper" } })];
+    expect(annotationsIn(single?.[1])).toEqual([
+      "Please read the context in the following priority order: [3][2][1] and answer the question.",
+    ]);
+  });
+});
