@@ -28,7 +28,7 @@ import {
   messageFormat,
   readMessages,
 } from "../fields/given-messages.js";
-import { fieldName, readOptions } from "../fields/read-options.js";
+import { readOptions } from "../fields/read-options.js";
 
 /** One checked compose request. */
 export interface ComposeRequest {
@@ -220,9 +220,7 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   if (format == null || format === recognised.format) return recognised;
   const read = readMessages(recognised.given, format);
   if ("chat" in read) return read;
-  throw new InvalidRequestError(
-    read.map(({ path, message }) => ({ field: fieldName(["messages", ...path]), message })),
-  );
+  throw new InvalidRequestError([...read]);
 }
 
 function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {

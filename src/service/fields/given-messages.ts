@@ -4,8 +4,10 @@ import { chatOfMessages, marksBehind, withComposedMessages } from "../../engines
 import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import { record } from "../../engines/upstream/json-values.js";
 import type { Instructions, MessageFormat } from "../base/call-options.js";
+import type { FieldIssue } from "../base/field-issue.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "./fields.js";
+import { fieldIssues } from "./read-options.js";
 
 export const messageFormat = z.enum(["chat", "responses", "anthropic"]);
 
@@ -33,38 +35,31 @@ export const givenMessages = z
   .preprocess(field.cutAt(field.MAX_MESSAGES), list)
   .transform((given, context): GivenMessages => {
     const read = readMessages(given, formatOf(given));
-    if (!Array.isArray(read)) return read as GivenMessages;
-    for (const { path, message } of read) context.addIssue({ code: "custom", path: [...path], message });
+    if ("chat" in read) return read;
+    for (const { field: name, message } of read) context.addIssue({ code: "custom", message, params: { field: name } });
     return z.NEVER;
   });
 
-/** What is wrong with messages, and where: a position in the list, and a field's path there. */
-interface MessageIssue {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
+const chatMessages = z.object({ messages: field.messages });
 
-/** Messages of a named format. */
-export function readMessages(
-  given: readonly unknown[],
-  format: MessageFormat,
-): GivenMessages | readonly MessageIssue[] {
+/** Messages of a named format; what is wrong with them, by the fields of a request. */
+export function readMessages(given: readonly unknown[], format: MessageFormat): GivenMessages | readonly FieldIssue[] {
   if (format === "chat") {
-    const read = field.messages.safeParse(given);
-    return read.success ? { format, given, chat: read.data } : read.error.issues;
+    const read = chatMessages.safeParse({ messages: given });
+    return read.success ? { format, given, chat: read.data.messages } : fieldIssues(read.error);
   }
   const unstored = given.flatMap((message, at) => {
     const problem = field.unkeepable(message);
-    return problem === null ? [] : [{ path: [at], message: problem }];
+    return problem === null ? [] : [{ field: `messages[${at}]`, message: problem }];
   });
   if (unstored.length > 0) return unstored;
   const chat = format === "responses" ? messagesOf(given) : chatOfMessages({ messages: given });
-  if (chat === null) return [{ path: [], message: "must be messages of Anthropic's API" }];
+  if (chat === null) return [{ field: "messages", message: "must be messages of Anthropic's API" }];
   const read = field.messages.safeParse(chat);
   // One message given may be several chat messages, so positions differ.
   return read.success
     ? { format, given, chat: read.data }
-    : read.error.issues.map(({ message }) => ({ path: [], message }));
+    : read.error.issues.map(({ message }) => ({ field: "messages", message }));
 }
 
 /** Chat messages that are given as such. */

@@ -37,8 +37,7 @@ function wordsOf({ code, message }: z.core.$ZodIssue): string {
   return code === "invalid_type" && message.endsWith("received undefined") ? "is missing" : message;
 }
 
-/** A field's path as issues name it. */
-export function fieldName(path: readonly PropertyKey[]): string {
+function fieldName(path: readonly PropertyKey[]): string {
   if (path.length === 0) return "body";
   return path
     .map((key, at) => (typeof key === "number" ? `[${key}]` : `${at === 0 ? "" : "."}${String(key)}`))
