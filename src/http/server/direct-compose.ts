@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
+import type { CallerSignal } from "../../service/base/linked-signal.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { composeBodyWithNulls, readCompose, writeCompose } from "../contracts/compose-contract.js";
@@ -108,7 +109,7 @@ export class DirectCompose {
 }
 
 /** Composes what a body asks for. Gives the answer's JSON, and what the log says of it. */
-export async function composeOver(memstem: Memstem, body: Parameters<typeof readCompose>[0], signal: AbortSignal) {
+export async function composeOver(memstem: Memstem, body: Parameters<typeof readCompose>[0], signal: CallerSignal) {
   const answer = await memstem.compose(readCompose(body), signal);
   const entry: ComposedEntry = {
     requestId: answer.requestId,
@@ -150,7 +151,8 @@ class DirectRequest implements GuardedRequest {
   /** Of the answer. */
   readonly headers: (readonly [name: string, value: string])[] = [];
   readonly #carried: Partial<HttpEnvironment["Variables"]> = {};
-  readonly #abort = new AbortController();
+  /** What is called when the response has closed. */
+  readonly #done: (() => void)[] = [];
 
   constructor(
     private readonly incoming: IncomingMessage,
@@ -158,13 +160,13 @@ class DirectRequest implements GuardedRequest {
   ) {
     this.env = { incoming, outgoing };
     outgoing.once("close", () => {
-      if (!outgoing.writableFinished) this.#abort.abort();
+      for (const done of this.#done) done();
     });
   }
 
   /** Aborts when the client disconnects before its answer is sent. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
+  get signal(): CallerSignal {
+    return new ClientSignal(this.outgoing, (done) => this.untilAnswered(done));
   }
 
   readonly req = {
@@ -186,7 +188,44 @@ class DirectRequest implements GuardedRequest {
 
   untilAnswered(done: () => void): void {
     if (this.outgoing.closed) done();
-    else this.outgoing.once("close", done);
+    else this.#done.push(done);
+  }
+}
+
+/** A client's disconnection. The controller is made for the first listener: most composes only look whether it happened. */
+class ClientSignal implements CallerSignal {
+  #made: AbortController | null = null;
+
+  constructor(
+    private readonly outgoing: ServerResponse,
+    private readonly onClosed: (done: () => void) => void,
+  ) {}
+
+  get aborted(): boolean {
+    return this.outgoing.closed && !this.outgoing.writableFinished;
+  }
+
+  get reason(): unknown {
+    return this.#signal.reason;
+  }
+
+  addEventListener(...listener: Parameters<AbortSignal["addEventListener"]>): void {
+    this.#signal.addEventListener(...listener);
+  }
+
+  removeEventListener(...listener: Parameters<AbortSignal["removeEventListener"]>): void {
+    this.#made?.signal.removeEventListener(...listener);
+  }
+
+  get #signal(): AbortSignal {
+    if (this.#made === null) {
+      const made = new AbortController();
+      this.#made = made;
+      this.onClosed(() => {
+        if (!this.outgoing.writableFinished) made.abort("Client connection prematurely closed.");
+      });
+    }
+    return this.#made.signal;
   }
 }
 
