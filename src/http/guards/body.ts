@@ -90,7 +90,7 @@ export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) =
 };
 
 /** Whether a `content-type` is JSON's, or of another format in JSON. */
-export function isJsonType(type: string | undefined): boolean {
+function isJsonType(type: string | undefined): boolean {
   return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type ?? "");
 }
 

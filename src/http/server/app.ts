@@ -191,11 +191,11 @@ export function createApp(parts: HttpParts): HttpSurface {
     return c.json(json, 200);
   });
   const all = [guardPending, ...guards];
-  const { clock } = parts;
+  const { clock, onFault } = parts;
   // CORS is the app's.
   const isDirect = corsOrigins.length === 0;
   const direct = isDirect
-    ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered })
+    ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered, onFault })
     : null;
   addBatchRoute(app, parts);
   const chat = parts.chat && {

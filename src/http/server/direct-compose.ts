@@ -31,6 +31,8 @@ export interface DirectComposeParts {
   readonly failed: (request: GuardedRequest, error: unknown) => Response;
   /** Called once per request, before its answer is sent. */
   readonly answered: (entry: RequestLog) => void;
+  /** Called with internal faults. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** How a request is answered: with JSON and 200, or otherwise. */
@@ -62,11 +64,20 @@ export class DirectCompose {
   constructor(private readonly parts: DirectComposeParts) {}
 
   /**
-   * Serves a request for which {@link isPlainCompose} holds.
+   * Serves a request for which {@link isPlainCompose} holds. Does not reject.
    *
    * @param send sends an answer other than a prompt
    */
   async serve(incoming: IncomingMessage, outgoing: ServerResponse, send: (answer: Response) => void): Promise<void> {
+    try {
+      await this.#serve(incoming, outgoing, send);
+    } catch (error) {
+      outgoing.destroy();
+      this.parts.onFault(error);
+    }
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse, send: (answer: Response) => void): Promise<void> {
     const { arrivedAt, clock, answered, isStopping } = this.parts;
     const start = arrivedAt(incoming);
     const request = new DirectRequest(incoming, outgoing);
@@ -90,7 +101,7 @@ export class DirectCompose {
       for (const guard of this.parts.guards) {
         const { rejection, headers, onAnswered, onBegun } = guard(request);
         if (rejection !== undefined) return { route, body: rejection };
-        if (headers !== undefined) request.headers.push(...headers);
+        for (const header of headers ?? []) request.headers.push(header);
         if (onAnswered !== undefined) request.untilAnswered(onAnswered);
         if (onBegun !== undefined) request.untilAnswered(onBegun);
       }
@@ -151,6 +162,8 @@ class DirectRequest implements GuardedRequest {
   /** Of the answer. */
   readonly headers: (readonly [name: string, value: string])[] = [];
   readonly #carried: Partial<HttpEnvironment["Variables"]> = {};
+  /** By the event: it comes to responses that wait behind another one too, which are never `closed`. */
+  #isClosed = false;
   /** What is called when the response has closed. */
   readonly #done: (() => void)[] = [];
 
@@ -160,13 +173,17 @@ class DirectRequest implements GuardedRequest {
   ) {
     this.env = { incoming, outgoing };
     outgoing.once("close", () => {
+      this.#isClosed = true;
       for (const done of this.#done) done();
     });
   }
 
   /** Aborts when the client disconnects before its answer is sent. */
   get signal(): CallerSignal {
-    return new ClientSignal(this.outgoing, (done) => this.untilAnswered(done));
+    return new ClientSignal(
+      () => this.#isClosed && !this.outgoing.writableFinished,
+      (done) => this.untilAnswered(done),
+    );
   }
 
   readonly req = {
@@ -187,7 +204,7 @@ class DirectRequest implements GuardedRequest {
   }
 
   untilAnswered(done: () => void): void {
-    if (this.outgoing.closed) done();
+    if (this.#isClosed || this.outgoing.closed) done();
     else this.#done.push(done);
   }
 }
@@ -197,12 +214,12 @@ class ClientSignal implements CallerSignal {
   #made: AbortController | null = null;
 
   constructor(
-    private readonly outgoing: ServerResponse,
+    private readonly isGone: () => boolean,
     private readonly onClosed: (done: () => void) => void,
   ) {}
 
   get aborted(): boolean {
-    return this.outgoing.closed && !this.outgoing.writableFinished;
+    return this.isGone();
   }
 
   get reason(): unknown {
@@ -222,7 +239,7 @@ class ClientSignal implements CallerSignal {
       const made = new AbortController();
       this.#made = made;
       this.onClosed(() => {
-        if (!this.outgoing.writableFinished) made.abort("Client connection prematurely closed.");
+        if (this.isGone()) made.abort("Client connection prematurely closed.");
       });
     }
     return this.#made.signal;
