@@ -56,6 +56,20 @@ const item = z.looseObject(
   "must be an object with id and memory",
 );
 
+/** Whether a value is an item that {@link item} returns as it is. Takes a fifth of its time; the schema has the words for every other value. */
+function isPlainItem(value: unknown): value is z.output<typeof item> {
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return false;
+  const { id, memory } = value as Mem0Item;
+  return (
+    typeof id === "string" &&
+    id.length > 0 &&
+    id.length <= MAX_ID_CHARACTERS &&
+    unstorable(id) === null &&
+    typeof memory === "string" &&
+    foundTextProblem(memory) === null
+  );
+}
+
 /**
  * Reads memories out of any shape that Mem0 gives: a bare array, `{ results }`, `{ results, relations }`, or a page
  * `{ count, next, previous, results }`; items in camelCase, snake_case or mixed, with any further fields. Order: as given, unless items
@@ -72,7 +86,7 @@ export function readMem0Answer(value: unknown, reading: AnswerReading = {}): Ans
   const issues: AnswerIssue[] = [];
   let skipped = 0;
   for (const [index, candidate] of list.items.entries()) {
-    const parsed = item.safeParse(candidate);
+    const parsed = isPlainItem(candidate) ? ({ success: true, data: candidate } as const) : item.safeParse(candidate);
     if (parsed.success) {
       if (reading.belongs?.(parsed.data) ?? true) ranked.push(rankedMemory(parsed.data));
       else skipped += 1;

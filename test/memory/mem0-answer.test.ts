@@ -22,6 +22,29 @@ function issuesOf(value: unknown, root = "memories"): readonly { path: string; m
   return read.ok ? [] : read.issues;
 }
 
+describe("readMem0Answer, plain items", () => {
+  it("are read without the schema as they are by it", () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(" ", "\0", "\ud83d", "a".repeat(1_001)),
+    );
+    const id = fc.oneof(text, fc.integer(), fc.constant(2 ** 53), fc.anything());
+    const item = fc.record(
+      { id, memory: fc.oneof(text, fc.anything()), rerank_score: fc.anything(), metadata: fc.anything() },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 3 }), (items) => {
+        const bySchema = items.map((fields) => Object.assign(Object.create({}), fields) as unknown);
+        expect(readMem0Answer(items)).toEqual(readMem0Answer(bySchema));
+        expect(readMem0Answer(items, { badItems: "skip" })).toEqual(readMem0Answer(bySchema, { badItems: "skip" }));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
 describe("readMem0Answer, shapes", () => {
   it.each([
     [

@@ -10,8 +10,13 @@ const FULL_STOPPED = new Set(
 /** What may end a sentence, or have a closing form: no other character is looked at. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
 const BULLET = /^[-–—*•·]\s+/;
-const STATED = /[\s.!…,;:。！]+$/;
-const ASKED = /[?？][\s.!…。！?？]*$/;
+/** What may stand behind a sentence's words; white space is one blank here. */
+const BEHIND = " .!…。！";
+/** The same where nothing is asked. */
+const BEHIND_STATED = `${BEHIND},;:`;
+const ASKS = "?？";
+/** Text of which every Unicode normal form is itself, and whose only white space is the blank. */
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 /**
  * A text's sentences in a form in which letter case, Unicode's normal forms, white space, a bullet in front and punctuation at the end make
@@ -19,7 +24,8 @@ const ASKED = /[?？][\s.!…。！?？]*$/;
  * quotation marks and brackets, before a small letter. All words of the text are in the sentences, in their order. Linear time.
  */
 export function sentencesOf(text: string): readonly string[] {
-  const plain = text.normalize("NFC").replace(/\s+/gu, " ").trim();
+  const isSpaced = PRINTABLE_ASCII.test(text) && !text.includes("  ");
+  const plain = (isSpaced ? text : text.normalize("NFC").replace(/\s+/gu, " ")).trim();
   const sentences: string[] = [];
   let from = 0;
   let depth = 0;
@@ -51,8 +57,22 @@ function endsSentence(text: string, at: number, from: number): boolean {
 
 function comparable(sentence: string): string {
   const said = sentence.trim().replace(BULLET, "");
-  const bare = ASKED.test(said) ? said.replace(ASKED, "?") : said.replace(STATED, "");
+  const bare = withoutEnd(said);
   return /[\p{L}\p{N}\p{S}]/u.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
+}
+
+/** A sentence without the punctuation at its end; a question has one mark. By characters: a pattern would try every position. */
+function withoutEnd(said: string): string {
+  let asked = -1;
+  let at = said.length;
+  for (; at > 0; at--) {
+    const character = said.charAt(at - 1);
+    if (ASKS.includes(character)) asked = at - 1;
+    else if (!BEHIND.includes(character)) break;
+  }
+  if (asked >= 0) return `${said.slice(0, asked)}?`;
+  while (at > 0 && BEHIND_STATED.includes(said.charAt(at - 1))) at--;
+  return said.slice(0, at);
 }
 
 /** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */

@@ -6,7 +6,6 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
-import type { Context, MiddlewareHandler } from "hono";
 import { type ApiKeys, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
@@ -14,7 +13,8 @@ import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { OnRejected } from "../problems/rejection.js";
-import { type HttpEnvironment, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
+import { type GuardedRequest, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
+import { type Guard, PASSED } from "./guard.js";
 
 /** What access control needs. */
 export interface AccessParts {
@@ -32,13 +32,7 @@ export interface AccessParts {
  * the default tenant, so what a web page could make a browser send is rejected: a `Host` other than the loopback (DNS rebinding), and an
  * `Origin` of another site.
  */
-export function access({
-  memstem,
-  keys,
-  corsOrigins,
-  webhookToken,
-  onRejected,
-}: AccessParts): MiddlewareHandler<HttpEnvironment> {
+export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }: AccessParts): Guard {
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
   let wasAsked = false;
@@ -53,17 +47,19 @@ export function access({
       throw error;
     }
   };
-  return async function access(c, next) {
-    if (OPEN_PATHS.has(c.req.path)) return next();
+  return function access(c) {
+    if (OPEN_PATHS.has(c.req.path)) return PASSED;
     if (c.req.path === WEBHOOK_PATH) {
-      if (webhookToken === undefined) return answerProblem(c, notFound(c));
+      if (webhookToken === undefined) return { rejection: answerProblem(c, notFound(c)) };
       if (!showsWebhookToken(c, webhookToken)) {
         onRejected("no_key");
-        return answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token"));
+        return {
+          rejection: answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token")),
+        };
       }
       c.set("keyId", null);
       c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
-      return next();
+      return PASSED;
     }
     // Keys are revoked, never deleted: once true, this stays true.
     areKeysUsed ||= anyKeys();
@@ -77,26 +73,33 @@ export function access({
           given === null
             ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
             : "this API key is not valid: it is unknown or was revoked";
-        return answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } });
+        return { rejection: answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } }) };
       }
       c.set("keyId", admitted.keyId);
       if (given !== null && admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
       c.set("memstem", memstem.forTenant(admitted.tenant));
-      return next();
+      return PASSED;
     }
     const host = c.req.header("host") ?? "";
     if (!isLoopbackHost(host)) {
       onRejected("host");
-      return answerProblem(c, problem(421, "without API keys only requests whose host is the loopback are served"));
+      return {
+        rejection: answerProblem(
+          c,
+          problem(421, "without API keys only requests whose host is the loopback are served"),
+        ),
+      };
     }
     const origin = c.req.header("origin");
     if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
       onRejected("origin");
-      return answerProblem(c, problem(403, "requests from other origins are rejected: see MEMSTEM_CORS_ORIGINS"));
+      return {
+        rejection: answerProblem(c, problem(403, "requests from other origins are rejected: see MEMSTEM_CORS_ORIGINS")),
+      };
     }
     c.set("keyId", null);
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
-    return next();
+    return PASSED;
   };
 }
 
@@ -109,12 +112,12 @@ export function bearerToken(authorization: string | undefined): string | null {
 }
 
 /** A request's API key, from `x-api-key` or as a bearer token; null for none. */
-function givenKey(c: Context): string | null {
+function givenKey(c: GuardedRequest): string | null {
   return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization"));
 }
 
 /** Whether a request carries the token, as `?token=` or as a bearer token. Compares in constant time. */
-function showsWebhookToken(c: Context, token: string): boolean {
+function showsWebhookToken(c: GuardedRequest, token: string): boolean {
   const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
   return timingSafeEqual(digest(given), digest(token));
 }

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
-import type { Context, MiddlewareHandler } from "hono";
+import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
+import { AbandonedRequestError, type InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
-import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
+import { BATCH_PATH, type GuardedRequest, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
 import { rejectUnsafe, utf8Text } from "./safe-input.js";
 
@@ -21,13 +21,8 @@ export interface BodyLimits {
  * Reads the body of every request except a batch's, which has limits of its own. Rejects one that is too long, too slow, or one incomplete
  * body too many of its client's. A `content-length` is checked before anything is read.
  */
-export function receiveBody({ maxBytes, rate, onTooLarge }: BodyLimits): MiddlewareHandler<HttpEnvironment> {
-  const refuse = (c: Context) => {
-    onTooLarge();
-    const message = `must be at most ${maxBytes} bytes`;
-    return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
-  };
-  const counted = bodyLimit({ maxSize: maxBytes, onError: refuse });
+export function receiveBody(limits: BodyLimits): MiddlewareHandler<HttpEnvironment> {
+  const counted = bodyLimit({ maxSize: limits.maxBytes, onError: (c) => tooLarge(c, limits) });
   return async function receiveBody(c, next) {
     if (c.req.path === BATCH_PATH) return next();
     const incoming = c.env?.incoming;
@@ -38,19 +33,38 @@ export function receiveBody({ maxBytes, rate, onTooLarge }: BodyLimits): Middlew
       return undefined;
     }
     if (incoming === undefined) return counted(c, next);
-    const length = c.req.header("content-length");
-    if (length !== undefined && Number(length) > maxBytes) return refuse(c);
-    const parts: Uint8Array[] = [];
-    let received = 0;
-    for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
-      received += chunk.length;
-      if (received > maxBytes) return refuse(c);
-      parts.push(chunk);
-    }
+    const body = await readBody(c, incoming, limits);
+    if (!Buffer.isBuffer(body)) return body;
     // Hono's Node adapter takes a body that was read before it from here.
-    Object.assign(incoming, { rawBody: parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts) });
+    Object.assign(incoming, { rawBody: body });
     return next();
   };
+}
+
+function tooLarge(c: Pick<GuardedRequest, "req">, { maxBytes, onTooLarge }: BodyLimits): Response {
+  onTooLarge();
+  const message = `must be at most ${maxBytes} bytes`;
+  return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
+}
+
+/** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws where it is too slow. */
+export async function readBody(
+  c: GuardedRequest,
+  incoming: IncomingMessage,
+  limits: BodyLimits,
+): Promise<Buffer | Response> {
+  const { maxBytes, rate } = limits;
+  const length = c.req.header("content-length");
+  if (length !== undefined && Number(length) > maxBytes) return tooLarge(c, limits);
+  const parts: Uint8Array[] = [];
+  let received = 0;
+  for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
+    received += chunk.length;
+    if (received > maxBytes) return tooLarge(c, limits);
+    parts.push(chunk);
+  }
+  const [first] = parts;
+  return parts.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(parts);
 }
 
 /** Refuses a body that is not safe to parse, for handlers that parse what {@link receiveBody} read by themselves. */
@@ -64,22 +78,33 @@ export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, ne
 
 /** Requires a JSON content type and UTF-8: the validator, which parses the body, would skip any other type. */
 export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
-  const type = c.req.header("content-type") ?? "";
-  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
+  if (!isJsonType(c.req.header("content-type"))) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  try {
-    const text = utf8Text(await c.req.arrayBuffer());
-    rejectUnsafe(text);
-    // The validator parses this, so it is not decoded twice. The cache holds promises, whatever its type says.
-    Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
-  } catch (error) {
-    if (error instanceof InvalidRequestError) throw error;
-    return problemResponse(notJson());
-  }
+  const text = safeText(await c.req.arrayBuffer());
+  if (text === null) return problemResponse(notJson());
+  // The validator parses this, so it is not decoded twice. The cache holds promises, whatever its type says.
+  Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
   return next();
 };
+
+/** Whether a `content-type` is JSON's, or of another format in JSON. */
+function isJsonType(type: string | undefined): boolean {
+  return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type ?? "");
+}
+
+/** A body's text; null where it is not UTF-8. Throws {@link InvalidRequestError} for what is not safe to parse. */
+export function safeText(body: ArrayBuffer | Uint8Array): string | null {
+  let text: string;
+  try {
+    text = utf8Text(body);
+  } catch {
+    return null;
+  }
+  rejectUnsafe(text);
+  return text;
+}
 
 /** The minimum data rate of a request's body. */
 export interface BodyRate {

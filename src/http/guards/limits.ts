@@ -1,16 +1,16 @@
 import { isIPv6 } from "node:net";
-import type { Context, MiddlewareHandler } from "hono";
+import type { MiddlewareHandler } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { BodyShareError } from "../problems/problem.js";
 import { type OnRejected, rejectForNow } from "../problems/rejection.js";
 import {
   ALWAYS_ANSWERED,
-  type HttpEnvironment,
+  type GuardedRequest,
   isOpenAiPath,
   OPEN_PATHS,
   type PendingSlot,
-  untilAnswered,
 } from "../requests/request.js";
+import { type Guard, PASSED } from "./guard.js";
 
 /** What the limit on requests in flight needs. */
 export interface PendingParts {
@@ -26,43 +26,32 @@ export interface PendingParts {
  * Rejects requests with 503 before their body is read: at the limit of requests in flight, and while the service is stopping. A request is
  * in flight until its answer is sent, a chat until the engine begins to answer.
  */
-export function limitPending({
-  pending,
-  maxPending,
-  isStopping,
-  onRejected,
-}: PendingParts): MiddlewareHandler<HttpEnvironment> {
-  return async function limitPending(c, next) {
-    if (ALWAYS_ANSWERED.has(c.req.path)) return next();
+export function limitPending({ pending, maxPending, isStopping, onRejected }: PendingParts): Guard {
+  return function limitPending(c) {
+    if (ALWAYS_ANSWERED.has(c.req.path)) return PASSED;
     if (isStopping()) {
       onRejected("stopping");
-      return rejectForNow(c, 503, "the service is stopping");
+      return { rejection: rejectForNow(c, 503, "the service is stopping") };
     }
     const entered = pending.enter();
     if (entered === null) {
       onRejected("pending");
-      return rejectForNow(c, 503, `${maxPending} requests are in flight already: MEMSTEM_MAX_PENDING`);
+      const detail = `${maxPending} requests are in flight already: MEMSTEM_MAX_PENDING`;
+      return { rejection: rejectForNow(c, 503, detail) };
     }
     const { slot, leave } = entered;
     c.set("slot", slot);
-    if (isOpenAiPath(c.req.path)) {
-      try {
-        return await next();
-      } finally {
-        leave();
-      }
-    }
-    return untilAnswered(c, next, leave);
+    return isOpenAiPath(c.req.path) ? { onBegun: leave } : { onAnswered: leave };
   };
 }
 
 /** Limits one key to its share of the requests in flight. Without keys all callers are one, and there is no share. */
-export function limitShares(onRejected: OnRejected): MiddlewareHandler<HttpEnvironment> {
-  return async function limitShares(c, next) {
+export function limitShares(onRejected: OnRejected): Guard {
+  return function limitShares(c) {
     const keyId = c.get("keyId") ?? null;
-    if (keyId === null || c.get("slot")?.share(`key ${keyId}`) !== false) return next();
+    if (keyId === null || c.get("slot")?.share(`key ${keyId}`) !== false) return PASSED;
     onRejected("pending_share");
-    return rejectForNow(c, 429, "this key has used up its share of MEMSTEM_MAX_PENDING");
+    return { rejection: rejectForNow(c, 429, "this key has used up its share of MEMSTEM_MAX_PENDING") };
   };
 }
 
@@ -70,7 +59,7 @@ export function limitShares(onRejected: OnRejected): MiddlewareHandler<HttpEnvir
  * Counts an incomplete body against its address's share of the requests in flight. A request with a key counts against the key instead:
  * tenants may share one proxy's address. Throws {@link BodyShareError}.
  */
-export function awaitBody(c: Context<HttpEnvironment>): void {
+export function awaitBody(c: Pick<GuardedRequest, "env" | "get">): void {
   if (c.get("keyId") != null) return;
   const address = clientOf(c.env?.incoming?.socket.remoteAddress);
   if (c.get("slot")?.share(`address ${address}`) !== false) return;
@@ -162,27 +151,25 @@ export interface KeyLimits {
  *
  * @param clock milliseconds, monotonic
  */
-export function limitKeys(
-  { rate, maxConcurrent }: KeyLimits,
-  clock: () => number,
-  onRejected: OnRejected,
-): MiddlewareHandler<HttpEnvironment> {
+export function limitKeys({ rate, maxConcurrent }: KeyLimits, clock: () => number, onRejected: OnRejected): Guard {
   const buckets = rate === null ? null : new TokenBuckets(rate);
   const window = rate === null ? 0 : Math.max(1, Math.ceil(rate.burst / rate.perSecond));
   const policy = `"key";q=${rate?.burst};w=${window}`;
   /** Requests in flight per key that has any: bounded by all requests in flight. */
   const inFlight = new Map<string, number>();
-  return async function limitKeys(c, next) {
-    if (OPEN_PATHS.has(c.req.path)) return next();
+  const leave = (key: string) => {
+    const others = (inFlight.get(key) ?? 1) - 1;
+    if (others === 0) inFlight.delete(key);
+    else inFlight.set(key, others);
+  };
+  return function limitKeys(c) {
+    if (OPEN_PATHS.has(c.req.path)) return PASSED;
     const key = c.get("keyId") ?? "";
     const before = inFlight.get(key) ?? 0;
     if (maxConcurrent !== null && before >= maxConcurrent) {
       onRejected("concurrency");
-      return rejectForNow(
-        c,
-        429,
-        `${maxConcurrent} requests of this key are in flight already: MEMSTEM_MAX_CONCURRENT`,
-      );
+      const detail = `${maxConcurrent} requests of this key are in flight already: MEMSTEM_MAX_CONCURRENT`;
+      return { rejection: rejectForNow(c, 429, detail) };
     }
     let left: Readonly<Record<string, string>> = {};
     if (rate !== null && buckets !== null) {
@@ -193,19 +180,14 @@ export function limitKeys(
         onRejected("rate");
         const limit = `${rate.perSecond} requests a second, ${rate.burst} at once`;
         const detail = `this key has used up its rate (${limit}): MEMSTEM_RATE_PER_SECOND`;
-        return rejectForNow(c, 429, detail, { ...left, "retry-after": seconds });
+        return { rejection: rejectForNow(c, 429, detail, { ...left, "retry-after": seconds }) };
       }
     }
-    if (maxConcurrent === null) await next();
-    else {
-      inFlight.set(key, before + 1);
-      await untilAnswered(c, next, () => {
-        const others = (inFlight.get(key) ?? 1) - 1;
-        if (others === 0) inFlight.delete(key);
-        else inFlight.set(key, others);
-      });
-    }
-    for (const [name, value] of Object.entries(left)) c.res.headers.set(name, value);
-    return undefined;
+    if (maxConcurrent === null && rate === null) return PASSED;
+    if (maxConcurrent !== null) inFlight.set(key, before + 1);
+    return {
+      headers: Object.entries(left),
+      ...(maxConcurrent === null ? {} : { onAnswered: () => leave(key) }),
+    };
   };
 }

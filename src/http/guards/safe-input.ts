@@ -1,8 +1,8 @@
-import type { MiddlewareHandler } from "hono";
 import { type FieldIssue, InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
-import { cutTarget, type HttpEnvironment, isOpenAiPath } from "../requests/request.js";
+import { cutTarget, isOpenAiPath } from "../requests/request.js";
+import { type Guard, PASSED } from "./guard.js";
 
 /*
  * Input that cannot be read safely: ambiguous targets and headers, JSON that is nested too deep or sets a prototype, bytes that are not UTF-8.
@@ -15,19 +15,19 @@ const OWN_HEADER = /^x-memstem-/i;
  * Rejects ambiguous requests: an `x-memstem-` header or a query parameter given twice (Node would join two user ids into a third), and a
  * target whose escapes are not UTF-8, which would be taken literally. The query of an OpenAI-compatible path belongs to the engine.
  */
-export function rejectAmbiguous(): MiddlewareHandler<HttpEnvironment> {
-  return async function rejectAmbiguous(c, next) {
+export function rejectAmbiguous(): Guard {
+  return function rejectAmbiguous(c) {
     const { path, query } = cutTarget(c.env?.incoming?.url ?? c.req.url);
     const isEngines = isOpenAiPath(c.req.path);
     if (!isDecodable(path) || (!isEngines && !isDecodable(query))) {
-      return answerProblem(c, problem(400, "the request target has escapes that are not UTF-8"));
+      return { rejection: answerProblem(c, problem(400, "the request target has escapes that are not UTF-8")) };
     }
     const raw = c.env?.incoming?.rawHeaders ?? [];
     const own = raw.filter((name, at) => at % 2 === 0 && OWN_HEADER.test(name)).map((name) => name.toLowerCase());
     const parameters = isEngines || !query.includes("&") ? [] : [...new URLSearchParams(query).keys()];
     const issues = [...repeated(own), ...repeated(parameters)];
     if (issues.length > 0) throw new InvalidRequestError(issues);
-    return next();
+    return PASSED;
   };
 }
 

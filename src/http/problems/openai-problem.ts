@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import { z } from "zod";
 import { UpstreamError } from "../../service/base/errors.js";
-import { isAnthropicPath, isOpenAiPath } from "../requests/request.js";
+import { type GuardedRequest, isAnthropicPath, isOpenAiPath } from "../requests/request.js";
 import { anthropicErrorOf } from "./anthropic-problem.js";
 import { type Problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
@@ -22,7 +21,7 @@ export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).
 
 /** Sends a problem in the shape that the path's clients read. `error`: its cause. */
 export function answerProblem(
-  c: Context,
+  c: Pick<GuardedRequest, "req">,
   value: Problem,
   { error, headers = {} }: { readonly error?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Response {

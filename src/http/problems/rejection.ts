@@ -1,4 +1,4 @@
-import type { Context } from "hono";
+import type { GuardedRequest } from "../requests/request.js";
 import { answerProblem } from "./openai-problem.js";
 import { problem } from "./problem.js";
 
@@ -26,7 +26,7 @@ export const RETRY_SOON = { "retry-after": "1" } as const;
 
 /** Rejects a request, to be retried; the detail names the limit. */
 export function rejectForNow(
-  c: Context,
+  c: Pick<GuardedRequest, "req">,
   status: 429 | 503,
   detail: string,
   headers: Readonly<Record<string, string>> = {},

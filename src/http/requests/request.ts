@@ -49,6 +49,21 @@ export interface HttpEnvironment {
   };
 }
 
+/** A request as guards and problems see it: Hono's context, or that of the direct route. */
+export interface GuardedRequest {
+  readonly req: {
+    readonly method: string;
+    readonly path: string;
+    readonly url: string;
+    header(name: string): string | undefined;
+    query(name: string): string | undefined;
+  };
+  /** Absent where the app is not served by Node. */
+  readonly env?: HttpEnvironment["Bindings"];
+  get<Key extends keyof HttpEnvironment["Variables"]>(key: Key): HttpEnvironment["Variables"][Key];
+  set<Key extends keyof HttpEnvironment["Variables"]>(key: Key, value: HttpEnvironment["Variables"][Key]): void;
+}
+
 /** One request as the log sees it. Never memory text, never a query. */
 export interface RequestLog extends ComposedEntry {
   readonly method: string;
@@ -57,6 +72,12 @@ export interface RequestLog extends ComposedEntry {
   /** Milliseconds from its arrival to its answer's head. */
   readonly ms: number;
 }
+
+/** Composes a prompt. */
+export const COMPOSE_PATH = "/compose";
+
+/** Metrics label of requests without a route: rejected before routing, or no route found. */
+export const UNROUTED = "/*";
 
 /** Composes a batch. */
 export const BATCH_PATH = "/compose/batch";

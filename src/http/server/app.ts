@@ -25,6 +25,7 @@ import { described, OPERATIONS } from "../contracts/operations.js";
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { type BodyRate, receiveBody } from "../guards/body.js";
+import { guarded } from "../guards/guard.js";
 import {
   closeWhenStopping,
   type KeyLimits,
@@ -38,7 +39,15 @@ import { securityHeaders } from "../guards/security-headers.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
-import { BATCH_PATH, type HttpEnvironment, isOpenAiPath, type RequestLog } from "../requests/request.js";
+import {
+  BATCH_PATH,
+  COMPOSE_PATH,
+  type GuardedRequest,
+  type HttpEnvironment,
+  isOpenAiPath,
+  type RequestLog,
+  UNROUTED,
+} from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
 import { addExplainRoutes } from "../routes/explain-routes.js";
@@ -46,6 +55,7 @@ import { passToEngine } from "../routes/passed-route.js";
 import { answerUnrouted } from "../routes/unrouted.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
+import { composeOver, DirectCompose } from "./direct-compose.js";
 import { Metrics } from "./metrics.js";
 
 /** What the HTTP surface needs. */
@@ -82,9 +92,6 @@ export interface HttpParts {
   readonly clock: () => number;
 }
 
-/** Metrics label of requests without a route: rejected before routing, or no route found. */
-const UNROUTED = "/*";
-
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
 const EXPOSED_HEADERS = [
   "x-memstem-request-id",
@@ -100,6 +107,8 @@ const EXPOSED_HEADERS = [
 /** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
+  /** Serves `POST /compose` in the app's stead; null where its answers need what only the app adds. */
+  readonly direct: DirectCompose | null;
   /** Decides when a request reaches the app. */
   readonly admission: Admission;
   /** Call it with every block of the event loop, in milliseconds. */
@@ -135,31 +144,37 @@ export function createApp(parts: HttpParts): HttpSurface {
     },
     onWaited: metrics.waited.bind(metrics),
   });
+  const arrivedAt = (incoming: object | undefined) =>
+    (incoming === undefined ? undefined : admission.cameAt(incoming)) ?? parts.clock();
   app.use(async (c, next) => {
-    const { incoming } = c.env ?? {};
-    const start = (incoming === undefined ? undefined : admission.cameAt(incoming)) ?? parts.clock();
+    const start = arrivedAt(c.env?.incoming);
     await next();
     const { method, routePath } = c.req;
     answered({ method, route: routePath, status: c.res.status, ms: parts.clock() - start, ...c.get("composed") });
   });
   app.use(securityHeaders());
   app.use(closeWhenStopping(isStopping));
-  app.use(limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected }));
+  const guardPending = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
+  app.use(guarded(guardPending));
   if (corsOrigins.length > 0) {
     const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
     app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
   }
   const { memstem, keys, webhookToken } = parts;
-  app.use(access({ memstem, keys, corsOrigins, webhookToken, onRejected }));
-  app.use(limitKeys(parts.keyLimits, parts.clock, onRejected));
-  app.use(limitShares(onRejected));
-  app.use(rejectAmbiguous());
+  const guards = [
+    access({ memstem, keys, corsOrigins, webhookToken, onRejected }),
+    limitKeys(parts.keyLimits, parts.clock, onRejected),
+    limitShares(onRejected),
+    rejectAmbiguous(),
+  ];
+  for (const guard of guards) app.use(guarded(guard));
   const pretty = prettyJSON({ space: 2 });
   const { maxBodyBytes: maxBytes, bodyRate: rate } = parts;
-  app.use(receiveBody({ maxBytes, rate, onTooLarge: () => onRejected("too_large") }));
+  const body = { maxBytes, rate, onTooLarge: () => onRejected("too_large") };
+  app.use(receiveBody(body));
   // A batch is streamed; an engine's answer is sent unmodified.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
-  app.onError((error, c) => {
+  const failed = (c: GuardedRequest, error: unknown) => {
     const value = problemOf(error);
     if (isFault(error, value)) parts.onFault(error);
     const refusal = refusalOf(error);
@@ -168,17 +183,20 @@ export function createApp(parts: HttpParts): HttpSurface {
     // The rest of the body is not read.
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
+  };
+  app.onError((error, c) => failed(c, error));
+  app.openapi(post(COMPOSE_PATH, OPERATIONS.compose, wire.composeBodyWithNulls, wire.composeResult), async (c) => {
+    const { json, entry } = await composeOver(c.get("memstem"), c.req.valid("json"), c.req.raw.signal);
+    c.set("composed", entry);
+    return c.json(json, 200);
   });
-  app.openapi(post("/compose", OPERATIONS.compose, wire.composeBodyWithNulls, wire.composeResult), async (c) => {
-    const answer = await c.get("memstem").compose(wire.readCompose(c.req.valid("json")), c.req.raw.signal);
-    c.set("composed", {
-      requestId: answer.requestId,
-      totalTokens: answer.plan.totalTokens,
-      expectedCachedTokens: answer.plan.expectedCachedTokens,
-      warnings: answer.warnings.map(({ code }) => code),
-    });
-    return c.json(wire.writeCompose(answer), 200);
-  });
+  const all = [guardPending, ...guards];
+  const { clock, onFault } = parts;
+  // CORS is the app's.
+  const isDirect = corsOrigins.length === 0;
+  const direct = isDirect
+    ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered, onFault })
+    : null;
   addBatchRoute(app, parts);
   const chat = parts.chat && {
     ...parts.chat,
@@ -249,7 +267,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
-  return { app, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
+  return { app, direct, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
 }
 
 /** The limit that an error stands for; null for other errors. */

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
+import { isPlainCompose } from "./direct-compose.js";
 
 /** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -11,10 +12,14 @@ const HEADERS_TIMEOUT_MS = 60_000;
 const UNREADABLE = problem(400, "the request target or the host is not valid");
 
 /** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
-export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
-  const listener = admission.before(
-    getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) }),
-  );
+export function nodeServer({ app, direct, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
+  const adapted = getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) });
+  const listener = admission.before((incoming, outgoing) => {
+    if (direct === null || !isPlainCompose(incoming)) return adapted(incoming, outgoing);
+    return direct.serve(incoming, outgoing, (answer) => {
+      void getRequestListener(async () => answer, { hostname })(incoming, outgoing);
+    });
+  });
   const queued = new PipelinedResponses();
   // The app limits the time of a body, by its length.
   const options = { ServerResponse: CorkedResponse, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };

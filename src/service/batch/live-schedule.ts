@@ -1,6 +1,7 @@
 import type { TokenCounter, UserId } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { AbandonedRequestError } from "../base/errors.js";
+import type { CallerSignal } from "../base/linked-signal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
@@ -16,11 +17,11 @@ export interface ScheduledComposer extends PlanningParts {
   readonly countTokens: TokenCounter;
   /** Throws `BusyUserError` where the user's queue, with so many more, is full. */
   rejectIfBusy(request: ComposeRequest, more: number): void;
-  lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup>;
+  lookUp(request: ComposeRequest, signal?: CallerSignal): Promise<WaitingLookup>;
   /** @param found absent: the request is looked up in its user's queue, and refused where that is full */
   compose(
     request: ComposeRequest,
-    signal: AbortSignal | undefined,
+    signal: CallerSignal | undefined,
     hooks: ComposeHooks,
     found?: FoundAhead,
   ): Promise<ComposeAnswer>;
@@ -35,7 +36,7 @@ interface WaitingRequest extends FoundRequest {
   readonly since: number;
   /** When it may wait no longer. */
   readonly until: number;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: CallerSignal | undefined;
   readonly hooks: ComposeHooks;
   /** Resolves the caller's promise. */
   readonly resolve: (answer: ComposeAnswer | Promise<ComposeAnswer>) => void;
@@ -95,7 +96,7 @@ export class LiveSchedule {
   }
 
   /** Composes a prompt, after a wait where others may share its memories. Rejects as the composer does. */
-  compose(request: ComposeRequest, signal?: AbortSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
+  compose(request: ComposeRequest, signal?: CallerSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const mostMs = Math.min(this.waitMs, request.scheduleMs ?? this.waitMs);
     if (mostMs <= 0 || request.conversationId !== null || this.#isClosing)
       return this.composer.compose(request, signal, hooks);
@@ -118,7 +119,7 @@ export class LiveSchedule {
   async #schedule(
     request: ComposeRequest,
     mostMs: number,
-    signal: AbortSignal | undefined,
+    signal: CallerSignal | undefined,
     hooks: ComposeHooks,
   ): Promise<ComposeAnswer> {
     const { userId } = request;

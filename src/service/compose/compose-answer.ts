@@ -87,7 +87,7 @@ export function composeAnswer(
 ): ComposeAnswer {
   const { requestId, messages, annotations } = composed;
   const served = { ...composed, head: composed.head.length, plan, cacheSecret: form.cacheSecret };
-  const emitted = form.engine.emit({ ...enginePrompt(served), marksElsewhere: form.marksElsewhere });
+  const emitted = form.engine.emit(enginePrompt(served, form.marksElsewhere));
   return {
     requestId,
     ...restored(form.given, emitted.messages),
@@ -166,15 +166,22 @@ export interface PromptForEngine {
 }
 
 /** Tells the adapter where later prompts will diverge, from what the plan keeps of this turn. */
-export function enginePrompt(served: PromptForEngine): AdapterPrompt {
+export function enginePrompt(served: PromptForEngine, marksElsewhere = 0): AdapterPrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
   const ends = [lastSharedMessage(served, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
-    ...cacheKeys(scope, cacheSecret),
+    // Not every engine family has them sent.
+    get tenantKey() {
+      return tenantKeyOf(cacheSecret);
+    },
+    get scopeKey() {
+      return scopeKeyOf(scope, cacheSecret);
+    },
     messages,
+    marksElsewhere,
     reusableMessages: [...new Set(ends)],
     ...reusableMemories(served, section),
     ...(cachedMessage < 0 ? {} : { cachedMessage }),
@@ -183,7 +190,8 @@ export function enginePrompt(served: PromptForEngine): AdapterPrompt {
 
 /** An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches. */
 export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
-  return { requestId, ...cacheKeys(scope, cacheSecret), messages: [], reusableMessages: [] };
+  const keys = { tenantKey: tenantKeyOf(cacheSecret), scopeKey: scopeKeyOf(scope, cacheSecret) };
+  return { requestId, ...keys, messages: [], reusableMessages: [] };
 }
 
 /** An opaque key of a conversation; without one, of the scope. */
@@ -192,11 +200,12 @@ export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null
   return digestOf(JSON.stringify(["memstem session", cacheSecret, userId, agentId, conversationId]));
 }
 
-function cacheKeys(scope: Scope, cacheSecret: string): Pick<AdapterPrompt, "tenantKey" | "scopeKey"> {
-  return {
-    tenantKey: digestOf(JSON.stringify(["memstem tenant", cacheSecret])),
-    scopeKey: digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId])),
-  };
+function tenantKeyOf(cacheSecret: string): string {
+  return digestOf(JSON.stringify(["memstem tenant", cacheSecret]));
+}
+
+function scopeKeyOf({ userId, agentId }: Scope, cacheSecret: string): string {
+  return digestOf(JSON.stringify(["memstem scope", cacheSecret, userId, agentId]));
 }
 
 /** Index of the last message that the next prompt shares. */

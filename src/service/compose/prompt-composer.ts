@@ -15,6 +15,7 @@ import {
   type Scope,
 } from "../../core/index.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
+import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { inSpan } from "../base/spans.js";
@@ -62,7 +63,7 @@ interface ComposeTask {
   readonly request: ComposeRequest;
   /** The blocks that a batch plan places first. */
   readonly front: readonly Digest[];
-  readonly signal: AbortSignal | undefined;
+  readonly signal: CallerSignal | undefined;
   readonly hooks: ComposeHooks;
 }
 
@@ -104,7 +105,7 @@ export class PromptComposer {
    */
   async compose(
     request: ComposeRequest,
-    signal?: AbortSignal,
+    signal?: CallerSignal,
     hooks: ComposeHooks = {},
     found: FoundAhead | null = null,
   ): Promise<ComposeAnswer> {
@@ -131,7 +132,7 @@ export class PromptComposer {
   }
 
   /** The memories for a request of a batch. Does not reject if the source fails. */
-  async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
+  async lookUp(request: ComposeRequest, signal?: CallerSignal): Promise<WaitingLookup> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     const watch = this.#watch(scope);
     if (this.#isAnswered(scope, request)) return { found: [] };
@@ -163,7 +164,7 @@ export class PromptComposer {
     request: ComposeRequest,
     waiting: WaitingLookup,
     front: readonly Digest[],
-    signal?: AbortSignal,
+    signal?: CallerSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     return this.on.jobs.runStored(request.userId, async () => {
@@ -194,8 +195,8 @@ export class PromptComposer {
     if (signal?.aborted) throw new AbandonedRequestError();
     // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
+    if (found?.watch?.isDeleted) throw new DeletedMeanwhileError();
     const watch = found?.watch ?? this.#watch(scope);
-    if (watch.isDeleted) throw new DeletedMeanwhileError();
     if (this.#isAnswered(scope, request)) return this.#commit(task, null, watch);
     const lookup = found ?? (await this.#searchWhileWarmingUp(task));
     await this.#dropErasedAnswer(scope, request);
@@ -303,7 +304,7 @@ export class PromptComposer {
     }
   }
 
-  #lookUp(scope: Scope, request: ComposeRequest, signal?: AbortSignal): Promise<MemoryLookup> {
+  #lookUp(scope: Scope, request: ComposeRequest, signal?: CallerSignal): Promise<MemoryLookup> {
     const { source } = this.#lookup;
     // No source is asked, so there is nothing to abort.
     if (source === null || request.memories !== null)

@@ -98,7 +98,9 @@ export class PromptPlanner {
     const { store, now, newRequestId } = this.parts;
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
-    const underWay = store.underWaySince(scope, at - IN_FLIGHT_MS);
+    const since = at - IN_FLIGHT_MS;
+    const isIdle = working.newestAt !== undefined && working.newestAt <= since;
+    const underWay = isIdle ? null : store.underWaySince(scope, since);
     const settledAt = underWay === null ? at : underWay - 1;
     const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, this.#topKOf(request));
     const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
@@ -135,6 +137,7 @@ export class PromptPlanner {
           request: { id: requestId, body: requestDigest(request), answer },
           at,
         });
+        working.newestAt = at;
         if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };

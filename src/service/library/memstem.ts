@@ -22,6 +22,7 @@ import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
+import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
@@ -184,7 +185,7 @@ export class Memstem {
   }
 
   /** See {@link PromptComposer.compose} and {@link LiveSchedule}. */
-  compose(request: ComposeRequest, signal?: AbortSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
+  compose(request: ComposeRequest, signal?: CallerSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
     return this.#schedule.compose(request, signal, hooks);
   }
 

@@ -12,6 +12,8 @@ import { isSameCount } from "./deletion-watch.js";
 export interface WorkingScope {
   readonly state: ScopeState;
   version: StoredVersion | null;
+  /** When its newest request was composed, if by this process; absent: ask the store. Any other's commit loads the scope anew. */
+  newestAt?: number;
 }
 
 interface Entry extends WorkingScope {

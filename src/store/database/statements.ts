@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { ManyRows } from "./many-rows.js";
 import type {
   blocks,
   conversations,
@@ -125,11 +126,11 @@ function registerStatements(sqlite: Database.Database) {
       sqlite,
       `select label, text, tokens, superseded_by as supersededBy from blocks where scope_id = @scopeId order by label`,
     ),
-    keepBlock: prepare<SqliteRow<typeof blocks>>(
+    keepBlock: new ManyRows<SqliteRow<typeof blocks>>(
       sqlite,
-      `insert into blocks (scope_id, label, text, tokens, superseded_by)
-       values (@scopeId, @label, @text, @tokens, @supersededBy)
-       on conflict (scope_id, label) do update set superseded_by = excluded.superseded_by`,
+      "insert into blocks (scope_id, label, text, tokens, superseded_by)",
+      ["scopeId", "label", "text", "tokens", "supersededBy"],
+      "on conflict (scope_id, label) do update set superseded_by = excluded.superseded_by",
     ),
     removeBlock: prepare<OfScope & Pick<SqliteRow<typeof blocks>, "label">>(
       sqlite,
@@ -142,11 +143,11 @@ function registerStatements(sqlite: Database.Database) {
        from memory_versions
        where scope_id = @scopeId order by label, memory_id`,
     ),
-    keepVersion: prepare<SqliteRow<typeof memoryVersions>>(
+    keepVersion: new ManyRows<SqliteRow<typeof memoryVersions>>(
       sqlite,
-      `insert into memory_versions (scope_id, memory_id, label, current, template, own_start, own_length)
-       values (@scopeId, @memoryId, @label, @current, @template, @ownStart, @ownLength)
-       on conflict (scope_id, label, memory_id) do update set current = excluded.current,
+      "insert into memory_versions (scope_id, memory_id, label, current, template, own_start, own_length)",
+      ["scopeId", "memoryId", "label", "current", "template", "ownStart", "ownLength"],
+      `on conflict (scope_id, label, memory_id) do update set current = excluded.current,
          template = excluded.template, own_start = excluded.own_start, own_length = excluded.own_length`,
     ),
     /** For all labels (a JSON array) in one statement. */
@@ -180,13 +181,15 @@ function indexStatements(sqlite: Database.Database) {
        from index_nodes where scope_id = @scopeId order by id`,
     ),
     /** A node's anchor never changes. */
-    keepNode: prepare<SqliteRow<typeof indexNodes>>(
+    keepNode: new ManyRows<SqliteRow<typeof indexNodes>>(
       sqlite,
       `insert into index_nodes
-         (scope_id, id, parent, anchor, bracketed, run, position, next_position, uses, live, last_used, used_at, tokens)
-       values
-         (@scopeId, @id, @parent, @anchor, @bracketed, @run, @position, @nextPosition, @uses, @live, @lastUsed, @usedAt, @tokens)
-       on conflict (scope_id, id) do update set parent = excluded.parent, run = excluded.run,
+         (scope_id, id, parent, anchor, bracketed, run, position, next_position, uses, live, last_used, used_at, tokens)`,
+      [
+        ...(["scopeId", "id", "parent", "anchor", "bracketed", "run", "position", "nextPosition"] as const),
+        ...(["uses", "live", "lastUsed", "usedAt", "tokens"] as const),
+      ],
+      `on conflict (scope_id, id) do update set parent = excluded.parent, run = excluded.run,
          position = excluded.position, next_position = excluded.next_position, uses = excluded.uses,
          live = excluded.live, last_used = excluded.last_used, used_at = excluded.used_at, tokens = excluded.tokens`,
     ),

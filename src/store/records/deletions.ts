@@ -6,6 +6,9 @@ import type { OpenDatabase } from "../database/open-database.js";
 type TenantUser = Pick<Scope, "tenant" | "userId">;
 type SourceKey = [tenant: string, userId: string];
 
+/** Users whose bucket is in memory. */
+const MOST_BUCKETS = 1_000;
+
 const NONE: DeletionCounts = { users: 0, memories: 0 };
 /** In place of a memory's id: everything of the user. */
 const EVERYTHING = "";
@@ -19,8 +22,8 @@ export class Deletions {
   readonly #done: Database.Statement<[...SourceKey, string]>;
   readonly #owing: Database.Statement<[], { tenant: string; userId: UserId }>;
 
-  /** The last user asked for: a compose asks several times. */
-  #last: { readonly name: string; readonly bucket: number } | null = null;
+  /** Buckets of the last users asked for: a compose asks several times, and other users' in between. */
+  readonly #buckets = new Map<string, number>();
 
   constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
     const { sqlite } = database;
@@ -76,10 +79,12 @@ export class Deletions {
    */
   #bucketOf({ tenant, userId }: TenantUser): number {
     const name = JSON.stringify([tenant, userId]);
-    if (this.#last?.name !== name) {
-      const sealed = this.database.digests.seal(digestOf(name));
-      this.#last = { name, bucket: Buffer.from(sealed, "base64url").readUInt16BE(0) };
-    }
-    return this.#last.bucket;
+    const known = this.#buckets.get(name);
+    if (known !== undefined) return known;
+    const sealed = this.database.digests.seal(digestOf(name));
+    const bucket = Buffer.from(sealed, "base64url").readUInt16BE(0);
+    if (this.#buckets.size >= MOST_BUCKETS) this.#buckets.clear();
+    this.#buckets.set(name, bucket);
+    return bucket;
   }
 }

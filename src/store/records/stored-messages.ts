@@ -22,6 +22,10 @@ const HEAD = `select messages as list, exists
 const KEEP_HEAD = `insert into heads (scope_id, digest, messages) values (@scopeId, @digest, @messages)
   on conflict do update set messages = excluded.messages`;
 
+/** The same for no messages, in one statement: a list without messages has none that was erased. */
+const KEEP_EMPTY_HEAD = `insert into heads (scope_id, digest, messages) values (@scopeId, @digest, '[]')
+  on conflict do update set messages = excluded.messages where messages is null`;
+
 /** The ids that a list holds. */
 export function idsOf(list: MessageList): readonly number[] {
   return JSON.parse(list) as number[];
@@ -43,6 +47,7 @@ export class StoredMessages {
   >;
   readonly #head: Database.Statement<[object], { readonly list: MessageList | null; readonly erased: 0 | 1 }>;
   readonly #keepHead: Database.Statement<[object]>;
+  readonly #keepEmptyHead: Database.Statement<[object]>;
 
   constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
     const { sqlite } = database;
@@ -53,6 +58,7 @@ export class StoredMessages {
     this.#digests = sqlite.prepare(LISTED("digest, meant"));
     this.#head = sqlite.prepare(HEAD);
     this.#keepHead = sqlite.prepare(KEEP_HEAD);
+    this.#keepEmptyHead = sqlite.prepare(KEEP_EMPTY_HEAD);
   }
 
   /** Stores messages that are not stored yet. Inside the caller's transaction. */
@@ -76,6 +82,10 @@ export class StoredMessages {
 
   /** Stores the instructions at the head of a prompt, where they are missing or erased. */
   keepHead(scopeId: number, digest: SealedDigest, messages: readonly ChatMessage[]): void {
+    if (messages.length === 0) {
+      this.#keepEmptyHead.run({ scopeId, digest });
+      return;
+    }
     const known = this.#head.get({ scopeId, digest });
     if (known === undefined || known.list === null) {
       const given = messages.map(messageDigest);

@@ -64,23 +64,30 @@ export function writeChanges(
     statements.removeVersionsBy.run({ scopeId, memoryId });
     statements.keepForgotten.run({ ...key, memoryId });
   }
-  for (const block of changes.register.blocks) statements.keepBlock.run({ scopeId, ...block });
-  for (const { memoryId, label, current, rendered } of changes.register.versions) {
-    const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
-    statements.keepVersion.run({
+  statements.keepBlock.runAll(
+    changes.register.blocks.map(({ label, text, tokens, supersededBy }) => ({
       scopeId,
-      memoryId,
       label,
-      current: current ? 1 : 0,
-      template,
-      ownStart,
-      ownLength,
-    });
-  }
+      text,
+      tokens,
+      supersededBy,
+    })),
+  );
+  statements.keepVersion.runAll(
+    changes.register.versions.map(({ memoryId, label, current, rendered }) => {
+      const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
+      return { scopeId, memoryId, label, current: current ? 1 : 0, template, ownStart, ownLength };
+    }),
+  );
   for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
-  for (const node of changes.index.upserted) {
-    statements.keepNode.run({ scopeId, ...node, ...anchorRow(node.anchor, digests), run: JSON.stringify(node.run) });
-  }
+  statements.keepNode.runAll(
+    changes.index.upserted.map((node) => ({
+      scopeId,
+      ...node,
+      ...anchorRow(node.anchor, digests),
+      run: JSON.stringify(node.run),
+    })),
+  );
   const { recent, workers, published } = changes;
   const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
     for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });

@@ -1,0 +1,259 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { z } from "zod";
+import { InvalidRequestError } from "../../service/base/errors.js";
+import type { CallerSignal } from "../../service/base/linked-signal.js";
+import { fieldIssues } from "../../service/fields/read-options.js";
+import type { Memstem } from "../../service/library/memstem.js";
+import { composeBodyWithNulls, readCompose, writeCompose } from "../contracts/compose-contract.js";
+import { type BodyLimits, readBody, safeText } from "../guards/body.js";
+import type { Guard } from "../guards/guard.js";
+import { SECURITY_HEADERS } from "../guards/security-headers.js";
+import { notJson, problemResponse } from "../problems/problem.js";
+import {
+  COMPOSE_PATH,
+  type ComposedEntry,
+  type GuardedRequest,
+  type HttpEnvironment,
+  type RequestLog,
+  UNROUTED,
+} from "../requests/request.js";
+
+/** What the direct route shares with the app. */
+export interface DirectComposeParts {
+  /** In the app's order. */
+  readonly guards: readonly Guard[];
+  readonly body: BodyLimits;
+  readonly isStopping: () => boolean;
+  /** When a request arrived, in milliseconds. */
+  readonly arrivedAt: (incoming: IncomingMessage) => number;
+  readonly clock: () => number;
+  /** The answer to what a guard or the service threw. */
+  readonly failed: (request: GuardedRequest, error: unknown) => Response;
+  /** Called once per request, before its answer is sent. */
+  readonly answered: (entry: RequestLog) => void;
+  /** Called with internal faults. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** How a request is answered: with JSON and 200, or otherwise. */
+interface DirectAnswer {
+  readonly route: string;
+  readonly body: string | Response;
+  readonly composed?: ComposedEntry;
+}
+
+/** A host that Hono's adapter takes as it is. */
+const PLAIN_HOST = /^(?:[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?|(?:127\.0\.0\.1|localhost):6[0-4]\d{3})$/;
+const PLAIN_TYPE = /^application\/json(?:; ?charset=utf-8)?$/;
+
+/** Whether a request is a compose in its plain form: no query, and a host and content type that need no reading. */
+export function isPlainCompose(incoming: IncomingMessage): boolean {
+  return (
+    incoming.method === "POST" &&
+    incoming.url === COMPOSE_PATH &&
+    PLAIN_HOST.test(incoming.headers.host ?? "") &&
+    PLAIN_TYPE.test(headerOf(incoming, "content-type") ?? "")
+  );
+}
+
+/**
+ * `POST /compose` on Node's own request and response: the same guards, contract and problems as the app's route, without Hono's objects
+ * and middleware, which take a sixth of a compose. Serves the plain form only; every other one is the app's.
+ */
+export class DirectCompose {
+  constructor(private readonly parts: DirectComposeParts) {}
+
+  /**
+   * Serves a request for which {@link isPlainCompose} holds. Does not reject.
+   *
+   * @param send sends an answer other than a prompt
+   */
+  async serve(incoming: IncomingMessage, outgoing: ServerResponse, send: (answer: Response) => void): Promise<void> {
+    try {
+      await this.#serve(incoming, outgoing, send);
+    } catch (error) {
+      outgoing.destroy();
+      this.parts.onFault(error);
+    }
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse, send: (answer: Response) => void): Promise<void> {
+    const { arrivedAt, clock, answered, isStopping } = this.parts;
+    const start = arrivedAt(incoming);
+    const request = new DirectRequest(incoming, outgoing);
+    const { route, body, composed } = await this.#answer(request, incoming);
+    const status = typeof body === "string" ? 200 : body.status;
+    answered({ method: "POST", route, status, ms: clock() - start, ...composed });
+    if (isStopping()) request.headers.push(["connection", "close"]);
+    if (typeof body === "string") {
+      const length = String(Buffer.byteLength(body));
+      outgoing.writeHead(200, [...OK_HEADERS, ...request.headers.flat(), "Content-Length", length]).end(body);
+      return;
+    }
+    for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);
+    for (const [name, value] of request.headers) body.headers.set(name, value);
+    send(body);
+  }
+
+  async #answer(request: DirectRequest, incoming: IncomingMessage): Promise<DirectAnswer> {
+    let route = UNROUTED;
+    try {
+      for (const guard of this.parts.guards) {
+        const { rejection, headers, onAnswered, onBegun } = guard(request);
+        if (rejection !== undefined) return { route, body: rejection };
+        for (const header of headers ?? []) request.headers.push(header);
+        if (onAnswered !== undefined) request.untilAnswered(onAnswered);
+        if (onBegun !== undefined) request.untilAnswered(onBegun);
+      }
+      const bytes = await readBody(request, incoming, this.parts.body);
+      if (!Buffer.isBuffer(bytes)) return { route, body: bytes };
+      route = COMPOSE_PATH;
+      const given = jsonOf(bytes);
+      if (given === null) return { route, body: problemResponse(notJson()) };
+      const body = await validated(given.value);
+      const { json, entry } = await composeOver(request.get("memstem"), body, request.signal);
+      return { route, body: JSON.stringify(json), composed: entry };
+    } catch (error) {
+      return { route, body: this.parts.failed(request, error) };
+    }
+  }
+}
+
+/** Composes what a body asks for. Gives the answer's JSON, and what the log says of it. */
+export async function composeOver(memstem: Memstem, body: Parameters<typeof readCompose>[0], signal: CallerSignal) {
+  const answer = await memstem.compose(readCompose(body), signal);
+  const entry: ComposedEntry = {
+    requestId: answer.requestId,
+    totalTokens: answer.plan.totalTokens,
+    expectedCachedTokens: answer.plan.expectedCachedTokens,
+    warnings: answer.warnings.map(({ code }) => code),
+  };
+  return { json: writeCompose(answer), entry };
+}
+
+const OK_HEADERS = [...SECURITY_HEADERS.flat(), "content-type", "application/json"];
+
+/** What JSON in UTF-8 says; null for other bytes. */
+function jsonOf(bytes: Buffer): { readonly value: unknown } | null {
+  const text = safeText(bytes);
+  if (text === null) return null;
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * A body by its contract. Throws {@link InvalidRequestError}. Zod compiles a schema's synchronous parser, which takes a third of the
+ * asynchronous one's time; but names other fields in some errors, so those are the app's.
+ */
+async function validated(value: unknown): Promise<z.output<typeof composeBodyWithNulls>> {
+  const plain = composeBodyWithNulls.safeParse(value);
+  if (plain.success) return plain.data;
+  const { data, error } = await composeBodyWithNulls.safeParseAsync(value);
+  if (error !== undefined) throw new InvalidRequestError(fieldIssues(error));
+  return data;
+}
+
+/** A request of the plain form, as guards see it. */
+class DirectRequest implements GuardedRequest {
+  readonly env: HttpEnvironment["Bindings"];
+  /** Of the answer. */
+  readonly headers: (readonly [name: string, value: string])[] = [];
+  readonly #carried: Partial<HttpEnvironment["Variables"]> = {};
+  /** By the event: it comes to responses that wait behind another one too, which are never `closed`. */
+  #isClosed = false;
+  /** What is called when the response has closed. */
+  readonly #done: (() => void)[] = [];
+
+  constructor(
+    private readonly incoming: IncomingMessage,
+    private readonly outgoing: ServerResponse,
+  ) {
+    this.env = { incoming, outgoing };
+    outgoing.once("close", () => {
+      this.#isClosed = true;
+      for (const done of this.#done) done();
+    });
+  }
+
+  /** Aborts when the client disconnects before its answer is sent. */
+  get signal(): CallerSignal {
+    return new ClientSignal(
+      () => this.#isClosed && !this.outgoing.writableFinished,
+      (done) => this.untilAnswered(done),
+    );
+  }
+
+  readonly req = {
+    method: "POST",
+    path: COMPOSE_PATH,
+    url: COMPOSE_PATH,
+    header: (name: string) => headerOf(this.incoming, name),
+    query: () => undefined,
+  };
+
+  get<Key extends keyof HttpEnvironment["Variables"]>(key: Key): HttpEnvironment["Variables"][Key] {
+    // As in Hono's context, the guards set a key before anybody reads it.
+    return this.#carried[key] as HttpEnvironment["Variables"][Key];
+  }
+
+  set<Key extends keyof HttpEnvironment["Variables"]>(key: Key, value: HttpEnvironment["Variables"][Key]): void {
+    this.#carried[key] = value;
+  }
+
+  untilAnswered(done: () => void): void {
+    if (this.#isClosed || this.outgoing.closed) done();
+    else this.#done.push(done);
+  }
+}
+
+/** A client's disconnection. The controller is made for the first listener: most composes only look whether it happened. */
+class ClientSignal implements CallerSignal {
+  #made: AbortController | null = null;
+
+  constructor(
+    private readonly isGone: () => boolean,
+    private readonly onClosed: (done: () => void) => void,
+  ) {}
+
+  get aborted(): boolean {
+    return this.isGone();
+  }
+
+  get reason(): unknown {
+    return this.#signal.reason;
+  }
+
+  addEventListener(...listener: Parameters<AbortSignal["addEventListener"]>): void {
+    this.#signal.addEventListener(...listener);
+  }
+
+  removeEventListener(...listener: Parameters<AbortSignal["removeEventListener"]>): void {
+    this.#made?.signal.removeEventListener(...listener);
+  }
+
+  get #signal(): AbortSignal {
+    if (this.#made === null) {
+      const made = new AbortController();
+      this.#made = made;
+      this.onClosed(() => {
+        if (this.isGone()) made.abort("Client connection prematurely closed.");
+      });
+    }
+    return this.#made.signal;
+  }
+}
+
+/** A header as the Fetch standard joins it: Node drops the second one of some names. */
+function headerOf({ rawHeaders }: IncomingMessage, name: string): string | undefined {
+  let joined: string | undefined;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const own = rawHeaders[at] ?? "";
+    if (own.length !== name.length || own.toLowerCase() !== name) continue;
+    const value = rawHeaders[at + 1] ?? "";
+    joined = joined === undefined ? value : `${joined}, ${value}`;
+  }
+  return joined;
+}
