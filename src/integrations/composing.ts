@@ -105,9 +105,13 @@ function nameOf<Call>(name: NameOf<Call> | undefined, call: Call): string | null
   return typeof name === "function" ? name(call) : name;
 }
 
-/** Tells the caller of what failed. */
+/** Tells the caller of what failed. A listener that throws fails nothing. */
 export function tellError({ onError = warn }: Pick<AdapterOptions<never>, "onError">, error: unknown): void {
-  onError(error);
+  try {
+    onError(error);
+  } catch (fault) {
+    warn(fault);
+  }
 }
 
 function warn(error: unknown): void {
