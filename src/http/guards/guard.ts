@@ -2,7 +2,7 @@ import type { MiddlewareHandler } from "hono";
 import { type GuardedRequest, type HttpEnvironment, untilAnswered } from "../requests/request.js";
 
 /** What a guard decides on a request. */
-export interface Verdict {
+export interface GuardVerdict {
   /** The rejection; absent: the request passes. */
   readonly rejection?: Response;
   /** Headers of the answer, whatever it is. */
@@ -14,10 +14,10 @@ export interface Verdict {
 }
 
 /** Decides on a request before its body is read. What it throws is answered as an error. */
-export type Guard = (request: GuardedRequest) => Verdict;
+export type Guard = (request: GuardedRequest) => GuardVerdict;
 
 /** The verdict on a request that passes, with nothing more to do. */
-export const PASSED: Verdict = {};
+export const PASSED: GuardVerdict = {};
 
 /** A guard in front of Hono's routes. */
 export function guarded(guard: Guard): MiddlewareHandler<HttpEnvironment> {
