@@ -88,13 +88,15 @@ export function composeAnswer(
   const { requestId, messages, annotations } = composed;
   const served = { ...composed, head: composed.head.length, plan, cacheSecret: form.cacheSecret };
   const emitted = form.engine.emit(enginePrompt(served, form.marksElsewhere));
+  const prompt = restored(form.given, emitted.messages);
   return {
     requestId,
-    ...restored(form.given, emitted.messages),
+    ...prompt,
     ...(form.prompt ? { prompt: promptText(messages) } : {}),
     blocks: memories,
     annotations,
-    plan: form.given === null ? plan : { ...plan, stableMessages: stableOf(form.given, emitted.messages, plan) },
+    plan:
+      form.given === null ? plan : { ...plan, stableMessages: stableOf(form, emitted.messages, prompt.messages, plan) },
     engine: { fields: emitted.fields, headers: { ...emitted.headers, ...routingHeaders(worker) } },
     ...(worker === undefined ? {} : { worker }),
     warnings,
@@ -102,11 +104,15 @@ export function composeAnswer(
 }
 
 /** How many leading messages, in the format of the given ones, are made of those that an earlier prompt had. */
-function stableOf(given: GivenPrompt, messages: readonly ChatMessage[], { stableMessages }: Plan): number {
-  const stable = restored(given, messages.slice(0, stableMessages)).messages;
-  const all = restored(given, messages).messages;
+function stableOf(
+  form: AnswerForm,
+  composed: readonly ChatMessage[],
+  restoredAll: readonly unknown[],
+  plan: Plan,
+): number {
+  const stable = restored(form.given, composed.slice(0, plan.stableMessages)).messages;
   // Of the last one more chat messages may have become part.
-  const differs = stable.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(all[at]));
+  const differs = stable.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(restoredAll[at]));
   return differs < 0 ? stable.length : differs;
 }
 
