@@ -8,7 +8,7 @@
 
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { annotationsLabel, budgetLabel, historyLabel, placeLabel } from "../run/arms.js";
+import { buildLabels } from "../run/arms.js";
 import {
   isAnswered,
   isFailed,
@@ -49,17 +49,10 @@ export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
 }
 
 /** How an arm is called among those of its group. */
-export function armLabel({ policy, retention, window, place, annotations, ...budget }: EvalArm): string {
-  if (policy === "readme") return "Mem0’s README";
-  if (policy === "last-message") return "in the last message, without memstem";
-  return [
-    policy,
-    ...budgetLabel(budget),
-    ...placeLabel(place),
-    ...(retention === null ? [] : [retention]),
-    ...historyLabel(window),
-    ...annotationsLabel(annotations),
-  ].join(" ");
+export function armLabel(arm: EvalArm): string {
+  if (arm.policy === "readme") return "Mem0’s README";
+  if (arm.policy === "last-message") return "in the last message, without memstem";
+  return buildLabels(arm).join(" ");
 }
 
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */

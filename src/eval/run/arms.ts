@@ -122,19 +122,28 @@ function annotationsOf(
 }
 
 function armOf(arm: Omit<EvalArm, "id">): EvalArm {
-  const { layout, k, policy, retention, window, place, annotations, ...budget } = arm;
-  const id = [
-    layout,
-    `k=${k}`,
-    ...(window === null ? [] : [`window=${window.messages}`]),
+  const { layout, k, window } = arm;
+  const client = window === null ? [] : [`window=${window.messages}`];
+  return { id: [layout, `k=${k}`, ...client, ...buildLabels(arm)].join(" "), ...arm };
+}
+
+/** How an arm builds its prompts: the parts of its name behind its group's. */
+export function buildLabels({
+  policy,
+  retention,
+  window,
+  place,
+  annotations,
+  ...budget
+}: Omit<EvalArm, "id">): string[] {
+  return [
     policy,
     ...budgetLabel(budget),
     ...placeLabel(place),
     ...(retention === null ? [] : [retention]),
     ...historyLabel(window),
     ...annotationsLabel(annotations),
-  ].join(" ");
-  return { id, ...arm };
+  ];
 }
 
 /** A budget's part of an arm's name: empty without one. */
@@ -143,12 +152,12 @@ export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRati
 }
 
 /** A place's part of an arm's name: empty for the policy's own. */
-export function placeLabel(place: EvalArm["place"]): readonly string[] {
+function placeLabel(place: EvalArm["place"]): readonly string[] {
   return place === null ? [] : ["in the system prompt"];
 }
 
 /** A history's part of an arm's name: empty without one. */
-export function historyLabel(window: ClientWindow | null): readonly string[] {
+function historyLabel(window: ClientWindow | null): readonly string[] {
   if (window === null || window.history === null) return [];
   return window.ratio === null ? [window.history] : [window.history, `ratio ${window.ratio}`];
 }
