@@ -19,6 +19,7 @@ export {
   type RenderedWords,
   type RetrievedMemory,
   type StoredBlock,
+  type StoredRegister,
 } from "./blocks/context-block.js";
 export { timeZoneProblem } from "./blocks/field-times.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
@@ -36,10 +37,11 @@ export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
 export { draftPrompt } from "./compose/epoch-draft.js";
-export { type Past, recallPast } from "./compose/past.js";
+export { type Past, possibleSections, recallPast } from "./compose/past.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
+export { foldChanges, ScopeFolding } from "./compose/scope-folding.js";
 export * from "./compose/scope-state.js";
 export type { Selection } from "./compose/selection.js";
 export * from "./compose/stored-prompt.js";
@@ -93,10 +95,11 @@ export {
   unescapeText,
 } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
-export { explain } from "./explain/explain.js";
+export { comparePrompt, type ExplainInput, explain } from "./explain/explain.js";
 export type * from "./explain/explanation.js";
 export { explanationText } from "./explain/explanation-text.js";
 export type { MissCause } from "./explain/miss-cause.js";
+export { type PromptBar, type PromptBars, promptBars } from "./explain/prompt-bars.js";
 export { alignTo } from "./ordering/alignment.js";
 export { carryOver } from "./ordering/carry-over.js";
 export { MAX_MEMORY_BUDGET_RATIO } from "./ordering/memory-bank.js";
@@ -121,7 +124,7 @@ export { contextDistance } from "./published/context-distance.js";
 export { contextPilot } from "./published/context-pilot.js";
 export { knowledgeTree } from "./published/knowledge-tree.js";
 export * from "./published/published-knowledge.js";
-export { MAX_WORKERS, type WorkerRow } from "./routing/worker-blocks.js";
+export { MAX_WORKERS, type WorkerChanges, type WorkerRow } from "./routing/worker-blocks.js";
 export { type RoutedPrompt, routePrompt, WorkerLoads } from "./routing/worker-choice.js";
 export * from "./routing/worker-routing.js";
 export * from "./text/ids.js";
@@ -139,3 +142,6 @@ export {
   unstorableWithin,
 } from "./text/storable-text.js";
 export * from "./text/token-counter.js";
+export * from "./usage/time-histogram.js";
+export * from "./usage/usage-cause.js";
+export * from "./usage/usage-record.js";

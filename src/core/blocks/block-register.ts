@@ -13,11 +13,11 @@ import type { TokenCounter } from "../text/token-counter.js";
 import { ComparedTexts } from "./compared-texts.js";
 import {
   canonicalText,
-  type MemoryVersion,
   type RegisterChanges,
   type RenderedMemory,
   type RenderedWords,
   type StoredBlock,
+  type StoredRegister,
 } from "./context-block.js";
 import { MemoryVersions } from "./memory-versions.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
@@ -43,11 +43,7 @@ export class BlockRegister {
   #currentTokens = 0;
 
   constructor(
-    stored: {
-      readonly blocks: readonly StoredBlock[];
-      readonly versions: readonly MemoryVersion[];
-      readonly forgotten: readonly MemoryId[];
-    },
+    stored: StoredRegister,
     nextLabel: number,
     private readonly countTokens: TokenCounter,
     /** Configured texts that are escaped wherever a memory contains them. */
@@ -252,6 +248,15 @@ export class BlockRegister {
     };
     for (const set of [this.#dirtyBlocks, this.#removedBlocks, this.#newlyForgotten]) set.clear();
     return changes;
+  }
+
+  /** Everything it holds, as stored; later changes do not reach it. */
+  stored(): StoredRegister {
+    return {
+      blocks: Array.from(this.#blocks.values(), (block) => ({ ...block })),
+      versions: this.#memories.stored(),
+      forgotten: [...this.#forgotten],
+    };
   }
 
   #blockFor(id: MemoryId, text: string): StoredBlock {

@@ -55,6 +55,13 @@ export function ownWords(text: string, rendered: RenderedWords | undefined): str
   return rendered === undefined ? text : text.slice(rendered.start, rendered.start + rendered.length);
 }
 
+/** The blocks and memories of a scope, as stored. */
+export interface StoredRegister {
+  readonly blocks: readonly StoredBlock[];
+  readonly versions: readonly MemoryVersion[];
+  readonly forgotten: readonly MemoryId[];
+}
+
 /** What changed since the last drain, to be stored in one transaction. */
 export interface RegisterChanges {
   readonly blocks: readonly StoredBlock[];

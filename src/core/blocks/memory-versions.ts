@@ -105,15 +105,22 @@ export class MemoryVersions {
 
   /** Returns all versions of the memories that changed since the last call, and resets them. */
   drain(): MemoryVersion[] {
-    const changed = [...this.#dirty].flatMap((memoryId) => {
-      const current = this.currentOf(memoryId);
-      return this.labelsOf(memoryId).map((label): MemoryVersion => {
-        const rendered = this.renderedOf(memoryId, label);
-        return { memoryId, label, current: label === current, ...(rendered === undefined ? {} : { rendered }) };
-      });
-    });
+    const changed = [...this.#dirty].flatMap((memoryId) => this.#rowsOf(memoryId));
     this.#dirty.clear();
     return changed;
+  }
+
+  /** All versions of all memories, as stored. */
+  stored(): MemoryVersion[] {
+    return [...this.#versions.keys()].flatMap((memoryId) => this.#rowsOf(memoryId));
+  }
+
+  #rowsOf(memoryId: MemoryId): MemoryVersion[] {
+    const { current, all } = this.#versions.get(memoryId) ?? { current: undefined, all: new Map<Label, undefined>() };
+    const rows: MemoryVersion[] = [];
+    for (const [label, rendered] of all)
+      rows.push({ memoryId, label, current: label === current, ...(rendered === undefined ? {} : { rendered }) });
+    return rows;
   }
 
   #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {

@@ -135,6 +135,11 @@ export class RecentRetrievals {
     return changes;
   }
 
+  /** Everything it remembers, as stored, oldest first. */
+  stored(): RecentRetrieval[] {
+    return Array.from(this.#rows, ([turn, { labels }]) => ({ turn, labels }));
+  }
+
   #put(turn: TurnId, labels: readonly Label[]): void {
     const before = this.#rows.get(turn);
     if (before !== undefined) this.#unmark(before);

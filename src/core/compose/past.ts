@@ -1,7 +1,8 @@
 import { Conversation, type RecalledHistory, recallHistory } from "../conversation/conversation.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
+import { stripSection } from "../prompt/rendering.js";
 import type { ToolMemories } from "../prompt/section-placement.js";
-import type { ConversationId, Digest } from "../text/ids.js";
+import { type ConversationId, type Digest, digestOf } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, messageDigest } from "../text/message.js";
 
 /** The part of a request that says what it continues. */
@@ -25,6 +26,19 @@ export interface Past {
   readonly head: DigestedMessages;
   readonly turns: Conversation;
   readonly history: RecalledHistory;
+}
+
+/** Digests of everything in some messages that `isOurs` may be asked about: whatever has a section's form. */
+export function possibleSections(messages: readonly ChatMessage[]): readonly Digest[] {
+  const found = new Set<Digest>();
+  for (const message of messages) {
+    stripSection(message, (section) => {
+      found.add(digestOf(section));
+      // What is not ours is looked at in every way that a section can stand in a message.
+      return false;
+    });
+  }
+  return [...found];
 }
 
 /**

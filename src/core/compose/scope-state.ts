@@ -1,8 +1,8 @@
 import { BlockRegister } from "../blocks/block-register.js";
-import type { RegisterChanges } from "../blocks/context-block.js";
+import type { RegisterChanges, StoredRegister } from "../blocks/context-block.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
-import type { IndexChanges } from "../context-index/index-node.js";
+import type { IndexChanges, IndexNode } from "../context-index/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
 import { MemoryBank } from "../ordering/memory-bank.js";
@@ -34,8 +34,8 @@ export interface StoredScope {
   readonly counters: ScopeCounters;
   /** Balance of the memory bank. */
   readonly bankedTokens: number;
-  readonly register: ConstructorParameters<typeof BlockRegister>[0];
-  readonly nodes: ConstructorParameters<typeof ContextIndex>[0];
+  readonly register: StoredRegister;
+  readonly nodes: readonly IndexNode[];
   readonly recent: readonly RecentRetrieval[];
   readonly workers: readonly WorkerRow[];
   /** Read when a published policy is selected, and on eviction and forgetting. */
@@ -161,11 +161,17 @@ export class ScopeState implements WithPublished {
 
   /** A conversation's turns; `load` reads them if they are not in memory. */
   conversation(id: ConversationId, load: () => Conversation): Conversation {
-    const loaded = this.#conversations.get(id);
-    if (loaded !== undefined && !loaded.isOvergrown) return loaded;
+    const loaded = this.loadedConversation(id);
+    if (loaded !== undefined) return loaded;
     const conversation = load();
     this.#conversations.set(id, conversation);
     return conversation;
+  }
+
+  /** The same as far as they are in memory; undefined where they have to be loaded. */
+  loadedConversation(id: ConversationId): Conversation | undefined {
+    const loaded = this.#conversations.get(id);
+    return loaded?.isOvergrown ? undefined : loaded;
   }
 
   /** Unloads all conversations, because their stored turns changed. */
@@ -181,21 +187,38 @@ export class ScopeState implements WithPublished {
     return weight;
   }
 
+  /** The whole state, as stored, what is not drained yet included. Later changes do not reach it. O(state). */
+  stored(): StoredScope {
+    return {
+      counters: this.#counters(),
+      bankedTokens: this.bank.tokens,
+      register: this.register.stored(),
+      nodes: this.index.stored(),
+      recent: this.recent.stored(),
+      workers: this.#workers?.stored() ?? [],
+      published: this.published.stored(),
+    };
+  }
+
   /** Returns and resets what changed since the last call. */
   drain(): ScopeChanges {
     return {
-      counters: {
-        nextLabel: this.register.nextLabel,
-        nextNode: this.index.nextId,
-        nextTurn: this.#nextTurn,
-        requests: this.#requests,
-      },
+      counters: this.#counters(),
       bankedTokens: this.bank.tokens,
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
       workers: this.#workers?.drain() ?? NO_WORKERS_CHANGED,
       published: this.#published?.drain() ?? null,
+    };
+  }
+
+  #counters(): ScopeCounters {
+    return {
+      nextLabel: this.register.nextLabel,
+      nextNode: this.index.nextId,
+      nextTurn: this.#nextTurn,
+      requests: this.#requests,
     };
   }
 }

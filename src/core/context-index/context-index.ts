@@ -218,10 +218,14 @@ export class ContextIndex {
   /** Every node with its search path, parents before children, at most `limit`. */
   entries(limit: number): IndexEntry[] {
     const entries: IndexEntry[] = [];
+    const totals = new Map<Place, number>();
     const pending = [...this.#forest.anchors.values()].reverse();
     for (let place = pending.pop(); place !== undefined && entries.length < limit; place = pending.pop()) {
-      const { id, uses, live, lastUsed, run } = place.row;
-      entries.push({ id, ...pathTo(place, run.length), uses, live, lastUsed });
+      const { id, uses, live, lastUsed, usedAt, run } = place.row;
+      const tokens = place.parent === null ? place.row.tokens : place.runTokens;
+      const totalTokens = tokens + (place.parent === null ? 0 : (totals.get(place.parent) ?? 0));
+      totals.set(place, totalTokens);
+      entries.push({ id, ...pathTo(place, run.length), uses, live, lastUsed, usedAt, tokens, totalTokens });
       append(
         pending,
         [...place.children.values()].sort((a, b) => b.row.position - a.row.position),
@@ -233,6 +237,11 @@ export class ContextIndex {
   /** Returns and resets what changed since the last call. */
   drain(): IndexChanges {
     return this.#forest.drain();
+  }
+
+  /** All nodes, as stored, by id; later changes do not reach them. */
+  stored(): IndexNode[] {
+    return this.#forest.stored();
   }
 
   /** Throws if an invariant is broken; for tests, and for checking stored rows. */

@@ -119,6 +119,12 @@ export interface IndexEntry {
   readonly uses: number;
   readonly live: number;
   readonly lastUsed: number;
+  /** Milliseconds since the epoch; 0: not known. */
+  readonly usedAt: number;
+  /** Of its run's blocks; of an anchor's root, of the prompt before the blocks. Estimated. */
+  readonly tokens: number;
+  /** Of the whole prefix that ends with its run. */
+  readonly totalTokens: number;
 }
 
 /** A node of the context index in memory: its row, linked to the nodes before and behind it. */

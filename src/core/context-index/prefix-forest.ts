@@ -232,6 +232,11 @@ export class PrefixForest {
     return changes;
   }
 
+  /** All nodes' rows by id: copies, as rows change. Their times of use are those that loading older rows derives. */
+  stored(): IndexNode[] {
+    return Array.from(this.places.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
+  }
+
   #placeOf(row: IndexNode, above: Place | null): Place {
     for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
     const links = { above, parent: null, fresher: null, staler: null, mark: 0 };

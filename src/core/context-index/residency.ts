@@ -28,6 +28,11 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
   }
 }
 
+/** Whether a prefix last used at `usedAt` is within the model's TTL; true under a model without one. Times in milliseconds. */
+export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: number): boolean {
+  return limits === undefined || !("ttlMs" in limits) || now - usedAt < limits.ttlMs;
+}
+
 function timeToLive(ttlMs: number): ResidencyModel {
   requirePositive("ttlMs", ttlMs);
   return { limits: { kind: "ttl", ttlMs }, expire: (index, now) => index.dropUnusedSince(now - ttlMs) };

@@ -40,22 +40,36 @@ export interface ExplainInput {
 }
 
 /** An earlier prompt with the prefix it shares with the explained one. */
-interface Candidate {
+export interface Candidate {
   readonly prompt: StoredPrompt;
   readonly outline: Outline;
   readonly shared: SharedPrefix;
+}
+
+/** A prompt's parts, and the earlier prompt with which it shares the longest prefix. */
+export interface ComparedPrompt {
+  readonly outline: Outline;
+  /** Tokens of its segments. */
+  readonly sizes: readonly number[];
+  /** Null: the scope has no earlier prompt. */
+  readonly nearest: Candidate | null;
+}
+
+/** Finds the earlier prompt that shares the longest prefix with a prompt. Throws if the register does not know a block of one. */
+export function comparePrompt({ prompt, earlier, register, countTokens }: ExplainInput): ComparedPrompt {
+  const outlines = new PromptOutlines(register.textOf);
+  const outline = outlines.outlineOf(prompt);
+  const sizes = outline.segments.map((segment) => segmentTokens(segment, register, countTokens));
+  return { outline, sizes, nearest: nearestOf(prompt, outline, earlier, outlines) };
 }
 
 /**
  * Explains why a prompt hit as far as it did. Prompts are rebuilt as outlines of digests and labels, so composing stores nothing for it.
  * Pure: the same rows give the same explanation. Throws if the register does not know a block of a prompt.
  */
-export function explain(input: ExplainInput): Explanation {
+export function explain(input: ExplainInput, compared: ComparedPrompt = comparePrompt(input)): Explanation {
   const { prompt, register, engine, countTokens } = input;
-  const outlines = new PromptOutlines(register.textOf);
-  const outline = outlines.outlineOf(prompt);
-  const sizes = outline.segments.map((segment) => segmentTokens(segment, register, countTokens));
-  const nearest = nearestOf(prompt, outline, input.earlier, outlines);
+  const { outline, sizes, nearest } = compared;
   const total = ownTurn(prompt).promptTokens;
   const expected = prompt.plan?.expectedCachedTokens ?? 0;
   const report = engineVerdict({ prompt, expected, total, nearest: nearest?.prompt ?? null, engine });

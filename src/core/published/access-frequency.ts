@@ -126,6 +126,11 @@ export class AccessWindow {
     return changes;
   }
 
+  /** The window, as stored, oldest first. */
+  stored(): Access[] {
+    return [...this.#rows];
+  }
+
   #put(row: Access): void {
     this.#rows.splice(this.#rankOf(row.turn), 0, row);
     this.#account(row, 1);

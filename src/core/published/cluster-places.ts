@@ -101,4 +101,9 @@ export class ClusterPlaces {
     this.#removed.clear();
     return { upserted, removed };
   }
+
+  /** All rows by id: copies, as rows change. */
+  stored(): ClusterNode[] {
+    return Array.from(this.#byId.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
+  }
 }

@@ -157,6 +157,11 @@ export class ClusterTree {
     return this.#places.drain();
   }
 
+  /** All nodes, as stored, by id; later changes do not reach them. */
+  stored(): ClusterNode[] {
+    return this.#places.stored();
+  }
+
   /** Throws if an invariant is broken; for tests, and for checking stored rows. */
   check(): void {
     let tickets = 0;

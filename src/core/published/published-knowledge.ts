@@ -90,6 +90,16 @@ export class PublishedKnowledge {
     };
   }
 
+  /** Everything it holds, as stored; parts that were not used stay unread in memory, and are read here. */
+  stored(): PublishedRows {
+    const clusters = this.#clusters?.stored() ?? this.rows.clusters();
+    const accesses = this.#accesses?.stored() ?? this.rows.accesses();
+    const rows = { clusters: () => clusters, accesses: () => accesses };
+    // Rows are read once.
+    if (this.rows !== NO_PUBLISHED_ROWS) this.rows = rows;
+    return rows;
+  }
+
   /** Loads parts that have stored rows. Rows are read once: later ones can only be written by loaded parts. */
   #openStored(): void {
     const { rows } = this;

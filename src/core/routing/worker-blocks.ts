@@ -102,6 +102,11 @@ export class WorkerBlocks {
     return changes;
   }
 
+  /** Everything it remembers, as stored, in LRU order; later changes do not reach it. */
+  stored(): WorkerRow[] {
+    return Array.from(this.#workers, ([name, { id, labels }]) => ({ id, name, labels: [...labels] }));
+  }
+
   #remove(name: string, id: number): void {
     this.#workers.delete(name);
     this.#dirty.delete(name);

@@ -3,7 +3,14 @@ import { type Composition, compose } from "../../../src/core/compose/compose.js"
 import type { Depth } from "../../../src/core/compose/depth.js";
 import type { ComposeInput } from "../../../src/core/compose/draft.js";
 import { type Draft, draftPrompt } from "../../../src/core/compose/epoch-draft.js";
-import { EMPTY_SCOPE, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
+import {
+  DEFAULT_SCOPE_BOUNDS,
+  EMPTY_SCOPE,
+  type ScopeBounds,
+  type ScopeChanges,
+  ScopeState,
+  type StoredScope,
+} from "../../../src/core/compose/scope-state.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
@@ -12,7 +19,7 @@ import type { Turn } from "../../../src/core/conversation/turn.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
-import { withoutLabels } from "../../../src/core/prompt/injection.js";
+import { labelsIn, withoutLabels } from "../../../src/core/prompt/injection.js";
 import type { ToolMemories } from "../../../src/core/prompt/section-placement.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
@@ -77,14 +84,17 @@ export class UserScope {
   readonly #sections = new Set<Digest>();
   readonly #rows = new StoredRows();
   readonly #composedAt = new Map<TurnId, number>();
+  /** Everything that was stored so far, change by change. */
+  readonly stored: ScopeChanges[] = [];
   /** What time it is, in milliseconds; the test's to move on. */
   now = 0;
 
   constructor(
     stored: StoredScope = EMPTY_SCOPE,
     private readonly residency: ResidencyModel = KEEPS_ALL,
+    private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
   ) {
-    this.#state = new ScopeState(stored, countTokens);
+    this.#state = new ScopeState(stored, countTokens, bounds);
   }
 
   get state(): ScopeState {
@@ -103,7 +113,7 @@ export class UserScope {
     stored.push(structuredClone(composition.turn));
     this.#composedAt.set(composition.turn.id, this.now);
     for (const section of composition.sections) this.#sections.add(section);
-    this.#rows.apply(this.#state.drain());
+    this.store();
     return composition;
   }
 
@@ -152,13 +162,13 @@ export class UserScope {
       }
     }
     this.#state.unloadConversations();
-    this.#rows.apply(this.#state.drain());
+    this.store();
   }
 
   /** The engine evicted the request that ended at this node. */
   evict(node: NodeId): void {
     this.#state.index.evict(node);
-    this.#rows.apply(this.#state.drain());
+    this.store();
   }
 
   /** The engine reported what it had cached of a request. */
@@ -169,13 +179,29 @@ export class UserScope {
   ): Correction {
     const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
     const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
-    this.#rows.apply(this.#state.drain());
+    this.store();
     return correction;
   }
 
   /** Drops the working state and loads it from what was stored, as after a crash. */
-  restart(): void {
-    this.#state = new ScopeState(this.#rows.load(), countTokens);
+  restart(from: StoredScope = this.#rows.load()): void {
+    this.#state = new ScopeState(from, countTokens, this.bounds);
+  }
+
+  /** Stores what was changed in {@link state}. */
+  store(): void {
+    const changes = this.#state.drain();
+    this.stored.push(changes);
+    this.#rows.apply(changes);
+  }
+
+  /** Removes a conversation, with the blocks that no other one names. */
+  expire(id: string): void {
+    this.#turns.delete(id as ConversationId);
+    const turns = [...this.#turns.values()].flat();
+    const named = turns.flatMap(({ injection, requested }) => [...labelsIn(injection), ...requested]);
+    this.#state.forget(this.#state.register.keepOnly(new Set(named)));
+    this.store();
   }
 
   #turnsOf(id: ConversationId | null): Turn[] {

@@ -1,0 +1,158 @@
+import { type CacheReport, reachOf } from "../context-index/cache-report.js";
+import { cacheable, type EngineModel } from "../cost/engine-model.js";
+import type { CausedMiss, UsageCause } from "./usage-cause.js";
+
+/** What a prompt should have continued, and what keeps it from that. */
+export interface ReuseFacts {
+  /** The newest earlier prompt of its conversation, or, of a single prompt, of its scope; null: none is known. */
+  readonly before: {
+    /** Tokens that the prompt could have had in common with it, at most; estimated. */
+    readonly reusableTokens: number;
+    /** Milliseconds between the two; null: not known. */
+    readonly ageMs: number | null;
+    /** Whether the engine named it as evicted. */
+    readonly isEvicted: boolean;
+  } | null;
+  readonly hasOtherInstructions: boolean;
+  readonly beganEpoch: boolean;
+  /** The client's messages do not continue those of the prompt before. */
+  readonly isRewritten: boolean;
+  /** Memories or annotations of earlier turns were dropped. */
+  readonly isDropped: boolean;
+  /** Of a single prompt: tokens of blocks that earlier prompts had, and that are not expected to hit now … */
+  readonly movedTokens: number;
+  /** … and whether one that none had stands before them. */
+  readonly hasNewInFront: boolean;
+}
+
+/** What the engine's cache is assumed to keep, as far as causes depend on it. */
+export interface AssumedLimits {
+  readonly ttlMs: number | null;
+  /** Whether it has a configured capacity, or slots. */
+  readonly isBounded: boolean;
+}
+
+/** A prompt's tokens, and what became of them. All but the reported ones are estimates. */
+export interface PromptUsage {
+  readonly promptTokens: number;
+  readonly expectedTokens: number;
+  /** Of memories that were not retrieved. */
+  readonly carriedTokens: number;
+  /** Sent before, and not expected to hit when it was composed; null: nothing. */
+  readonly planned: CausedMiss | null;
+  /** Expected to hit, and not cached by the engine's report; null: nothing. */
+  readonly unserved: CausedMiss | null;
+  /** The engine's; null: it did not report. */
+  readonly report: CacheReport | null;
+  readonly firstTokenMs: number | null;
+}
+
+/** The usage of a prompt before its engine reported. */
+export function composedUsage(
+  tokens: Pick<PromptUsage, "promptTokens" | "expectedTokens" | "carriedTokens">,
+  facts: ReuseFacts,
+  limits: AssumedLimits,
+): PromptUsage {
+  const { promptTokens, expectedTokens } = tokens;
+  const cause = plannedCause(facts, limits);
+  const reusable = Math.min(facts.before?.reusableTokens ?? 0, promptTokens);
+  const missed = Math.min(promptTokens - expectedTokens, Math.max(reusable - expectedTokens, facts.movedTokens));
+  // What a continued prompt's estimate is off by is no miss.
+  const isNoise = cause === "unknown" && missed <= promptTokens * PLAN_TOLERANCE;
+  const planned = missed > 0 && !isNoise ? { cause, tokens: missed } : null;
+  return { ...tokens, planned, unserved: null, report: null, firstTokenMs: null };
+}
+
+const PLAN_TOLERANCE = 0.02;
+
+function plannedCause(facts: ReuseFacts, { ttlMs, isBounded }: AssumedLimits): UsageCause {
+  const { before } = facts;
+  if (facts.hasOtherInstructions) return "changed_instructions";
+  if (facts.beganEpoch) return "new_epoch";
+  if (facts.isRewritten) return "rewritten_history";
+  if (facts.isDropped) return "retention";
+  if (before?.isEvicted === true) return "evicted";
+  if (ttlMs !== null && before?.ageMs != null && before.ageMs >= ttlMs) return "expired";
+  if (facts.movedTokens > 0) return facts.hasNewInFront ? "new_memories" : "changed_order";
+  return isBounded ? "evicted" : "unknown";
+}
+
+/** What is known of a report beside its numbers. */
+export interface ReportFacts {
+  readonly report: CacheReport | null;
+  readonly firstTokenMs: number | null;
+  /** What the engine can cache, by the configured model. */
+  readonly minimumPrefixTokens: number;
+  /** Known reason for which the engine had less than expected; null: none. */
+  readonly because: "evicted" | "in_flight" | "engine_restart" | null;
+}
+
+/** The usage with the engine's report, which replaces an earlier one. */
+export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsage {
+  const report = facts.report ?? usage.report;
+  const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
+  const tokens = report === null ? 0 : shortfall(usage, report);
+  const unserved = report === null || tokens === 0 ? null : { cause: reportedCause(usage, report, facts), tokens };
+  return { ...usage, unserved, report, firstTokenMs };
+}
+
+/** Expected tokens that the engine had not, in the plan's tokens; 0 within the tolerance of its steps and of the estimate. */
+function shortfall({ promptTokens, expectedTokens }: PromptUsage, report: CacheReport): number {
+  const plan = { expectedCachedTokens: expectedTokens, totalTokens: promptTokens };
+  if (reachOf({ plan }, report) >= expectedTokens) return 0;
+  const scale = report.promptTokens !== null && report.promptTokens > 0 ? promptTokens / report.promptTokens : 1;
+  return Math.max(0, expectedTokens - Math.round(report.cachedTokens * scale));
+}
+
+function reportedCause({ expectedTokens }: PromptUsage, { cachedTokens }: CacheReport, facts: ReportFacts): UsageCause {
+  if (cachedTokens === 0 && expectedTokens < facts.minimumPrefixTokens) return "below_minimum";
+  return facts.because ?? "unknown";
+}
+
+/** What missed, by cause: each once, most tokens first. */
+export function causesOf({ planned, unserved }: Pick<PromptUsage, "planned" | "unserved">): readonly CausedMiss[] {
+  if (planned === null) return unserved === null ? [] : [unserved];
+  if (unserved === null) return [planned];
+  if (planned.cause === unserved.cause) return [{ cause: planned.cause, tokens: planned.tokens + unserved.tokens }];
+  return planned.tokens >= unserved.tokens ? [planned, unserved] : [unserved, planned];
+}
+
+/** Tokens that were sent before and computed again. */
+export function missedTokens({ planned, unserved }: Pick<PromptUsage, "planned" | "unserved">): number {
+  return (planned?.tokens ?? 0) + (unserved?.tokens ?? 0);
+}
+
+/** Tokens that the engine computed: by its own count where it reported, else as expected. */
+export function uncachedTokens({ promptTokens, expectedTokens, report }: PromptUsage): number {
+  if (report === null) return promptTokens - expectedTokens;
+  return Math.max(0, (report.promptTokens ?? promptTokens) - report.cachedTokens);
+}
+
+/** Whether a prompt says nothing of how well prompts are built: it is too short to be cached, or its prefix expired. */
+export function setApart(usage: PromptUsage, minimumPrefixTokens: number): "below_minimum" | "expired" | null {
+  if (usage.promptTokens < minimumPrefixTokens) return "below_minimum";
+  const [first] = causesOf(usage);
+  return first?.cause === "expired" || first?.cause === "below_minimum" ? first.cause : null;
+}
+
+/** Money, by an engine's prices. */
+export interface UsageMoney {
+  /** Against computing every token: what cache reads save, less what cache writes cost more. May be negative. */
+  readonly saved: number;
+  /** What missed tokens cost more than cached ones. */
+  readonly missed: number;
+}
+
+/** What a prompt's cache hits saved and its misses cost; null where prompts cost time. */
+export function moneyOf(usage: PromptUsage, model: EngineModel): UsageMoney | null {
+  const { cost } = model;
+  if (cost.kind === "time") return null;
+  const total = usage.report?.promptTokens ?? usage.promptTokens;
+  // A report is exact: it must not be rounded to blocks again.
+  const cached = Math.min(total, usage.report?.cachedTokens ?? cacheable(model, usage.expectedTokens));
+  const computed = total < model.minimumPrefixTokens ? cost.uncached : cost.written;
+  return {
+    saved: cost.uncached * total - cost.cached * cached - computed * (total - cached),
+    missed: Math.max(0, computed - cost.cached) * missedTokens(usage),
+  };
+}

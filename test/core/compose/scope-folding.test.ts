@@ -1,0 +1,190 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
+import { foldChanges, ScopeFolding } from "../../../src/core/compose/scope-folding.js";
+import { EMPTY_SCOPE, type ScopeChanges, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
+import { KEEPS_ALL } from "../../../src/core/context-index/residency.js";
+import { digestOf, type NodeId, type TurnId } from "../../../src/core/text/ids.js";
+import { Chat, countTokens, memory, UserScope, user } from "./scope-fixture.js";
+
+const BOUNDS = { maxIndexNodes: 12, maxLoadedConversations: 4 };
+
+const anyMemories = fc.array(fc.tuple(fc.nat(9), fc.nat(7)), { maxLength: 6 });
+
+/** Everything that changes a scope, and how its other self is loaded again first. */
+const anyStep = fc.record({
+  does: fc.oneof(
+    { weight: 6, arbitrary: fc.constant("compose" as const) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom("forget" as const, "evict" as const, "expire" as const, "update" as const),
+    },
+    { weight: 1, arbitrary: fc.constantFrom("report" as const, "process" as const, "age" as const) },
+  ),
+  chat: fc.option(fc.constantFrom("one", "two")),
+  policy: fc.constantFrom(...POLICY_NAMES),
+  ratio: fc.option(fc.constantFrom(1, 1.5), { freq: 3 }),
+  memories: anyMemories,
+  nth: fc.nat(9),
+  split: fc.nat(20),
+  restarts: fc.boolean(),
+});
+type Step = typeof anyStep extends fc.Arbitrary<infer Made> ? Made : never;
+
+/** A scope, and what happens to it. */
+class Life {
+  readonly scope = new UserScope(EMPTY_SCOPE, KEEPS_ALL, BOUNDS);
+  readonly #chats = new Map(["one", "two"].map((id) => [id, new Chat(this.scope, id)]));
+  readonly #served: { readonly leaf: NodeId; readonly turn: TurnId }[] = [];
+  #asked = 0;
+
+  /** Gives what is seen of a step. */
+  live(step: Step): string {
+    const { scope } = this;
+    const { state } = scope;
+    const named = step.memories.map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`));
+    const nth = this.#served[step.nth];
+    scope.now += 1_000;
+    switch (step.does) {
+      case "compose":
+        return JSON.stringify(this.#compose(step));
+      case "forget":
+        scope.forget(`m${step.nth}`);
+        return "";
+      case "evict":
+        if (nth !== undefined) state.evict(nth.leaf, nth.turn);
+        break;
+      case "expire":
+        scope.expire(step.chat ?? "one");
+        return "";
+      case "update":
+        state.register.resolve(named);
+        break;
+      case "report":
+        if (nth !== undefined) state.index.miss(nth.leaf, nth.turn, 0, scope.now);
+        break;
+      case "process":
+        state.rememberWorker(
+          `gpu${step.nth}`,
+          named.map(({ text }) => digestOf(text)),
+        );
+        break;
+      case "age":
+        state.index.dropUnusedSince(scope.now - 1_000 * step.nth);
+    }
+    scope.store();
+    return "";
+  }
+
+  #compose({ chat, policy, ratio, memories }: Step) {
+    const retrieved = memories.map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`));
+    const options = {
+      policy: ORDERING_POLICIES[policy],
+      ...(ratio === null ? {} : { memoryBudgetRatio: ratio }),
+    };
+    const question = `Question ${++this.#asked}`;
+    const talk = chat === null ? undefined : this.#chats.get(chat);
+    const composition =
+      talk === undefined
+        ? this.scope.compose([user(question)], retrieved, options)
+        : talk.ask(question, retrieved, options);
+    talk?.answer(`Answer ${this.#asked}`);
+    this.#served.push({ leaf: composition.leaf, turn: composition.turn.id });
+    return composition;
+  }
+}
+
+function folded(changes: readonly ScopeChanges[], before: StoredScope = EMPTY_SCOPE): StoredScope {
+  const folding = new ScopeFolding(before);
+  for (const change of changes) folding.take(change);
+  return folding.stored();
+}
+
+/** The same with a snapshot after the first few changes. */
+function foldedInTwo(changes: readonly ScopeChanges[], split: number): StoredScope {
+  return folded(changes.slice(split), plain(folded(changes.slice(0, split))));
+}
+
+/** A state that shares nothing with another. */
+function plain(scope: StoredScope): StoredScope {
+  const { published, ...rows } = scope;
+  const { clusters, accesses } = structuredClone({ clusters: published.clusters(), accesses: published.accesses() });
+  return { ...structuredClone(rows), published: { clusters: () => clusters, accesses: () => accesses } };
+}
+
+/** All rows of a state, in an order that does not depend on what happened; nodes as they are once loaded. */
+function rowsOf(scope: StoredScope) {
+  const { register, published, ...rows } = scope;
+  return {
+    ...rows,
+    nodes: new ScopeState(scope, countTokens, BOUNDS).index.stored(),
+    blocks: register.blocks,
+    versions: register.versions.map((version) => JSON.stringify(version)).sort(),
+    forgotten: [...register.forgotten].sort(),
+    clusters: published.clusters(),
+    accesses: published.accesses(),
+  };
+}
+
+const anyLife = fc.array(anyStep, { maxLength: 16 });
+
+describe("a scope's changes, folded", () => {
+  it("give the state that they led to, from wherever they are folded", () => {
+    const property = fc.property(anyLife, (steps) => {
+      const life = new Life();
+      for (const step of steps) {
+        life.live(step);
+        const { stored, state } = life.scope;
+        const now = rowsOf(state.stored());
+        expect(rowsOf(folded(stored))).toEqual(now);
+        expect(rowsOf(foldedInTwo(stored, step.split))).toEqual(now);
+        expect(rowsOf(stored.reduce(foldChanges, EMPTY_SCOPE))).toEqual(now);
+      }
+    });
+    fc.assert(property, { numRuns: 150 });
+  });
+
+  it("give a state that goes on byte for byte, and so does the state itself", () => {
+    const property = fc.property(anyLife, (steps) => {
+      const [kept, fromChanges, fromState] = [new Life(), new Life(), new Life()];
+      for (const step of steps) {
+        if (step.restarts) {
+          fromChanges.scope.restart(foldedInTwo(fromChanges.scope.stored, step.split));
+          fromState.scope.restart(plain(fromState.scope.state.stored()));
+        }
+        const seen = kept.live(step);
+        expect(fromChanges.live(step)).toBe(seen);
+        expect(fromState.live(step)).toBe(seen);
+      }
+    });
+    fc.assert(property, { numRuns: 200 });
+  });
+
+  it("are not changed by what happens later, nor is the state that was given", () => {
+    const property = fc.property(anyLife, anyLife, (steps, more) => {
+      const life = new Life();
+      for (const step of steps) life.live(step);
+      const { scope } = life;
+      const folding = new ScopeFolding(EMPTY_SCOPE);
+      for (const change of scope.stored) folding.take(change);
+      const given = [folding.stored(), scope.state.stored(), folded([], scope.state.stored())];
+      const before = given.map(plain).map(rowsOf);
+      for (const step of more) life.live(step);
+      for (const change of scope.stored.slice(steps.length)) folding.take(change);
+      expect(given.map(rowsOf)).toEqual(before);
+    });
+    fc.assert(property, { numRuns: 50 });
+  });
+
+  it("have the rows of the published policies in a state that was loaded and did not use them", () => {
+    const policy = ORDERING_POLICIES["context-pilot"];
+    const scope = new UserScope();
+    scope.compose([user("Hello?")], [memory("a"), memory("b")], { policy });
+    const loaded = new ScopeState(folded(scope.stored), countTokens);
+    expect(loaded.stored().published.clusters()).toHaveLength(2);
+    expect(loaded.drain().published).toBeNull();
+    expect(loaded.stored().published.clusters()).toEqual(scope.state.stored().published.clusters());
+    loaded.published.evict(1 as TurnId);
+    expect(loaded.stored().published.clusters()).toEqual([]);
+  });
+});
