@@ -21,7 +21,7 @@ export function faultOf(error: unknown): StoreFault | null {
   return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
 }
 
-/** Wraps a store, or the API keys: SQLite's errors of disks and locks are thrown as {@link StoreUnavailableError}. */
+/** Wraps a store, or the API keys: SQLite's errors of disks and locks become {@link StoreUnavailableError}. */
 export function namingFaults<T extends object>(store: T): T {
   /** Wrapped methods by name. */
   const methods = new Map<string | symbol, unknown>();
@@ -30,7 +30,6 @@ export function namingFaults<T extends object>(store: T): T {
       const known = methods.get(name);
       if (known !== undefined) return known;
       const member: unknown = Reflect.get(target, name);
-      if (member instanceof Promise) return member.catch(throwNamed);
       if (typeof member !== "function") return member;
       const method = (...args: readonly unknown[]): unknown => {
         try {

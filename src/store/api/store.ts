@@ -20,7 +20,6 @@ import type {
   ReportGrounds,
   RequestId,
   Scope,
-  ScopeChanges,
   StoredPrompt,
   StoredScope,
   Turn,
@@ -28,6 +27,7 @@ import type {
   UserId,
   Warning,
 } from "../../core/index.js";
+import type { ScopeDelta } from "./scope-delta.js";
 import type {
   DeletionCounts,
   ExpiredTurns,
@@ -39,6 +39,7 @@ import type {
   ScannedTurns,
 } from "./user-data.js";
 
+export type * from "./scope-delta.js";
 export type * from "./user-data.js";
 
 /** The state of a scope that a process has loaded. `commits` grows with every commit; a deleted scope's `scopeId` is never given again. */
@@ -52,6 +53,14 @@ export interface LoadedScope {
   readonly scope: StoredScope;
   /** Null: nothing stored yet. */
   readonly version: StoredVersion | null;
+  /** Deletions at the time of reading. A scope that was never stored has no version that a later deletion would change. */
+  readonly deletions: DeletionCounts;
+}
+
+/** What a commit builds on: it is rejected with {@link StaleScopeError} where another process has changed either since. */
+export interface CommitBase {
+  readonly version: StoredVersion | null;
+  readonly deletions: DeletionCounts;
 }
 
 /** The part of an answer that cannot be rebuilt from its turns. */
@@ -69,7 +78,7 @@ export interface StoredAnswer {
 export interface ComposeRecord {
   /** What was composed, as far as it is stored; its messages are built again from its turns. */
   readonly composition: Pick<Composition, "turn" | "given" | "restated" | "head" | "sections" | "leaf">;
-  readonly changes: ScopeChanges;
+  readonly delta: ScopeDelta;
   readonly request: { readonly id: RequestId; readonly body: Digest; readonly answer: StoredAnswer };
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -167,8 +176,8 @@ export class StaleScopeError extends Error {
   override readonly name = "StaleScopeError";
 }
 
-/** Why a store is unavailable: locked by another process, disk full, not writable, I/O errors, or damaged. */
-export type StoreFault = "busy" | "full" | "read-only" | "failing" | "damaged";
+/** Why a store is unavailable: locked by another process, disk full, not writable, I/O errors, damaged, or no connection to its server. */
+export type StoreFault = "busy" | "full" | "read-only" | "failing" | "damaged" | "unreachable";
 
 const FAULTS: Readonly<Record<StoreFault, string>> = {
   busy: "another process holds the database locked",
@@ -176,6 +185,7 @@ const FAULTS: Readonly<Record<StoreFault, string>> = {
   "read-only": "the database cannot be written: its file, directory or file system is read-only",
   failing: "the disk fails: the database could not be read or written",
   damaged: "the database is damaged: `memstem check` says where",
+  unreachable: "the database's server cannot be reached, or takes no connection",
 };
 
 /** The disk or a lock made a call fail; nothing was changed. The message quotes nothing of the call. */
@@ -190,54 +200,48 @@ export class StoreUnavailableError extends Error {
 }
 
 /**
- * Where scopes are stored. Every implementation passes `test/store/api/store.suite.ts`. Calls are synchronous: a commit that throws has
- * changed nothing; one that returns is visible to every later call and durable, except composes and reports, which are durable when
- * {@link Store.settled} resolves. Commits return the new version and throw {@link StaleScopeError} where `version` is not the stored one.
- * A store opened for a service throws {@link StoreUnavailableError} for faults of disks and locks.
+ * Where scopes are stored. Every implementation passes `test/store/api/store.suite.ts`. A commit that rejects has changed nothing; one that
+ * resolves is durable, visible to every later call of any process, and gives the scope's new version. Commits reject with
+ * {@link StaleScopeError} where their base is not what is stored. Reads see every commit that resolved before. A store of a service rejects
+ * with {@link StoreUnavailableError} for faults of disks, locks and connections.
  */
 export interface Store {
-  /**
-   * Resolves when every commit so far is durable; nothing is answered before. Rejects where the transaction failed: composes and reports
-   * since it last resolved may be lost, and scopes have to be loaded again.
-   */
-  readonly settled: Promise<void>;
-
-  /** Throws where no commit is possible now: another process is writing, or the file is not writable. Stores nothing. */
-  begin(): void;
+  /** Resolves when everything that was handed over so far is stored, or has failed. */
+  idle(): Promise<void>;
   /** The stored version of a scope, null for none: to notice other processes' commits before anything is sent. */
-  versionOf(scope: Scope): StoredVersion | null;
+  versionOf(scope: Scope): Promise<StoredVersion | null>;
   /** See {@link DeletionCounts}. */
-  deletionsOf(tenant: string, userId: UserId): DeletionCounts;
-  loadScope(scope: Scope): LoadedScope;
+  deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts>;
+  loadScope(scope: Scope): Promise<LoadedScope>;
   /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
-  loadConversation(scope: Scope, id: ConversationId): Turn[];
+  loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]>;
   /** What was said in a conversation up to its newest turn; null where it has none. */
-  findHistory(scope: Scope, id: ConversationId): StoredHistory | null;
-  commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion;
+  findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null>;
+  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord): Promise<StoredVersion>;
   commitEviction(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    delta: ScopeDelta,
     requestIds: readonly RequestId[],
-  ): StoredVersion;
+  ): Promise<StoredVersion>;
   /** Removes a turn and its request, unless another turn continues it. */
-  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion;
+  commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId): Promise<StoredVersion>;
   /** How many first-token times an engine has reported so far. */
-  countFirstTokenTimes(engine: string): number;
+  countFirstTokenTimes(engine: string): Promise<number>;
   /** The last `most` first-token times up to the `count`th, oldest first. */
-  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[];
+  firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]>;
   /** Stores one more; those before the last `most` may be dropped. */
-  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void;
+  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): Promise<void>;
   /** Stores changes of a scope that belong to no request. */
-  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion;
+  commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta): Promise<StoredVersion>;
   /** Stores an engine's report, replacing the request's earlier one, and the changes that it caused. */
   commitReport(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    delta: ScopeDelta,
     report: { readonly id: RequestId; readonly observed: EngineReport },
-  ): StoredVersion;
-  commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion;
+  ): Promise<StoredVersion>;
+  commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord): Promise<StoredVersion>;
   /**
    * Finds the texts of all versions of a memory, with any agent of a user, and the messages that quote them or `texts`, in any encoding.
    * Reads in pieces: `pause` is awaited in between.
@@ -253,69 +257,76 @@ export interface Store {
    * Erases all of a memory's quotes, with every agent, in one transaction. With several agents this comes first: once one of them has
    * forgotten the memory, the others' quotes could not be found again after a kill.
    */
-  eraseQuotes(quotes: FoundQuotes): void;
+  eraseQuotes(quotes: FoundQuotes): Promise<void>;
   /** Scopes of a tenant that have, or had, a memory, page by page. `after` 0 begins. */
-  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound;
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): Promise<ScopesFound>;
   /** Scopes of all tenants with turns from before a time (milliseconds since the epoch), page by page. `after` 0 begins at the oldest. */
-  scopesWithOldTurns(before: number, after: number): ScopesFound;
+  scopesWithOldTurns(before: number, after: number): Promise<ScopesFound>;
   /** At most `most` of a scope's turns after one, split by whether they were used since `before`. `after` 0 begins. */
-  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns;
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): Promise<ScannedTurns>;
   /** Which of some turns were not used since `before`. */
-  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns;
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]): Promise<ExpiredTurns>;
   /** Removes turns, and conversations left empty. Whatever continues a turn has to be removed with it, or before. */
-  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion;
+  commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord): Promise<StoredVersion>;
   /** Removes a scope with everything in it; forgotten memories of its user stay forgotten. */
-  commitEnd(scope: Scope, version: StoredVersion): void;
+  commitEnd(scope: Scope, base: CommitBase): Promise<void>;
   /** Checkpoints and truncates the write-ahead log, so that deleted text is not left there. */
-  emptyLog(): void;
+  emptyLog(): Promise<void>;
   /** A request answered before; null where there is none, or where messages of it were erased since. */
-  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null;
+  findRequest(scope: Scope, id: RequestId): Promise<AnsweredRequest | null>;
   /** A response by a digest of its id; null where none is kept of this scope. */
-  findResponse(scope: Scope, id: Digest): StoredResponse | null;
+  findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null>;
   /**
-   * Keeps a response whose request is stored, and counts the one that it continues as used. Durable like a compose. A tenant's least recently
-   * used are removed past `most`, a few later. All of a user's go with any memory that the user forgets.
+   * Keeps a response whose request is stored, and counts the one that it continues as used. A tenant's least recently used are removed past
+   * `most`, a few later. All of a user's go with any memory that the user forgets. Keeps nothing where `deletions` are not the stored ones.
    */
-  keepResponse(scope: Scope, id: Digest, response: StoredResponse, continued: Digest | null, most: number): void;
+  keepResponse(
+    scope: Scope,
+    deletions: DeletionCounts,
+    id: Digest,
+    response: StoredResponse,
+    continued: Digest | null,
+    most: number,
+  ): Promise<void>;
   /** Requests of a tenant's users with one of these ids that were not evicted. */
   findLiveRequests(
     tenant: string,
     ids: readonly RequestId[],
-  ): { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[];
+  ): Promise<readonly { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[]>;
   /** How many live requests composed after a turn end at this node; counted up to `most`. */
-  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number;
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): Promise<number>;
   /** A request with its report; null where there is none. */
-  findServed(scope: Scope, id: RequestId): ServedRequest | null;
+  findServed(scope: Scope, id: RequestId): Promise<ServedRequest | null>;
   /** The worker that a turn's prompt was routed to; null for none. */
-  findWorker(scope: Scope, turn: TurnId): string | null;
+  findWorker(scope: Scope, turn: TurnId): Promise<string | null>;
   /** The last of the 32 requests before a turn whose engine reported cached tokens; null for none. */
-  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null;
+  findReportedBefore(scope: Scope, turn: TurnId): Promise<ServedRequest | null>;
   /**
    * When the oldest open request (neither reported nor evicted) composed after `since` was composed, in milliseconds since the epoch; null
    * for none. With more than 32 requests since then it may be `since`.
    */
-  underWaySince(scope: Scope, since: number): number | null;
+  underWaySince(scope: Scope, since: number): Promise<number | null>;
   /** A request's prompt and the earlier ones to compare it with; null where there is no such request. */
-  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null;
-  /** Whether a section with this digest was ever sent in this scope. */
-  knowsSection(scope: Scope, section: Digest): boolean;
-  counts(scope: Scope): ScopeCounts;
+  findPromptHistory(scope: Scope, id: RequestId): Promise<PromptHistory | null>;
+  /** Those of some digests that are of sections that were ever sent in this scope. */
+  knownSections(scope: Scope, sections: readonly Digest[]): Promise<readonly Digest[]>;
+  counts(scope: Scope): Promise<ScopeCounts>;
   /** Requests of a scope that were not evicted, newest first. */
-  liveRequests(scope: Scope, limit: number): { requestId: RequestId; leaf: NodeId }[];
+  liveRequests(scope: Scope, limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]>;
   /** Every scope kept for a user: one per agent, and the one without. */
-  scopesOf(tenant: string, userId: UserId): Scope[];
+  scopesOf(tenant: string, userId: UserId): Promise<Scope[]>;
   /**
-   * Deletes everything of a user, with every agent. Returns how many scopes there were.
+   * Deletes everything of a user, with every agent. Gives how many scopes there were.
    *
    * @param isInSource whether the memory source has to delete the user too; pending until {@link Store.deletedFromSource}
    */
-  deleteUser(tenant: string, userId: UserId, isInSource: boolean): number;
+  deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number>;
   /** What the memory source has yet to delete of a user; null for nothing. */
-  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null;
+  pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null>;
   /** The memory source has deleted a memory, or (null) everything that the user had. */
-  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void;
+  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void>;
   /** Users of whom the memory source has yet to delete something. */
-  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[];
+  usersPendingInSource(): Promise<Pick<Scope, "tenant" | "userId">[]>;
   /** Everything stored for a user; read in pieces, with `pause` awaited in between. */
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>): Promise<ExportedUser>;
   /**
@@ -323,7 +334,8 @@ export interface Store {
    * another process if need be.
    */
   erased(): Promise<void>;
-  /** Throws where the database does not answer. */
-  ping(): void;
-  close(): void;
+  /** Rejects where the database does not answer. */
+  ping(): Promise<void>;
+  /** Stores what was handed over, and closes. */
+  close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-import type { Digest, Label, MemoryId, NodeId, QuoteSearch, ScopeChanges, Turn, TurnId } from "../../core/index.js";
+import type { Digest, Label, MemoryId, NodeId, QuoteSearch, Turn, TurnId } from "../../core/index.js";
+import type { ScopeDelta } from "./scope-delta.js";
 
 /** Where a memory is quoted, searched before it is forgotten. */
 export interface FoundQuotes {
@@ -17,9 +18,9 @@ export interface ScopeQuotes {
   readonly quoting: Set<number>;
 }
 
-/** A memory to forget; `changes` has already dropped its blocks. */
+/** A memory to forget; `delta` has already dropped its blocks. */
 export interface ForgetRecord {
-  readonly changes: ScopeChanges;
+  readonly delta: ScopeDelta;
   readonly memoryId: MemoryId;
   /** Labels of its blocks. */
   readonly gone: ReadonlySet<Label>;
@@ -75,9 +76,9 @@ export interface ExpiredTurns {
   readonly live: readonly { readonly leaf: NodeId; readonly turn: TurnId }[];
 }
 
-/** What is removed with expired turns; `changes` has already dropped their blocks. */
+/** What is removed with expired turns; `delta` has already dropped their blocks. */
 export interface ExpiryRecord {
-  readonly changes: ScopeChanges;
+  readonly delta: ScopeDelta;
   readonly turns: ExpiredTurns;
   /** Digests of instructions that no other turn begins with. */
   readonly heads: readonly Digest[];

@@ -2,18 +2,24 @@
  * check/: whether a database file is whole, for `memstem check`, backups and tests.
  * In: a file, opened to read; a service may write to it meanwhile.
  * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
- * Three levels: SQLite's structure (`check-structure.ts`), rows of one scope (`check-scope.ts`), every scope loaded (this file).
+ * Three levels: SQLite's structure (`check-structure.ts`), what one scope says (`check-journal.ts`; `check-scope.ts` where it is in the
+ * tables from before the journal), every scope (this file).
  */
 
 import { eq } from "drizzle-orm";
-import { type Scope, type ScopeBounds, ScopeState } from "../../core/index.js";
+import { type Scope, ScopeState } from "../../core/index.js";
 import type { SchemaProgress } from "../database/migrations.js";
 import { type OpenDatabase, openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
-import { readScope } from "../records/stored-scope.js";
-import { SqliteReads } from "../sqlite/sqlite-reads.js";
+import { prepareStatements, type Statements } from "../database/statements.js";
+import { RequestRecords } from "../records/request-records.js";
+import { StoredMessages } from "../records/stored-messages.js";
+import { readScope, readStoredScope } from "../records/stored-scope.js";
+import { hasTables } from "../upgrade/table-scope.js";
+import { JournalCheck } from "./check-journal.js";
 import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
+import { NO_BOUNDS } from "./no-bounds.js";
 
 /** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
@@ -24,9 +30,6 @@ export interface DatabaseCheck {
   /** A line each; empty: none. */
   readonly findings: readonly string[];
 }
-
-/** Bounds are enforced by the service, not by a check. */
-const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 
 /**
  * Checks a database file: SQLite's structure, references between rows, and the invariants of every scope. Read-only, one transaction per
@@ -41,7 +44,8 @@ export function checkDatabase(file: string): DatabaseCheck {
     const findings = structureProblems(sqlite);
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
     collect(findings, "scopes", () => {
-      const store = new SqliteReads(database);
+      const journal = new JournalCheck(database);
+      const tables = hasTables(sqlite) ? new TableCheck(database) : null;
       for (const { scopeId } of orm
         .select({ scopeId: scopeRows.scopeId })
         .from(scopeRows)
@@ -52,9 +56,12 @@ export function checkDatabase(file: string): DatabaseCheck {
         // Deleted since the list was made.
         if (row === undefined) continue;
         const scope = readScope(row);
+        const isInJournal = row.version === 0;
         // A damaged page ends the transaction with its error.
         collect(findings, nameOf(scope), () => {
-          const found = sqlite.transaction(() => checkScope(database, store, scope, scopeId))();
+          const check = () => (isInJournal ? journal.check({ ...row, scope }) : tables?.check(scope, scopeId));
+          const found = sqlite.transaction(check)();
+          if (found === undefined) return ["the tables that it is in are missing"];
           scopes++;
           requests += found.requests;
           return found.problems;
@@ -68,19 +75,26 @@ export function checkDatabase(file: string): DatabaseCheck {
   }
 }
 
-function checkScope(
-  database: OpenDatabase,
-  store: SqliteReads,
-  scope: Scope,
-  scopeId: number,
-): { readonly requests: number; readonly problems: readonly string[] } {
-  const { scope: stored } = store.loadScope(scope);
-  const state = new ScopeState(stored, () => 0, NO_BOUNDS);
-  state.index.check();
-  state.published.check();
-  const turns = checkTurns(database, scopeId, stored.counters, state.register);
-  const asked = checkRequests(database.orm, scopeId, scope, store, stored.nodes);
-  return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
+/** Checks scopes that are still in the tables from before the journal, in the caller's transaction. */
+class TableCheck {
+  readonly #statements: Statements;
+  readonly #answers: RequestRecords;
+
+  constructor(private readonly database: OpenDatabase) {
+    this.#statements = prepareStatements(database.sqlite);
+    this.#answers = new RequestRecords(database, this.#statements, new StoredMessages(database));
+  }
+
+  check(scope: Scope, scopeId: number): { readonly requests: number; readonly problems: readonly string[] } {
+    const { database } = this;
+    const { scope: stored } = readStoredScope(this.#statements, database.digests, scope);
+    const state = new ScopeState(stored, () => 0, NO_BOUNDS);
+    state.index.check();
+    state.published.check();
+    const turns = checkTurns(database, scopeId, stored.counters, state.register);
+    const asked = checkRequests(database.orm, scopeId, this.#answers, stored.nodes);
+    return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
+  }
 }
 
 function nameOf({ tenant, userId, agentId }: Scope): string {

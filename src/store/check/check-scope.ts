@@ -8,15 +8,14 @@ import {
   type RenderedWords,
   type RequestId,
   renderSection,
-  type Scope,
   type ScopeCounters,
   type StoredScope,
 } from "../../core/index.js";
-import type { Store } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, heads, messages, requests, sections, turns } from "../database/schema.js";
 import { SELECT_TURNS, type TurnRow } from "../database/statements.js";
+import type { RequestRecords } from "../records/request-records.js";
 import { readTurn } from "../records/rows.js";
 import { idsOf, StoredMessages } from "../records/stored-messages.js";
 
@@ -122,8 +121,7 @@ export function* checkTurns(
 export function checkRequests(
   orm: OpenDatabase["orm"],
   scopeId: number,
-  scope: Scope,
-  store: Pick<Store, "findRequest">,
+  answers: Pick<RequestRecords, "answered">,
   nodes: readonly IndexNode[],
 ): { readonly count: number; readonly problems: readonly string[] } {
   const problems: string[] = [];
@@ -141,7 +139,7 @@ export function checkRequests(
       .where(and(eq(turns.scopeId, scopeId), eq(turns.id, turn)))
       .get();
     if (stored === undefined) problems.push(`request ${JSON.stringify(id)} refers to turn ${turn}, which is missing`);
-    else store.findRequest(scope, id as RequestId);
+    else answers.answered(scopeId, id as RequestId);
   }
   for (const node of nodes) {
     const most = live.get(node.id) ?? 0;

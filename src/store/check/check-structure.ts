@@ -1,4 +1,5 @@
 import Database from "better-sqlite3";
+import { StoreUnavailableError } from "../api/store.js";
 
 /** Most findings of one check. */
 export const MOST_FINDINGS = 100;
@@ -38,6 +39,8 @@ export function collect(problems: string[], where: string, work: () => Iterable<
   try {
     for (const problem of work()) problems.push(`${where}: ${problem}`);
   } catch (error) {
-    problems.push(`${where}: ${error instanceof Error ? error.message : String(error)}`);
+    // The store says that something is damaged, and its cause says what.
+    const told = error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error;
+    problems.push(`${where}: ${told instanceof Error ? told.message : String(told)}`);
   }
 }

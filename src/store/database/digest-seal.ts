@@ -1,5 +1,6 @@
 import { type Cipher, createCipheriv, createDecipheriv, type Decipher } from "node:crypto";
 import type Database from "better-sqlite3";
+import { z } from "zod";
 import type { Digest } from "../../core/index.js";
 
 /** A digest as it is stored: encrypted. */
@@ -7,6 +8,9 @@ export type SealedDigest = string & { readonly __sealed: never };
 
 /** Bytes of SHA-256. */
 const DIGEST_BYTES = 32;
+
+/** The shape of a sealed digest in stored JSON. The last of 43 characters has four bits. */
+export const sealedDigest = z.string().regex(/^[\w-]{42}[AEIMQUYcgkosw048]$/) as unknown as z.ZodType<SealedDigest>;
 
 /**
  * Encrypts digests for storage, and decrypts them. A short text can be guessed from its SHA-256, so stored digests are encrypted with a
@@ -24,6 +28,11 @@ export class DigestSeal {
   /** The seal of a database whose schema is up to date. */
   static of(sqlite: Database.Database): DigestSeal {
     return new DigestSeal(() => sqlite.prepare<[], Buffer>("select key from digest_keys").pluck().get() as Buffer);
+  }
+
+  /** 32 bytes. */
+  get key(): Buffer {
+    return this.readKey();
   }
 
   seal(digest: Digest): SealedDigest {

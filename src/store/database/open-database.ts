@@ -10,6 +10,7 @@ import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import { faultOf } from "../api/store-faults.js";
+import { COMMIT_WAIT_MS, eraseLog, SYNCHRONOUS } from "./connection.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
@@ -34,8 +35,6 @@ const PAGE_BYTES = 2_048;
 const OPEN_WAIT_MS = 5_000;
 /** Milliseconds between retries for locks that SQLite itself does not wait for. */
 const OPEN_AGAIN_MS = 20;
-/** Milliseconds that a commit waits for a lock. It blocks the process, so callers wait longer between their own retries. */
-const COMMIT_WAIT_MS = 20;
 /**
  * Opens a database file, or `":memory:"`, and migrates its schema in one transaction. WAL with `synchronous = NORMAL`: commits survive a
  * kill of the process at any point; a power cut may lose the last ones, never the file's integrity. Deleted text is overwritten
@@ -76,7 +75,7 @@ function openOnce(file: string): OpenDatabase {
     sqlite = new Database(file, { timeout: OPEN_WAIT_MS });
     sqlite.pragma(`page_size = ${PAGE_BYTES}`);
     sqlite.pragma("journal_mode = WAL");
-    sqlite.pragma("synchronous = NORMAL");
+    sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
     // A checkpoint waits for the disk. 8,000 pages, 16 MB, so that few composes meet one.
     sqlite.pragma("wal_autocheckpoint = 8000");
     sqlite.pragma("foreign_keys = ON");
@@ -110,17 +109,6 @@ export function openToRead(file: string): OpenDatabase & { readonly schema: Sche
   }
 }
 
-/** Checkpoints and truncates the log; false where a reader still needs it, or the disk fails. */
-export function eraseLog(sqlite: Database.Database): boolean {
-  try {
-    const [outcome] = sqlite.pragma("wal_checkpoint(TRUNCATE)") as { readonly busy: number }[];
-    return outcome?.busy === 0;
-  } catch (error) {
-    if (faultOf(error) === null) throw error;
-    return false;
-  }
-}
-
 /** Checked through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
 function refuseForeign(file: string): void {
   if (!existsSync(file) || statSync(file).size === 0) return;
@@ -137,7 +125,8 @@ function refuseReadOnly(sqlite: Database.Database): void {
   sqlite.exec("delete from __drizzle_migrations where false");
 }
 
-function reasonOf(error: unknown): string {
+/** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
+export function reasonOf(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {

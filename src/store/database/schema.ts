@@ -1,16 +1,7 @@
 import { isNotNull } from "drizzle-orm";
-import {
-  blob,
-  foreignKey,
-  index,
-  integer,
-  primaryKey,
-  real,
-  sqliteTable,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/sqlite-core";
-import { FIXED_RETENTIONS, SECTION_PLACEMENTS } from "../../core/index.js";
+import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { FIXED_RETENTIONS } from "../../core/conversation/retention.js";
+import { SECTION_PLACEMENTS } from "../../core/prompt/section-placement.js";
 import type { SealedDigest } from "./digest-seal.js";
 
 /*
@@ -39,8 +30,8 @@ export const scopes = sqliteTable(
     userId: text("user_id").notNull(),
     /** Empty: no agent. */
     agentId: text("agent_id").notNull(),
-    /** Grows with every commit; a process with an older version reloads. */
-    version: integer("version").notNull(),
+    /** 0: the scope is in the journal. Else it is in the tables from before, and this is its version there. */
+    version: integer("table_version").notNull(),
     nextLabel: integer("next_label").notNull(),
     nextNode: integer("next_node").notNull(),
     nextTurn: integer("next_turn").notNull(),
@@ -285,10 +276,6 @@ export const responses = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),
-    foreignKey({
-      columns: [table.requestId, table.scopeId],
-      foreignColumns: [requests.requestId, requests.scopeId],
-    }).onDelete("cascade"),
     index("responses_by_request").on(table.requestId, table.scopeId),
     index("responses_by_use").on(table.tenant, table.used),
   ],

@@ -64,6 +64,7 @@ export interface Statement<Values, Result = never> {
   run(values: Values): Database.RunResult;
   get(values: Values): Result | undefined;
   all(values: Values): Result[];
+  iterate(values: Values): Iterable<Result>;
 }
 
 /** The hot path's statements. */
@@ -80,11 +81,13 @@ export function prepareStatements(sqlite: Database.Database) {
   };
 }
 
-function prepare<Values, Row = never>(sqlite: Database.Database, sql: string): Statement<Values, Row> {
+/** Prepares a statement whose result is a row. */
+export function prepare<Values, Row = never>(sqlite: Database.Database, sql: string): Statement<Values, Row> {
   return sqlite.prepare<[Values], Row>(sql);
 }
 
-function prepareValue<Values, Value>(sqlite: Database.Database, sql: string): Statement<Values, Value> {
+/** Prepares a statement whose result is the one value of a row. */
+export function prepareValue<Values, Value>(sqlite: Database.Database, sql: string): Statement<Values, Value> {
   return sqlite.prepare<[Values], Value>(sql).pluck();
 }
 
@@ -93,11 +96,11 @@ function scopeStatements(sqlite: Database.Database) {
     scopeId: prepareValue<ScopeName, number>(sqlite, `select scope_id from users where ${IS_NAMED}`),
     version: prepare<ScopeName, { readonly scopeId: number; readonly commits: number }>(
       sqlite,
-      `select scope_id as scopeId, version as commits from users where ${IS_NAMED}`,
+      `select scope_id as scopeId, table_version as commits from users where ${IS_NAMED}`,
     ),
     scope: prepare<ScopeName, ScopeRow>(
       sqlite,
-      `select scope_id as scopeId, version, next_label as nextLabel, next_node as nextNode, next_turn as nextTurn, requests,
+      `select scope_id as scopeId, table_version as version, next_label as nextLabel, next_node as nextNode, next_turn as nextTurn, requests,
          banked_tokens as bankedTokens
        from users where ${IS_NAMED}`,
     ),
@@ -105,7 +108,7 @@ function scopeStatements(sqlite: Database.Database) {
     addScope: prepareValue<ScopeName & ScopeCounters & Pick<SqliteRow<typeof scopes>, "createdAt">, number>(
       sqlite,
       `insert into users
-           (tenant, user_id, agent_id, version, next_label, next_node, next_turn, requests, created_at, banked_tokens)
+           (tenant, user_id, agent_id, table_version, next_label, next_node, next_turn, requests, created_at, banked_tokens)
          values
            (@tenant, @userId, @agentId, 1, @nextLabel, @nextNode, @nextTurn, @requests, @createdAt, @bankedTokens)
          on conflict do nothing returning scope_id`,
@@ -113,9 +116,9 @@ function scopeStatements(sqlite: Database.Database) {
     // By name too: the number of a scope whose first commit was undone is given again.
     moveScope: prepare<ScopeName & ScopeRow>(
       sqlite,
-      `update users set version = version + 1, next_label = @nextLabel, next_node = @nextNode, next_turn = @nextTurn,
+      `update users set table_version = table_version + 1, next_label = @nextLabel, next_node = @nextNode, next_turn = @nextTurn,
          requests = @requests, banked_tokens = @bankedTokens
-       where scope_id = @scopeId and version = @version and ${IS_NAMED}`,
+       where scope_id = @scopeId and table_version = @version and ${IS_NAMED}`,
     ),
   };
 }

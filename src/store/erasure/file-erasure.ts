@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { faultOf } from "../api/store-faults.js";
-import { eraseLog, type OpenDatabase } from "../database/open-database.js";
+import { type DatabaseConnection, eraseLog } from "../database/connection.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { areInGaps } from "./page-gaps.js";
 
@@ -37,7 +37,7 @@ export class FileErasure {
 
   /** @param beforeWork ends the connection's open transaction */
   constructor(
-    private readonly sqlite: OpenDatabase["sqlite"],
+    private readonly sqlite: DatabaseConnection["sqlite"],
     private readonly beforeWork: () => void,
   ) {
     if (sqlite.memory || sqlite.readonly || this.#count() === 0) return;

@@ -1,7 +1,8 @@
 import type Database from "better-sqlite3";
-import { digestOf, type MemoryId, type Scope, type UserId } from "../../core/index.js";
+import type { MemoryId, Scope, UserId } from "../../core/index.js";
+import { digestOf } from "../../core/text/ids.js";
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
+import type { DatabaseConnection } from "../database/connection.js";
 
 type TenantUser = Pick<Scope, "tenant" | "userId">;
 type SourceKey = [tenant: string, userId: string];
@@ -25,7 +26,7 @@ export class Deletions {
   /** Buckets of the last users asked for: a compose asks several times, and other users' in between. */
   readonly #buckets = new Map<string, number>();
 
-  constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
+  constructor(private readonly database: DatabaseConnection) {
     const { sqlite } = database;
     this.#counts = sqlite.prepare("select users, memories from deletions where bucket = ?");
     this.#add = sqlite.prepare(
@@ -46,6 +47,12 @@ export class Deletions {
   /** See `Store.deletionsOf`. */
   countsOf(user: TenantUser): DeletionCounts {
     return this.#counts.get(this.#bucketOf(user)) ?? NONE;
+  }
+
+  /** Whether nothing was deleted since these counts. */
+  areStill(user: TenantUser, { users, memories }: DeletionCounts): boolean {
+    const now = this.countsOf(user);
+    return now.users === users && now.memories === memories;
   }
 
   /** Counts the deletion of a user (`memoryId` null) or of one memory, inside its transaction. */

@@ -137,7 +137,11 @@ function readNaming(
 }
 
 /** See `Store.commitExpiry`. Runs inside the caller's transaction. */
-export function deleteExpired({ orm, digests }: OpenDatabase, scopeId: number, record: ExpiryRecord): void {
+export function deleteExpired(
+  { orm, digests }: OpenDatabase,
+  scopeId: number,
+  record: Omit<ExpiryRecord, "delta">,
+): void {
   const { expired } = record.turns;
   inPieces(expired, (piece) => {
     const ids = piece.map(({ id }) => id);

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import {
   type Access,
-  type AgentId,
   type ClusterNode,
   type Digest,
   digestOf,
@@ -18,35 +17,16 @@ import {
   type StoredBlock,
   type StoredScope,
   type TurnId,
-  type UserId,
   type WorkerRow,
   withEarlierForm,
 } from "../../core/index.js";
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import type { scopes } from "../database/schema.js";
+import { keyOf, type ScopeKey } from "../database/scope-key.js";
 import type { BlockRow, NodeRow, OrderingRow, Statements, VersionRow } from "../database/statements.js";
 import { readLabels } from "./rows.js";
 
-/** What names a scope in its table. */
-export type ScopeKey = {
-  readonly tenant: string;
-  readonly userId: string;
-  /** Empty: no agent. */
-  readonly agentId: string;
-};
-
-export function keyOf(scope: Scope): ScopeKey {
-  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
-}
-
-export function readScope(row: Pick<typeof scopes.$inferSelect, "tenant" | "userId" | "agentId">): Scope {
-  return {
-    tenant: row.tenant,
-    userId: row.userId as UserId,
-    agentId: row.agentId === "" ? null : (row.agentId as AgentId),
-  };
-}
+export { keyOf, readScope } from "../database/scope-key.js";
 
 /** Writes a scope's changes. Runs inside the caller's transaction. */
 export function writeChanges(
@@ -107,7 +87,11 @@ export function writeChanges(
 }
 
 /** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
-export function readStoredScope(statements: Statements, digests: DigestSeal, scope: Scope): LoadedScope {
+export function readStoredScope(
+  statements: Statements,
+  digests: DigestSeal,
+  scope: Scope,
+): Omit<LoadedScope, "deletions"> {
   const stored = statements.scope.get(keyOf(scope));
   const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
   if (stored === undefined) {

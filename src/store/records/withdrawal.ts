@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { ScopeChanges, TurnId } from "../../core/index.js";
+import type { TurnId } from "../../core/index.js";
 import type { MessageId } from "../api/store.js";
 import type { OpenDatabase } from "../database/open-database.js";
 import { conversations, turns } from "../database/schema.js";
@@ -17,7 +17,7 @@ const STILL_LISTED = `select distinct listed.value from (
  * See `Store.commitWithdrawal`: with the turn go the instructions and messages that no other turn refers to. Runs inside the caller's
  * transaction. Reads the message lists of all the scope's turns: engines reject prompts rarely.
  */
-export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: TurnId, changes: ScopeChanges): void {
+export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: TurnId): void {
   const { orm, sqlite, digests } = database;
   const withdrawn = namingTurn(database, scopeId, turn);
   if (withdrawn === null) return;
@@ -47,7 +47,6 @@ export function withdrawTurn(database: OpenDatabase, scopeId: number, turn: Turn
       .all({ scopeId, turn, freedHead: isHeadFreed ? head : "", messages: JSON.stringify(withdrawn.messages) }),
   );
   deleteExpired(database, scopeId, {
-    changes,
     turns: { expired: [withdrawn], live: [] },
     heads: isHeadFreed ? [withdrawn.head] : [],
     sections: [],

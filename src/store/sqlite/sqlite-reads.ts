@@ -47,7 +47,7 @@ import { readUserExport } from "../records/user-export.js";
 /** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS_LOADED = 1_000;
 
-/** The reading half of `SqliteStore`: changes nothing, so it also works on a read-only connection. */
+/** The reading half of `SqliteStore`: changes nothing. */
 export class SqliteReads {
   protected readonly statements: Statements;
   protected readonly times: FirstTokenTimes;
@@ -65,19 +65,22 @@ export class SqliteReads {
     this.responses = new ResponseRecords(database);
   }
 
-  versionOf(scope: Scope): StoredVersion | null {
+  async versionOf(scope: Scope): Promise<StoredVersion | null> {
     return this.statements.version.get(keyOf(scope)) ?? null;
   }
 
-  deletionsOf(tenant: string, userId: UserId): DeletionCounts {
+  async deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts> {
     return this.deletions.countsOf({ tenant, userId });
   }
 
-  loadScope(scope: Scope): LoadedScope {
-    return this.database.sqlite.transaction(() => readStoredScope(this.statements, this.database.digests, scope))();
+  async loadScope(scope: Scope): Promise<LoadedScope> {
+    return this.database.sqlite.transaction(() => ({
+      ...readStoredScope(this.statements, this.database.digests, scope),
+      deletions: this.deletions.countsOf(scope),
+    }))();
   }
 
-  loadConversation(scope: Scope, id: ConversationId): Turn[] {
+  async loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]> {
     const scopeId = this.#idOf(scope);
     if (scopeId === null) return [];
     const of = { scopeId, conversationId: id };
@@ -90,22 +93,22 @@ export class SqliteReads {
       .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
   }
 
-  findHistory(scope: Scope, id: ConversationId): StoredHistory | null {
+  async findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null> {
     const scopeId = this.#idOf(scope);
     const parts = { statements: this.statements, messages: this.messages, digests: this.database.digests };
     return scopeId === null ? null : readConversationHistory(parts, scopeId, id);
   }
 
-  findResponse(scope: Scope, id: Digest): StoredResponse | null {
+  async findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {
     const scopeId = this.#idOf(scope);
     return scopeId === null ? null : this.responses.find(scopeId, id);
   }
 
-  countFirstTokenTimes(engine: string): number {
+  async countFirstTokenTimes(engine: string): Promise<number> {
     return this.times.count(engine);
   }
 
-  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
+  async firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]> {
     return this.times.upTo(engine, count, most);
   }
 
@@ -119,65 +122,68 @@ export class SqliteReads {
     return findQuotes(this.database, tenant, userId, memoryId, texts, pause);
   }
 
-  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): ScopesFound {
+  async scopesWithMemory(tenant: string, memoryId: MemoryId, after: number): Promise<ScopesFound> {
     return readScopesWithMemory(this.database.orm, tenant, memoryId, after);
   }
 
-  scopesWithOldTurns(before: number, after: number): ScopesFound {
+  async scopesWithOldTurns(before: number, after: number): Promise<ScopesFound> {
     return readScopesWithOldTurns(this.database.orm, before, after);
   }
 
-  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): ScannedTurns {
+  async scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): Promise<ScannedTurns> {
     return scanTurns(this.database, this.#idOf(scope) ?? -1, before, after, most);
   }
 
-  findExpired(scope: Scope, before: number, among: readonly TurnId[]): ExpiredTurns {
+  async findExpired(scope: Scope, before: number, among: readonly TurnId[]): Promise<ExpiredTurns> {
     return readExpired(this.database, this.#idOf(scope) ?? -1, before, among);
   }
 
-  findRequest(scope: Scope, id: RequestId): AnsweredRequest | null {
+  async findRequest(scope: Scope, id: RequestId): Promise<AnsweredRequest | null> {
     return this.requests.answered(this.#idOf(scope), id);
   }
 
-  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
+  async findLiveRequests(tenant: string, ids: readonly RequestId[]) {
     return this.requests.live(tenant, ids);
   }
 
-  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): number {
+  async countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): Promise<number> {
     return this.requests.servedSince(this.#idOf(scope), leaf, turn, most);
   }
 
-  findServed(scope: Scope, id: RequestId): ServedRequest | null {
+  async findServed(scope: Scope, id: RequestId): Promise<ServedRequest | null> {
     return this.requests.served(this.#idOf(scope), id);
   }
 
-  findWorker(scope: Scope, turn: TurnId): string | null {
+  async findWorker(scope: Scope, turn: TurnId): Promise<string | null> {
     return this.requests.workerOf(this.#idOf(scope), turn);
   }
 
-  findReportedBefore(scope: Scope, turn: TurnId): ServedRequest | null {
+  async findReportedBefore(scope: Scope, turn: TurnId): Promise<ServedRequest | null> {
     return this.requests.reportedBefore(this.#idOf(scope), turn);
   }
 
-  underWaySince(scope: Scope, since: number): number | null {
+  async underWaySince(scope: Scope, since: number): Promise<number | null> {
     return this.requests.underWaySince(this.#idOf(scope), since);
   }
 
-  findPromptHistory(scope: Scope, id: RequestId): PromptHistory | null {
+  async findPromptHistory(scope: Scope, id: RequestId): Promise<PromptHistory | null> {
     return this.requests.promptHistory(this.#idOf(scope), id);
   }
 
-  liveRequests(scope: Scope, limit: number) {
+  async liveRequests(scope: Scope, limit: number) {
     return this.requests.newestLive(this.#idOf(scope), limit);
   }
 
-  knowsSection(scope: Scope, section: Digest): boolean {
+  async knownSections(scope: Scope, sections: readonly Digest[]): Promise<readonly Digest[]> {
     const scopeId = this.#idOf(scope);
-    if (scopeId === null) return false;
-    return this.statements.knowsSection.get({ scopeId, digest: this.database.digests.seal(section) }) === 1;
+    if (scopeId === null) return [];
+    const { digests } = this.database;
+    return sections.filter(
+      (section) => this.statements.knowsSection.get({ scopeId, digest: digests.seal(section) }) === 1,
+    );
   }
 
-  counts(scope: Scope): ScopeCounts {
+  async counts(scope: Scope): Promise<ScopeCounts> {
     const scopeId = this.#idOf(scope);
     const count = (table: typeof tables.turns | typeof tables.requests | typeof tables.conversations) =>
       this.database.orm
@@ -188,7 +194,7 @@ export class SqliteReads {
     return { conversations: count(tables.conversations), turns: count(tables.turns), requests: count(tables.requests) };
   }
 
-  scopesOf(tenant: string, userId: UserId): Scope[] {
+  async scopesOf(tenant: string, userId: UserId): Promise<Scope[]> {
     const { scopes } = tables;
     return this.database.orm
       .select()
@@ -199,11 +205,11 @@ export class SqliteReads {
       .map(readScope);
   }
 
-  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
+  async pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null> {
     return this.deletions.pendingOf({ tenant, userId });
   }
 
-  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[] {
+  async usersPendingInSource(): Promise<Pick<Scope, "tenant" | "userId">[]> {
     return this.deletions.usersPending();
   }
 
@@ -211,7 +217,7 @@ export class SqliteReads {
     return readUserExport(this.database, tenant, userId, pause);
   }
 
-  ping(): void {
+  async ping(): Promise<void> {
     this.database.sqlite.prepare("select 1").get();
   }
 

@@ -1,6 +1,6 @@
 /*
  * sqlite/: the store and the API keys on one open database.
- * In: calls of `Store`, synchronous. Out: what is stored, or the errors that `Store` names.
+ * In: calls of `Store`. Out: what is stored, or the errors that `Store` names.
  * `SqliteReads` answers from the database as it is; `SqliteStore` adds the commits, which go through one `CommitGroup`.
  * SQL stands in `database/` and `records/`; here is only which of it makes one transaction.
  */
@@ -17,11 +17,14 @@ import type {
   UserId,
 } from "../../core/index.js";
 import {
+  type CommitBase,
   type ComposeRecord,
+  type DeletionCounts,
   type EngineReport,
   type ExpiryRecord,
   type ForgetRecord,
   type FoundQuotes,
+  type ScopeDelta,
   StaleScopeError,
   type Store,
   type StoredResponse,
@@ -41,6 +44,9 @@ import { keyOf, writeChanges } from "../records/stored-scope.js";
 import { withdrawTurn } from "../records/withdrawal.js";
 import { SqliteReads } from "./sqlite-reads.js";
 
+/** No scope has this version. */
+const NEVER_STORED: StoredVersion = { scopeId: -1, commits: 0 };
+
 /** The store in one SQLite file. Concurrent composes and reports share a transaction; every other commit is one of its own. */
 export class SqliteStore extends SqliteReads implements Store {
   readonly #group: CommitGroup;
@@ -56,19 +62,16 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
   }
 
-  get settled(): Promise<void> {
-    return this.#group.settled;
+  async idle(): Promise<void> {
+    // Whoever handed it over sees the fault.
+    await this.#group.settled.catch(() => {});
   }
 
-  begin(): void {
-    this.#group.begin();
-  }
-
-  commitCompose(scope: Scope, version: StoredVersion | null, record: ComposeRecord): StoredVersion {
+  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord): Promise<StoredVersion> {
     const { composition, request, at } = record;
     const { turn, head, sections, restated, leaf } = composition;
     const { digests } = this.database;
-    return this.#commitInGroup(scope, version, record.changes, at, (scopeId) => {
+    return this.#commitInGroup(scope, base, record.delta, at, (scopeId) => {
       const s = this.statements;
       this.messages.keepHead(scopeId, digests.seal(turn.head), head);
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, lastTurnAt: at });
@@ -89,53 +92,61 @@ export class SqliteStore extends SqliteReads implements Store {
     });
   }
 
-  keepResponse(scope: Scope, id: Digest, response: StoredResponse, continued: Digest | null, most: number): void {
-    this.#group.run(() => {
+  keepResponse(
+    scope: Scope,
+    deletions: DeletionCounts,
+    id: Digest,
+    response: StoredResponse,
+    continued: Digest | null,
+    most: number,
+  ): Promise<void> {
+    return this.#inGroup(() => {
       const { tenant } = keyOf(scope);
       const scopeId = this.statements.scopeId.get(keyOf(scope));
-      if (scopeId !== undefined) this.responses.keep({ scopeId, tenant }, id, response, continued, most);
+      if (scopeId === undefined || !this.deletions.areStill(scope, deletions)) return;
+      this.responses.keep({ scopeId, tenant }, id, response, continued, most);
     });
   }
 
-  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void {
-    this.times.keep(engine, time, most);
+  async keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): Promise<void> {
+    await this.#inGroup(() => this.times.keep(engine, time, most));
   }
 
-  commitChanges(scope: Scope, version: StoredVersion | null, changes: ScopeChanges): StoredVersion {
-    return this.#commit(scope, version, changes, 0, () => {});
+  commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta): Promise<StoredVersion> {
+    return this.#commit(scope, base, delta, 0, () => {});
   }
 
   commitEviction(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    delta: ScopeDelta,
     requestIds: readonly RequestId[],
-  ): StoredVersion {
-    return this.#commit(scope, version, changes, 0, (scopeId) => {
+  ): Promise<StoredVersion> {
+    return this.#commit(scope, base, delta, 0, (scopeId) => {
       for (const requestId of requestIds) this.statements.markEvicted.run({ scopeId, requestId });
     });
   }
 
-  commitWithdrawal(scope: Scope, version: StoredVersion | null, changes: ScopeChanges, turn: TurnId): StoredVersion {
-    return this.#commit(scope, version, changes, 0, (scopeId) => {
-      withdrawTurn(this.database, scopeId, turn, changes);
+  commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId): Promise<StoredVersion> {
+    return this.#commit(scope, base, delta, 0, (scopeId) => {
+      withdrawTurn(this.database, scopeId, turn);
     });
   }
 
   commitReport(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    delta: ScopeDelta,
     { id, observed }: { readonly id: RequestId; readonly observed: EngineReport },
-  ): StoredVersion {
-    return this.#commitInGroup(scope, version, changes, 0, (scopeId) => {
+  ): Promise<StoredVersion> {
+    return this.#commitInGroup(scope, base, delta, 0, (scopeId) => {
       this.statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
     });
   }
 
-  commitForgetting(scope: Scope, version: StoredVersion | null, record: ForgetRecord): StoredVersion {
+  async commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord): Promise<StoredVersion> {
     const pieces = new ForgottenPieces();
-    const stored = this.#commit(scope, version, record.changes, record.at, (scopeId) => {
+    const stored = await this.#commit(scope, base, record.delta, record.at, (scopeId) => {
       eraseFromTurns(this.database, this.statements, scopeId, record, pieces);
       this.#removeResponses(scopeId, pieces);
       this.deletions.count(scope, record.memoryId, record.isInSource);
@@ -146,7 +157,7 @@ export class SqliteStore extends SqliteReads implements Store {
     return stored;
   }
 
-  eraseQuotes(quotes: FoundQuotes): void {
+  async eraseQuotes(quotes: FoundQuotes): Promise<void> {
     const pieces = new ForgottenPieces();
     this.#group.run(() => {
       for (const scopeId of quotes.scopes.keys()) {
@@ -158,16 +169,18 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#erasure.begin(pieces);
   }
 
-  commitExpiry(scope: Scope, version: StoredVersion | null, record: ExpiryRecord): StoredVersion {
-    return this.#commit(scope, version, record.changes, 0, (scopeId) => {
+  commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord): Promise<StoredVersion> {
+    return this.#commit(scope, base, record.delta, 0, (scopeId) => {
       deleteExpired(this.database, scopeId, record);
     });
   }
 
-  commitEnd(scope: Scope, version: StoredVersion): void {
+  async commitEnd(scope: Scope, base: CommitBase): Promise<void> {
     this.#group.run(() => {
+      this.#checkDeletions(scope, base);
       const { scopes } = tables;
-      const isOfVersion = and(eq(scopes.scopeId, version.scopeId), eq(scopes.version, version.commits));
+      const { scopeId, commits } = base.version ?? NEVER_STORED;
+      const isOfVersion = and(eq(scopes.scopeId, scopeId), eq(scopes.version, commits));
       const { tenant, userId, agentId } = keyOf(scope);
       const isNamed = and(eq(scopes.tenant, tenant), eq(scopes.userId, userId), eq(scopes.agentId, agentId));
       const { changes } = this.database.orm.delete(scopes).where(and(isOfVersion, isNamed)).run();
@@ -176,12 +189,12 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#group.flush();
   }
 
-  emptyLog(): void {
+  async emptyLog(): Promise<void> {
     this.#group.run(() => this.#erasure.count());
     this.#erasure.begin(new ForgottenPieces());
   }
 
-  deleteUser(tenant: string, userId: UserId, isInSource: boolean): number {
+  async deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number> {
     const { forgottenMemories, scopes } = tables;
     this.#group.flush();
     const pieces = new ForgottenPieces();
@@ -205,7 +218,7 @@ export class SqliteStore extends SqliteReads implements Store {
     return deleted;
   }
 
-  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): void {
+  async deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void> {
     this.#group.run(() => {
       this.deletions.done({ tenant, userId }, memoryId);
       this.#erasure.count();
@@ -218,7 +231,7 @@ export class SqliteStore extends SqliteReads implements Store {
     return this.#erasure.done();
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#group.flush();
     this.#erasure.close();
     this.checkpoints?.close();
@@ -230,32 +243,48 @@ export class SqliteStore extends SqliteReads implements Store {
     for (const output of this.responses.removeAll(scopeId)) if (!pieces.isFull) pieces.addJson(JSON.parse(output));
   }
 
-  /** A commit of its own: durable when this returns. */
-  #commit(
+  /** A commit of its own, stored at once. */
+  async #commit(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    delta: ScopeDelta,
     at: number,
     more: (scopeId: number) => void,
-  ): StoredVersion {
-    const stored = this.#commitInGroup(scope, version, changes, at, more);
-    this.#group.flush();
-    return stored;
+  ): Promise<StoredVersion> {
+    const stored = this.#commitInGroup(scope, base, delta, at, more);
+    try {
+      this.#group.flush();
+    } catch {
+      // What it holds rejects.
+    }
+    return await stored;
   }
 
   #commitInGroup(
     scope: Scope,
-    version: StoredVersion | null,
-    changes: ScopeChanges,
+    base: CommitBase,
+    { changes }: ScopeDelta,
     at: number,
     more: (scopeId: number) => void,
-  ): StoredVersion {
-    return this.#group.run((): StoredVersion => {
-      const stored = this.#claim(scope, version, changes, at);
+  ): Promise<StoredVersion> {
+    return this.#inGroup((): StoredVersion => {
+      this.#checkDeletions(scope, base);
+      const stored = this.#claim(scope, base.version, changes, at);
       writeChanges(this.statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
       more(stored.scopeId);
       return stored;
     });
+  }
+
+  /** Runs one commit in the group's transaction. Resolves when that is durable. */
+  async #inGroup<T>(work: () => T): Promise<T> {
+    const result = this.#group.run(work);
+    await this.#group.settled;
+    return result;
+  }
+
+  #checkDeletions(scope: Scope, { deletions }: CommitBase): void {
+    if (!this.deletions.areStill(scope, deletions)) throw new StaleScopeError("another process deleted meanwhile");
   }
 
   /** Moves the scope to its next version. Throws {@link StaleScopeError} where another process did. */

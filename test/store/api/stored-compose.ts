@@ -7,6 +7,7 @@ import {
   ENGINE_MODELS,
   KEEPS_ALL,
   type MemoryId,
+  possibleSections,
   prefixExact,
   type RequestId,
   type Scope,
@@ -14,7 +15,7 @@ import {
   type TokenCounter,
   type UserId,
 } from "../../../src/core/index.js";
-import type { ComposeRecord, Store, StoredVersion } from "../../../src/store/api/store.js";
+import type { CommitBase, ComposeRecord, ScopeDelta, Store, StoredVersion } from "../../../src/store/api/store.js";
 
 export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
 
@@ -25,8 +26,8 @@ export function scopeOf(userId: string, tenant = "default"): Scope {
 export const id = (name: string) => name as RequestId;
 
 /** All that is stored of a scope, what is read only when it is asked for included: to be compared with what it is later. */
-export function allOf(store: Store, scope: Scope) {
-  const { scope: stored, version } = store.loadScope(scope);
+export async function allOf(store: Store, scope: Scope) {
+  const { scope: stored, version } = await store.loadScope(scope);
   const { published, ...eager } = stored;
   return { version, scope: { ...eager, clusters: published.clusters(), accesses: published.accesses() } };
 }
@@ -41,24 +42,26 @@ export interface Asked {
 }
 
 /** Loads a scope from a store, composes one request in it, and gives what is to be committed. */
-export function recordFor(
+export async function recordFor(
   store: Store,
   scope: Scope,
   asked: Asked,
-): { version: StoredVersion | null; record: ComposeRecord } {
-  const { scope: stored, version } = store.loadScope(scope);
+): Promise<{ base: CommitBase; record: ComposeRecord }> {
+  const { scope: stored, version, deletions } = await store.loadScope(scope);
   const state = new ScopeState(stored, countTokens);
   const conversationId = asked.conversationId as ConversationId | undefined;
   const spoken = [...(asked.history ?? []), asked.question];
+  const messages = [
+    { role: "system", content: "Be kind." },
+    ...spoken.map((content, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content })),
+  ];
+  const ours = new Set(await store.knownSections(scope, possibleSections(messages)));
   const composition = compose(state, {
     conversation:
       conversationId === undefined
         ? null
-        : { id: conversationId, turns: new Conversation(store.loadConversation(scope, conversationId)) },
-    messages: [
-      { role: "system", content: "Be kind." },
-      ...spoken.map((content, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content })),
-    ],
+        : { id: conversationId, turns: new Conversation(await store.loadConversation(scope, conversationId)) },
+    messages,
     memories: Object.entries(asked.memories).map(([memory, text]) => ({ id: memory as MemoryId, text })),
     policy: prefixExact,
     residency: KEEPS_ALL,
@@ -69,10 +72,10 @@ export function recordFor(
     retention: "keep",
     engine: ENGINE_MODELS.gpu,
     countTokens,
-    isOurs: (section) => store.knowsSection(scope, section),
+    isOurs: (section) => ours.has(section),
   });
   const record: ComposeRecord = {
-    changes: state.drain(),
+    delta: deltaOf(state),
     composition,
     request: {
       id: asked.requestId as RequestId,
@@ -86,11 +89,22 @@ export function recordFor(
     },
     at: 1_700_000_000_000,
   };
-  return { version, record };
+  return { base: { version, deletions }, record };
+}
+
+/** What changed in a scope. */
+export function deltaOf(state: ScopeState): ScopeDelta {
+  return { changes: state.drain(), whole: () => state.stored() };
+}
+
+/** A scope as it is stored, and what a commit builds on. */
+export async function stateOf(store: Store, scope: Scope): Promise<{ state: ScopeState; base: CommitBase }> {
+  const { scope: stored, version, deletions } = await store.loadScope(scope);
+  return { state: new ScopeState(stored, countTokens), base: { version, deletions } };
 }
 
 /** Composes and commits one request. */
-export function composeInto(store: Store, scope: Scope, asked: Asked): StoredVersion {
-  const { version, record } = recordFor(store, scope, asked);
-  return store.commitCompose(scope, version, record);
+export async function composeInto(store: Store, scope: Scope, asked: Asked): Promise<StoredVersion> {
+  const { base, record } = await recordFor(store, scope, asked);
+  return await store.commitCompose(scope, base, record);
 }

@@ -111,8 +111,8 @@ describe("a service whose disk is full", () => {
       expect(JSON.stringify(answer.messages)).toContain(text.trim());
       expect(answer.messages).toHaveLength(1);
     }
-    expect(service.describeIndex("bo" as UserId, null, 10).counts).toMatchObject({ blocks: 1, requests: 1 });
-    expect(service.describeIndex("ana" as UserId, null, 10).counts).toMatchObject({ blocks: 2, requests: 2 });
+    expect((await service.describeIndex("bo" as UserId, null, 10)).counts).toMatchObject({ blocks: 1, requests: 1 });
+    expect((await service.describeIndex("ana" as UserId, null, 10)).counts).toMatchObject({ blocks: 2, requests: 2 });
     await service.close();
   });
 });

@@ -39,27 +39,27 @@ let files = 0;
 const newFile = () => join(directory, `file-${++files}.db`);
 
 /** A database with the requests of some users; closed, so that it is all in one file. */
-function filled(users = 3): string {
+async function filled(users = 3): Promise<string> {
   const file = newFile();
   const store = new SqliteStore(openDatabase(file));
   for (let user = 0; user < users; user++) {
     for (let n = 0; n < 8; n++) {
       const memories = { [`m${n}`]: `Fact ${n} of user ${user}. ${"It is long. ".repeat(40)}` };
-      composeInto(store, scopeOf(`user-${user}`), { requestId: `r${n}`, question: "Well?", memories });
+      await composeInto(store, scopeOf(`user-${user}`), { requestId: `r${n}`, question: "Well?", memories });
     }
   }
-  store.close();
+  await store.close();
   return file;
 }
 
 /** As a killed process leaves it: with a log beside it. */
-function killed(): string {
+async function killed(): Promise<string> {
   const open = newFile();
   const store = new SqliteStore(openDatabase(open));
-  composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
+  await composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
   const file = newFile();
   for (const end of ["", "-wal"]) copyFileSync(`${open}${end}`, `${file}${end}`);
-  store.close();
+  await store.close();
   return file;
 }
 
@@ -84,11 +84,11 @@ function refusal(file: string): string {
 }
 
 describe("a file that cannot be opened", () => {
-  const cases: readonly (readonly [string, () => string, RegExp])[] = [
+  const cases: readonly (readonly [string, () => string | Promise<string>, RegExp])[] = [
     [
       "has garbage for a header",
-      () => {
-        const file = filled();
+      async () => {
+        const file = await filled();
         overwrite(file, 0, Buffer.alloc(100, 0x5a));
         return file;
       },
@@ -96,8 +96,8 @@ describe("a file that cannot be opened", () => {
     ],
     [
       "was cut short",
-      () => {
-        const file = filled();
+      async () => {
+        const file = await filled();
         truncateSync(file, 3 * PAGE);
         return file;
       },
@@ -105,8 +105,8 @@ describe("a file that cannot be opened", () => {
     ],
     [
       "was written by a newer version, and then its process was killed",
-      () => {
-        const file = killed();
+      async () => {
+        const file = await killed();
         const sqlite = new Database(file);
         sqlite.pragma("wal_autocheckpoint = 0");
         sqlite.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)");
@@ -130,8 +130,8 @@ describe("a file that cannot be opened", () => {
     ],
   ];
 
-  it.each(cases)("because it %s is refused in plain words, and no byte of it changes", (_name, make, reason) => {
-    const file = make();
+  it.each(cases)("because it %s is refused in plain words, and no byte of it changes", async (_name, make, reason) => {
+    const file = await make();
     const before = bytesOf(file);
     expect(refusal(file)).toMatch(reason);
     expect(bytesOf(file)).toEqual(before);
@@ -149,8 +149,8 @@ describe("a file that cannot be opened", () => {
 });
 
 describe("a file that opens though it is damaged", () => {
-  it("by a page in its middle is named by a check, and says so where that page is needed; other users go on", () => {
-    const file = filled(6);
+  it("by a page in its middle is named by a check, and says so where that page is needed; other users go on", async () => {
+    const file = await filled(6);
     const sqlite = new Database(file, { readonly: true });
     // A page that only one user's blocks stand on.
     const pages = sqlite
@@ -164,23 +164,24 @@ describe("a file that opens though it is damaged", () => {
     const { findings } = checkDatabase(file);
     expect(findings).toContain("integrity: database disk image is malformed");
     const store = namingFaults(new SqliteStore(openDatabase(file)));
-    const outcomes = Array.from({ length: 6 }, (_, user) => {
+    const loading = Array.from({ length: 6 }, async (_, user) => {
       try {
-        store.loadScope(scopeOf(`user-${user}`));
+        await store.loadScope(scopeOf(`user-${user}`));
         return "loaded";
       } catch (error) {
         return error instanceof StoreUnavailableError ? error.fault : String(error);
       }
     });
+    const outcomes = await Promise.all(loading);
     expect(new Set(outcomes)).toEqual(new Set(["loaded", "damaged"]));
     const damaged = outcomes.flatMap((outcome, user) =>
       outcome === "damaged" ? [`user "default" "user-${user}": database disk image is malformed`] : [],
     );
     expect(findings.filter((finding) => finding.startsWith("user "))).toEqual(damaged);
-    store.close();
+    await store.close();
   });
 
-  it("in what a row says is named by a check: each kind of row, by its user", () => {
+  it("in what a row says is named by a check: each kind of row, by its user", async () => {
     const breakages: readonly (readonly [string, RegExp])[] = [
       ["update blocks set text = text || '!' where label = 1", /a section whose digest is missing/],
       ["delete from messages", /message \d+ is referred to and missing/],
@@ -207,7 +208,7 @@ describe("a file that opens though it is damaged", () => {
       ],
     ];
     for (const [sql, finding] of breakages) {
-      const file = filled(2);
+      const file = await filled(2);
       expect(checkDatabase(file)).toMatchObject({ findings: [], scopes: 2, requests: 16 });
       const sqlite = new Database(file);
       sqlite.exec(sql);
@@ -216,18 +217,18 @@ describe("a file that opens though it is damaged", () => {
     }
   });
 
-  it("by a log that somebody deleted is as it was when the log was last written back", () => {
-    const file = filled(1);
+  it("by a log that somebody deleted is as it was when the log was last written back", async () => {
+    const file = await filled(1);
     const store = new SqliteStore(openDatabase(file));
-    composeInto(store, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
+    await composeInto(store, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
     const copy = newFile();
     copyFileSync(file, copy);
-    store.close();
+    await store.close();
     expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 8 });
     const reopened = new SqliteStore(openDatabase(copy));
-    expect(reopened.findRequest(scopeOf("user-0"), id("late"))).toBeNull();
-    composeInto(reopened, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
-    reopened.close();
+    expect(await reopened.findRequest(scopeOf("user-0"), id("late"))).toBeNull();
+    await composeInto(reopened, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
+    await reopened.close();
     expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 9 });
   });
 });
@@ -236,44 +237,48 @@ describe("a file that another process holds locked", () => {
   it("is waited for where it is new, and the other one is about to make it: SQLite itself would fail at once", async () => {
     const file = newFile();
     const other = new Worker(HOLDS_A_NEW_FILE, { eval: true, workerData: file });
+    const ended = once(other, "exit");
     await once(other, "message");
     const store = new SqliteStore(openDatabase(file));
-    composeInto(store, scopeOf("ana"), { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." } });
-    store.close();
-    await once(other, "exit");
+    await composeInto(store, scopeOf("ana"), {
+      requestId: "r1",
+      question: "Well?",
+      memories: { m1: "Ana likes tea." },
+    });
+    await store.close();
+    await ended;
   });
 
-  it("fails a commit at once and in a word, and takes it when the lock is gone", () => {
-    const file = filled(1);
+  it("fails a commit at once and in a word, and takes it when the lock is gone", async () => {
+    const file = await filled(1);
     const store = namingFaults(new SqliteStore(openDatabase(file)));
     const other = new Database(file);
     other.exec("begin immediate");
     const asked = { requestId: "late", question: "Well?", memories: { m9: "Late." } };
     const compose = () => composeInto(store, scopeOf("user-0"), asked);
-    expect(compose).toThrow(StoreUnavailableError);
-    expect(compose).toThrow("another process holds the database locked");
-    expect(() => store.begin()).toThrow(StoreUnavailableError);
+    await expect(compose()).rejects.toThrow(StoreUnavailableError);
+    await expect(compose()).rejects.toThrow("another process holds the database locked");
     other.exec("rollback");
     other.close();
-    compose();
-    store.close();
+    await compose();
+    await store.close();
     expect(checkDatabase(file)).toMatchObject({ findings: [], requests: 9 });
   });
 
   it("keeps erased text in its log only as long as another process reads there", async () => {
-    const file = filled(1);
+    const file = await filled(1);
     const store = new SqliteStore(openDatabase(file));
     const secret = "Ana hides the key";
-    composeInto(store, scopeOf("ana"), { requestId: "r", question: "Well?", memories: { m: secret } });
+    await composeInto(store, scopeOf("ana"), { requestId: "r", question: "Well?", memories: { m: secret } });
     const reader = new Database(file, { readonly: true });
     reader.exec("begin");
     reader.prepare("select count(*) from users").get();
-    store.deleteUser("default", scopeOf("ana").userId, false);
+    await store.deleteUser("default", scopeOf("ana").userId, false);
     const log = () => readFileSync(`${file}-wal`, "latin1") + readFileSync(file, "latin1");
     expect(log()).toContain(secret);
     reader.exec("commit");
     await expect.poll(log, { timeout: 20_000 }).not.toContain(secret);
     reader.close();
-    store.close();
+    await store.close();
   });
 });

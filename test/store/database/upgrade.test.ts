@@ -151,10 +151,10 @@ describe("a database of an earlier version", () => {
     for (const { body, answer } of exchanges) {
       const { messages } = JSON.parse(answer) as { messages: unknown };
       const again = await ask(memstem, body);
-      // Those that were erased are composed anew, and then repeated.
+      // Those that were erased are composed anew, and then repeated; behind a turn that stays erased, each time of the same messages.
       if (body["conversation_id"] === null || body["conversation_id"] === undefined)
         expect(again.messages).toEqual(messages);
-      expect(await ask(memstem, body)).toEqual(again);
+      expect({ ...(await ask(memstem, body)), warnings: [] }).toEqual({ ...again, warnings: [] });
     }
     await memstem.close();
   });

@@ -1,8 +1,11 @@
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import { countO200k } from "../../../src/cli/o200k.js";
+import type { UserId } from "../../../src/core/index.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { KeptConversation, type KeptExchange, type Message, opened, said } from "./kept-conversation.js";
 
 /** Three turns and two single prompts, as the code stored them whose blocks began with a label in brackets (schema 0013). */
@@ -70,12 +73,10 @@ describe("single prompts", () => {
     const second = await memstem.ask({ ...body, request_id: "single-4" });
     expect(second.plan.expected_cached_tokens).toBeGreaterThan(first.plan.expected_cached_tokens + 4);
     await memstem.close();
-    const sqlite = new Database(join(dataDir, "memstem.db"), { readonly: true });
-    const plain = sqlite.prepare(
-      "select label, text, tokens from blocks where text not glob '*[[<]*' and text not like ?",
-    );
-    const counted = plain.all("%\n%") as { label: number; text: string; tokens: number }[];
-    sqlite.close();
+    const store = new JournalStore(journalIn(openJournalDatabase(join(dataDir, "memstem.db"))));
+    const { scope } = await store.loadScope({ tenant: "default", userId: "ada" as UserId, agentId: null });
+    await store.close();
+    const counted = scope.register.blocks.filter(({ text }) => !/[[<\n]/.test(text));
     expect(counted.length).toBeGreaterThan(2);
     for (const { label, text, tokens } of counted) expect(tokens).toBe(countO200k(`${label} ${text}\n`));
   });

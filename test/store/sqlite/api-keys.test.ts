@@ -22,12 +22,12 @@ describe("stored API keys", () => {
     expect([keys.any(), keys.anyValid(), keys.list(), keys.find("0")]).toEqual([false, false, [], null]);
   });
 
-  it("let in who has one, as their tenant, with what its first key drew for its salts", () => {
+  it("let in who has one, as their tenant, with what its first key drew for its salts", async () => {
     const [first, second, other] = [add("acme", "drawn first"), add("acme", "drawn later"), add("other", "another")];
     const acme = { name: "acme", cacheSecret: "drawn first" };
     expect(authenticate(first.key, keys)).toEqual({ keyId: first.id, tenant: acme });
     expect(authenticate(second.key, keys)).toEqual({ keyId: second.id, tenant: acme });
-    expect(authenticate(other.key, keys)?.tenant).toEqual({ name: "other", cacheSecret: "another" });
+    expect((await authenticate(other.key, keys))?.tenant).toEqual({ name: "other", cacheSecret: "another" });
   });
 
   it("are never the same", () => {

@@ -26,38 +26,37 @@ describeStore("SQLite, file", () => new SqliteStore(openDatabase(newFile())));
 describeStore("SQLite, in memory", () => new SqliteStore(openDatabase(":memory:")));
 
 describe("SQLite database file", () => {
-  it("is in WAL mode, and holds what was committed when it is opened again", () => {
+  it("is in WAL mode, and holds what was committed when it is opened again", async () => {
     const file = newFile();
     const first = new SqliteStore(openDatabase(file));
-    composeInto(first, scopeOf("ana"), TEA);
-    const stored = allOf(first, scopeOf("ana"));
-    first.close();
+    await composeInto(first, scopeOf("ana"), TEA);
+    const stored = await allOf(first, scopeOf("ana"));
+    await first.close();
     const { sqlite } = openDatabase(file);
     expect(sqlite.pragma("journal_mode", { simple: true })).toBe("wal");
     sqlite.close();
     const second = new SqliteStore(openDatabase(file));
-    expect(allOf(second, scopeOf("ana"))).toEqual(stored);
-    second.close();
+    expect(await allOf(second, scopeOf("ana"))).toEqual(stored);
+    await second.close();
   });
 
-  it("is seen by a second process's connection once a commit is settled, and a stale one is refused", async () => {
+  it("is seen by a second process's connection once a commit has resolved, and a stale one is refused", async () => {
     const file = newFile();
     const [one, two] = [new SqliteStore(openDatabase(file)), new SqliteStore(openDatabase(file))];
-    const behind = recordFor(two, scopeOf("ana"), { ...TEA, requestId: "r2" });
-    composeInto(one, scopeOf("ana"), TEA);
-    await one.settled;
-    expect(two.findRequest(scopeOf("ana"), id("r1"))).not.toBeNull();
-    expect(() => two.commitCompose(scopeOf("ana"), behind.version, behind.record)).toThrow("another process");
-    one.close();
-    two.close();
+    const behind = await recordFor(two, scopeOf("ana"), { ...TEA, requestId: "r2" });
+    await composeInto(one, scopeOf("ana"), TEA);
+    expect(await two.findRequest(scopeOf("ana"), id("r1"))).not.toBeNull();
+    await expect(two.commitCompose(scopeOf("ana"), behind.base, behind.record)).rejects.toThrow("another process");
+    await one.close();
+    await two.close();
   });
 
-  it("changes nothing where a commit fails half way", () => {
+  it("changes nothing where a commit fails half way", async () => {
     const file = newFile();
     const store = new SqliteStore(openDatabase(file));
-    composeInto(store, scopeOf("ana"), TEA);
-    const before = allOf(store, scopeOf("ana"));
-    const { version, record } = recordFor(store, scopeOf("ana"), {
+    await composeInto(store, scopeOf("ana"), TEA);
+    const before = await allOf(store, scopeOf("ana"));
+    const { base, record } = await recordFor(store, scopeOf("ana"), {
       ...TEA,
       requestId: "r2",
       memories: { m2: "More." },
@@ -66,17 +65,17 @@ describe("SQLite database file", () => {
     const { composition } = record;
     const turn = { ...composition.turn, id: 1 as never };
     const broken = { ...record, composition: { ...composition, turn } };
-    expect(() => store.commitCompose(scopeOf("ana"), version, broken)).toThrow("UNIQUE");
-    expect(allOf(store, scopeOf("ana"))).toEqual(before);
-    store.close();
+    await expect(store.commitCompose(scopeOf("ana"), base, broken)).rejects.toThrow("UNIQUE");
+    expect(await allOf(store, scopeOf("ana"))).toEqual(before);
+    await store.close();
   });
 
-  it("finds who has a memory among tens of thousands of others', a piece at a time", () => {
+  it("finds who has a memory among tens of thousands of others', a piece at a time", async () => {
     const opened = openDatabase(newFile());
     const store = new SqliteStore(opened);
-    for (const user of ["ana", "bo", "cy", "dee"]) composeInto(store, scopeOf(user), TEA);
-    composeInto(store, scopeOf("eve", "another tenant"), TEA);
-    store.close();
+    for (const user of ["ana", "bo", "cy", "dee"]) await composeInto(store, scopeOf(user), TEA);
+    await composeInto(store, scopeOf("eve", "another tenant"), TEA);
+    await store.close();
     const { sqlite, orm } = openDatabase(opened.sqlite.name);
     sqlite.exec("delete from memory_versions where scope_id in (1, 3)");
     const fill = sqlite.prepare(`with recursive n (i) as (select 1 union all select i + 1 from n where i < 15000)
@@ -102,7 +101,7 @@ describe("SQLite database file", () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  it("brings a file of before nodes had times and tokens up to date, and goes on with it", () => {
+  it("brings a file of before nodes had times and tokens up to date, and goes on with it", async () => {
     const migrations = fileURLToPath(new URL("../../../migrations", import.meta.url));
     const older = join(directory, "older-migrations");
     cpSync(migrations, older, { recursive: true });
@@ -121,7 +120,7 @@ describe("SQLite database file", () => {
     `);
     sqlite.close();
     const store = new SqliteStore(openDatabase(file));
-    const { scope } = store.loadScope(scopeOf("ana"));
+    const { scope } = await store.loadScope(scopeOf("ana"));
     expect(scope.nodes.map(({ usedAt, tokens }) => [usedAt, tokens])).toEqual([
       [0, 0],
       [0, 0],
@@ -130,14 +129,14 @@ describe("SQLite database file", () => {
     state.index.check();
     // The blocks' tokens are the register's; what stood before them is known once it is served again.
     expect(state.index.tokens).toBe(9 - "[]".length);
-    composeInto(store, scopeOf("ana"), TEA);
-    expect(store.counts(scopeOf("ana")).requests).toBe(1);
-    store.close();
+    await composeInto(store, scopeOf("ana"), TEA);
+    expect((await store.counts(scopeOf("ana"))).requests).toBe(1);
+    await store.close();
   });
 
-  it("refuses a file that a newer version wrote", () => {
+  it("refuses a file that a newer version wrote", async () => {
     const file = newFile();
-    new SqliteStore(openDatabase(file)).close();
+    await new SqliteStore(openDatabase(file)).close();
     const sqlite = new Database(file);
     sqlite.prepare("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)").run();
     sqlite.close();

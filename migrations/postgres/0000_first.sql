@@ -1,0 +1,113 @@
+CREATE TABLE "memstem"."api_keys" (
+	"id" text PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"secret_digest" text NOT NULL,
+	"label" text,
+	"created_at" bigint NOT NULL,
+	"revoked_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."deletions" (
+	"bucket" integer PRIMARY KEY NOT NULL,
+	"users" integer NOT NULL,
+	"memories" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."digest_keys" (
+	"id" integer PRIMARY KEY NOT NULL,
+	"key" "bytea" NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."first_token_times" (
+	"engine" text NOT NULL,
+	"number" integer NOT NULL,
+	"uncached_tokens" integer NOT NULL,
+	"cached_tokens" integer NOT NULL,
+	"ms" double precision NOT NULL,
+	CONSTRAINT "first_token_times_engine_number_pk" PRIMARY KEY("engine","number")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."forgotten_memories" (
+	"tenant" text NOT NULL,
+	"user_id" text NOT NULL,
+	"memory_id" text NOT NULL,
+	CONSTRAINT "forgotten_memories_tenant_user_id_memory_id_pk" PRIMARY KEY("tenant","user_id","memory_id")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."instructions" (
+	"scope_id" bigint NOT NULL,
+	"digest" text NOT NULL,
+	"messages" text NOT NULL,
+	CONSTRAINT "instructions_scope_id_digest_pk" PRIMARY KEY("scope_id","digest")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."journal" (
+	"seq" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."journal_seq_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"scope_id" bigint NOT NULL,
+	"n" integer NOT NULL,
+	"kind" smallint NOT NULL,
+	"turn" integer NOT NULL,
+	"turns" integer NOT NULL,
+	"conversation" bigint,
+	"request_id" text,
+	"leaf" bigint,
+	"at" bigint NOT NULL,
+	"sum" bigint NOT NULL,
+	"changes" text,
+	"said" text
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."known_memories" (
+	"scope_id" bigint NOT NULL,
+	"hashes" integer[] NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."responses" (
+	"scope_id" bigint NOT NULL,
+	"id" text NOT NULL,
+	"tenant" text NOT NULL,
+	"used" bigint NOT NULL,
+	"request_id" text NOT NULL,
+	"held" boolean NOT NULL,
+	"sent_messages" integer NOT NULL,
+	"sent" text NOT NULL,
+	"output" text NOT NULL,
+	CONSTRAINT "responses_scope_id_id_pk" PRIMARY KEY("scope_id","id")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."scopes" (
+	"scope_id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."scopes_scope_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"tenant" text NOT NULL,
+	"user_id" text NOT NULL,
+	"agent_id" text NOT NULL,
+	"created_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."snapshots" (
+	"scope_id" bigint PRIMARY KEY NOT NULL,
+	"n" integer NOT NULL,
+	"sum" bigint NOT NULL,
+	"data" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."source_deletions" (
+	"tenant" text NOT NULL,
+	"user_id" text NOT NULL,
+	"memory_id" text NOT NULL,
+	CONSTRAINT "source_deletions_tenant_user_id_memory_id_pk" PRIMARY KEY("tenant","user_id","memory_id")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."tenants" (
+	"tenant" text PRIMARY KEY NOT NULL,
+	"cache_secret" text NOT NULL,
+	"created_at" bigint NOT NULL
+);
+--> statement-breakpoint
+ALTER TABLE "memstem"."api_keys" ADD CONSTRAINT "api_keys_tenant_tenants_tenant_fk" FOREIGN KEY ("tenant") REFERENCES "memstem"."tenants"("tenant") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "journal_by_scope" ON "memstem"."journal" USING btree ("scope_id","n");--> statement-breakpoint
+CREATE INDEX "journal_by_conversation" ON "memstem"."journal" USING btree ("scope_id","conversation","n") WHERE "memstem"."journal"."conversation" is not null;--> statement-breakpoint
+CREATE INDEX "journal_by_request" ON "memstem"."journal" USING btree ("request_id","scope_id") WHERE "memstem"."journal"."request_id" is not null;--> statement-breakpoint
+CREATE INDEX "known_memories_by_scope" ON "memstem"."known_memories" USING btree ("scope_id");--> statement-breakpoint
+CREATE INDEX "responses_by_use" ON "memstem"."responses" USING btree ("tenant","used");--> statement-breakpoint
+CREATE UNIQUE INDEX "scopes_by_name" ON "memstem"."scopes" USING btree ("tenant","user_id","agent_id");--> statement-breakpoint
+ALTER TABLE "memstem"."journal" SET (toast_tuple_target = 8160);

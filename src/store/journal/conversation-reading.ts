@@ -1,0 +1,56 @@
+import type { ConversationId, PromptTokens, Turn } from "../../core/index.js";
+import type { StoredHistory } from "../api/store.js";
+import type { FoundTurn, TurnReading } from "./turn-reading.js";
+
+/** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
+const MOST_TURNS_LOADED = 1_000;
+
+/** See `Store.loadConversation`. */
+export async function readConversation(reading: TurnReading, id: ConversationId): Promise<Turn[]> {
+  const turns: Turn[] = [];
+  for await (const page of reading.newestOf(id)) {
+    for (const { turn } of page) turns.push(turn);
+    const [newest] = turns;
+    const oldest = turns.at(-1);
+    const goesBack = newest !== undefined && oldest !== undefined && oldest.id <= newest.epoch;
+    if (turns.length >= MOST_TURNS_LOADED && goesBack) break;
+  }
+  const from = Math.min(turns[0]?.epoch ?? 0, turns[MOST_TURNS_LOADED - 1]?.id ?? 0);
+  return turns.filter((turn) => turn.id >= from).reverse();
+}
+
+/**
+ * See `Store.findHistory`. Follows the newest turn's parents, so a branch that was left is not in it; ends at a message that was erased, or
+ * a turn that is gone.
+ */
+export async function readHistory(reading: TurnReading, id: ConversationId): Promise<StoredHistory | null> {
+  const newest = await newestTurn(reading, id);
+  if (newest === null) return null;
+  const said: FoundTurn["given"][] = [];
+  const prompts: PromptTokens[] = [];
+  let isWhole = true;
+  let behind: Turn["behind"] = null;
+  for await (const found of reading.upFrom(newest)) {
+    isWhole = found?.given != null;
+    if (found?.given == null) break;
+    const { turn, given } = found;
+    said.push(given);
+    behind ??= turn.behind;
+    // A turn that was only said again was not sent.
+    if (turn.promptTokens > 0) prompts.push({ total: turn.promptTokens, computed: turn.computedTokens });
+  }
+  return {
+    head: await reading.head(newest.turn.head),
+    newest: said[0]?.length ?? 0,
+    hasOwnHead: said.at(-1)?.length === 0,
+    messages: said.reverse().flatMap((given) => given ?? []),
+    isWhole,
+    prompts: prompts.reverse(),
+    behind,
+  };
+}
+
+async function newestTurn(reading: TurnReading, id: ConversationId): Promise<FoundTurn | null> {
+  for await (const [newest] of reading.newestOf(id)) if (newest !== undefined) return newest;
+  return null;
+}

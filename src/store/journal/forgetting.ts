@@ -1,0 +1,161 @@
+import { setImmediate as pause } from "node:timers/promises";
+import { type Digest, type Label, type MemoryId, QuoteSearch, type Scope } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
+import {
+  type CommitBase,
+  type ForgetRecord,
+  type FoundQuotes,
+  StaleScopeError,
+  type StoredVersion,
+} from "../api/store.js";
+import { readInPieces } from "./body-reading.js";
+import { writeUnit } from "./commits.js";
+import { appending, encodeAnew, plainRecord } from "./encoded-change.js";
+import type { JournalChange, JournalUnit } from "./journal-database.js";
+import { composedIn, type JournalParts } from "./journal-parts.js";
+import { QuoteScan } from "./quote-scan.js";
+import type { ComposedRecord } from "./said-codec.js";
+import { withErasedMessages, withoutMemory } from "./said-erasure.js";
+
+/** Attempts at erasing quotes while other processes commit. */
+const MAX_ATTEMPTS = 5;
+
+/** What is rewritten of a scope, and the texts that are gone with it. */
+interface Erasure {
+  readonly changes: JournalChange[];
+  readonly texts: string[];
+  /** Digests of the sections that rewritten turns render to. */
+  readonly sections: Set<Digest>;
+}
+
+/**
+ * See `Store.commitForgetting`. Every record that quotes the memory or names it is rewritten, and a snapshot without the memory takes the
+ * place of what they changed; responses may say it in other words, and go.
+ *
+ * The unit is in memory whole, as a scope forgets at once or not at all: what those records say, so at most as much as all of the scope's
+ * requests said, some kilobytes each.
+ */
+export async function commitForgetting(
+  parts: JournalParts,
+  scope: Scope,
+  { version, deletions }: CommitBase,
+  record: ForgetRecord,
+): Promise<StoredVersion> {
+  const { delta, memoryId, gone, quotes, isInSource, at } = record;
+  const encoded = encodeAnew(parts, delta);
+  const erasure: Erasure = { changes: [], texts: [...quotes.texts, ...quotes.rendered], sections: new Set() };
+  if (version !== null) {
+    const scan = await scanFor(parts, version.scopeId, quotes, memoryId, gone);
+    await eraseScanned(parts, version.scopeId, scan, record, erasure);
+  }
+  const said = erasure.sections.size === 0 ? null : parts.said.encodeForgotten([...erasure.sections]);
+  const changes = appending(encoded, [plainRecord(encoded, { kind: "forgotten", said, at })]);
+  changes.push({ kind: "forget", memoryId });
+  append(changes, erasure.changes);
+  const deletion = { memoryId, isInSource };
+  return writeUnit(parts, { scope, version, deletions, changes, deletion, at, erased: erasure.texts }, encoded.book);
+}
+
+/** See `Store.eraseQuotes`: only quotes; labels and ids are each scope's own to forget. */
+export async function eraseQuotes(parts: JournalParts, quotes: FoundQuotes): Promise<void> {
+  const { database } = parts;
+  for (let attempt = 1; ; attempt++) {
+    const units: JournalUnit[] = [];
+    for (const { scopeId, scope } of await database.scopesById([...quotes.scopes.keys()])) {
+      const version = await database.versionOf(scope);
+      if (version === null || version.scopeId !== scopeId) continue;
+      const found = quotes.scopes.get(scopeId);
+      const scan = found instanceof QuoteScan ? found : new QuoteScan(found?.search ?? new QuoteSearch(), null);
+      await scan.goOn(parts, scopeId, pause);
+      const erasure: Erasure = { changes: [], texts: [], sections: new Set() };
+      await eraseScanned(parts, scopeId, scan, null, erasure);
+      const changes = [...(await newVersion(parts, scopeId)), ...erasure.changes];
+      if (erasure.changes.length > 0)
+        units.push({ scope, version, deletions: null, changes, at: 0, erased: erasure.texts });
+    }
+    if (units.length === 0) return;
+    try {
+      await database.writeTogether(units);
+      return;
+    } catch (error) {
+      if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** A record without changes: other processes know their versions' instructions as stored, and those may go. */
+async function newVersion({ database }: JournalParts, scopeId: number): Promise<readonly JournalChange[]> {
+  const [newest] = await database.list(scopeId, { newestFirst: true, most: 1 });
+  if (newest === undefined) return [];
+  const { turn } = newest;
+  const none = { conversation: null, requestId: null, leaf: null, changes: null, said: null };
+  return [{ kind: "append", records: [{ kind: "changed", at: 0, turn, turns: 0, ...none }] }];
+}
+
+/** A scan that has seen all of the scope, the one made before if it looked for enough. */
+async function scanFor(
+  parts: JournalParts,
+  scopeId: number,
+  { texts, scopes }: FoundQuotes,
+  memoryId: MemoryId,
+  gone: ReadonlySet<Label>,
+): Promise<QuoteScan> {
+  const before = scopes.get(scopeId);
+  const isEnough = before instanceof QuoteScan && before.isFor(memoryId, gone);
+  const search = before?.search ?? new QuoteSearch(texts);
+  const scan = isEnough ? before : new QuoteScan(search, { memoryId, labels: gone });
+  await scan.goOn(parts, scopeId, pause);
+  return scan;
+}
+
+/** @param forget null: only quotes are erased */
+async function eraseScanned(
+  parts: JournalParts,
+  scopeId: number,
+  scan: QuoteScan,
+  forget: ForgetRecord | null,
+  erasure: Erasure,
+): Promise<void> {
+  await readInPieces(parts.database, [...scan.quoting], (record) => {
+    const { seq, kind } = record;
+    // A snapshot has what it changed.
+    const changes = forget === null ? {} : { changes: null };
+    if (kind !== "composed" && kind !== "said") {
+      if (forget !== null) erasure.changes.push({ kind: "rewrite", seq, to: changes });
+      return;
+    }
+    const before = composedIn(parts, record);
+    const after = erased(before, scan, forget, erasure);
+    const said = after === before ? {} : { said: parts.said.encodeComposed(after) };
+    if (forget !== null || after !== before)
+      erasure.changes.push({ kind: "rewrite", seq, to: { ...changes, ...said } });
+  });
+  const quoting = [...scan.heads].flatMap(([digest, isQuoting]) => (isQuoting ? [digest] : []));
+  if (quoting.length > 0) {
+    // Stored again with the next prompt that has them; until then no answer with them can be repeated.
+    for (const { messages } of await parts.database.heads(scopeId, quoting))
+      append(erasure.texts, messagesIn(messages));
+    erasure.changes.push({ kind: "remove-heads", digests: quoting });
+  }
+  // An answer may say in other words what is forgotten, so it is not searched for quotes.
+  if ((await parts.database.responsesOf(scopeId)).length > 0) erasure.changes.push({ kind: "remove-responses" });
+}
+
+function erased(before: ComposedRecord, scan: QuoteScan, forget: ForgetRecord | null, { texts, sections }: Erasure) {
+  const unquoted = withErasedMessages(before, (message) => {
+    if (!scan.isQuote(message)) return false;
+    texts.push(JSON.stringify(message));
+    return true;
+  });
+  if (forget === null) return unquoted;
+  const { gone, memoryId, sectionsOf } = forget;
+  const after = withoutMemory(unquoted, gone, memoryId);
+  // A client may send back a section as it is replayed from now on.
+  for (const [at, { turn }] of after.turns.entries())
+    if (turn !== before.turns[at]?.turn) for (const section of sectionsOf(turn)) sections.add(section);
+  return after;
+}
+
+function messagesIn(json: string): readonly string[] {
+  return (JSON.parse(json) as readonly unknown[]).map((message) => JSON.stringify(message));
+}

@@ -1,0 +1,300 @@
+import type {
+  ChatMessage,
+  ConversationId,
+  Digest,
+  FirstTokenTime,
+  MemoryId,
+  NodeId,
+  RequestId,
+  Scope,
+  TurnId,
+  UserId,
+} from "../../core/index.js";
+import type {
+  CommitBase,
+  ComposeRecord,
+  EngineReport,
+  ExpiryRecord,
+  ForgetRecord,
+  FoundQuotes,
+  ScopeDelta,
+  Store,
+  StoredResponse,
+  StoredVersion,
+} from "../api/store.js";
+import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
+import { readConversation, readHistory } from "./conversation-reading.js";
+import { commitForgetting, eraseQuotes } from "./forgetting.js";
+import type { JournalDatabase } from "./journal-database.js";
+import { type JournalParts, journalParts } from "./journal-parts.js";
+import { KnownSections } from "./known-sections.js";
+import { findScopesWithMemory } from "./memory-holders.js";
+import { findScopesWithOldTurns, OldTurns } from "./old-turns.js";
+import { PromptReading } from "./prompt-reading.js";
+import { findQuotes } from "./quote-scan.js";
+import { commitExpiry, commitWithdrawal } from "./record-removal.js";
+import { findLiveRequests, RequestReading } from "./request-reading.js";
+import { loadScope } from "./scope-loading.js";
+import { TurnReading } from "./turn-reading.js";
+import { exportUser } from "./user-export.js";
+
+const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };
+
+/** The store as a journal in a {@link JournalDatabase}. What a question or a commit means is in a file of its own; here is which is which. */
+export class JournalStore implements Store {
+  readonly #parts: JournalParts;
+  readonly #sections: KnownSections;
+
+  constructor(private readonly database: JournalDatabase) {
+    this.#parts = journalParts(database);
+    this.#sections = new KnownSections(this.#parts);
+  }
+
+  idle() {
+    return this.database.idle();
+  }
+
+  versionOf(scope: Scope) {
+    return this.database.versionOf(scope);
+  }
+
+  deletionsOf(tenant: string, userId: UserId) {
+    return this.database.deletionsOf(tenant, userId);
+  }
+
+  loadScope(scope: Scope) {
+    return loadScope(this.#parts, scope);
+  }
+
+  loadConversation(scope: Scope, id: ConversationId) {
+    return this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
+  }
+
+  findHistory(scope: Scope, id: ConversationId) {
+    return this.#within(scope, null, (scopeId) => readHistory(new TurnReading(this.#parts, scopeId), id));
+  }
+
+  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
+    return this.#known(scope, base, commitCompose(this.#parts, scope, base, record), record.composition.sections);
+  }
+
+  commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, requestIds: readonly RequestId[]) {
+    return this.#known(scope, base, commitEviction(this.#parts, scope, base, delta, requestIds));
+  }
+
+  commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId) {
+    return commitWithdrawal(this.#parts, scope, base, delta, turn);
+  }
+
+  commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta) {
+    return this.#known(scope, base, commitChanges(this.#parts, scope, base, delta));
+  }
+
+  commitReport(
+    scope: Scope,
+    base: CommitBase,
+    delta: ScopeDelta,
+    report: { readonly id: RequestId; readonly observed: EngineReport },
+  ) {
+    return this.#known(scope, base, commitReport(this.#parts, scope, base, delta, report));
+  }
+
+  commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord) {
+    return commitForgetting(this.#parts, scope, base, record);
+  }
+
+  commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord) {
+    return commitExpiry(this.#parts, scope, base, record);
+  }
+
+  commitEnd(scope: Scope, base: CommitBase) {
+    return commitEnd(this.#parts, scope, base);
+  }
+
+  countFirstTokenTimes(engine: string) {
+    return this.database.countFirstTokenTimes(engine);
+  }
+
+  firstTokenTimes(engine: string, count: number, most: number) {
+    return this.database.firstTokenTimes(engine, count, most);
+  }
+
+  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number) {
+    return this.database.keepFirstTokenTime(engine, time, most);
+  }
+
+  findQuotes(
+    tenant: string,
+    userId: UserId,
+    memoryId: MemoryId,
+    texts: readonly string[],
+    pause: () => Promise<void>,
+  ): Promise<FoundQuotes> {
+    return findQuotes(this.#parts, tenant, userId, memoryId, texts, pause);
+  }
+
+  eraseQuotes(quotes: FoundQuotes) {
+    return eraseQuotes(this.#parts, quotes);
+  }
+
+  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number) {
+    return findScopesWithMemory(this.#parts, tenant, memoryId, after);
+  }
+
+  scopesWithOldTurns(before: number, after: number) {
+    return findScopesWithOldTurns(this.#parts, before, after);
+  }
+
+  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number) {
+    const none = { expired: [], remaining: [], next: null };
+    return this.#within(scope, none, (scopeId) => new OldTurns(this.#parts, scopeId, before).scan(after, most));
+  }
+
+  findExpired(scope: Scope, before: number, among: readonly TurnId[]) {
+    const none = { expired: [], live: [] };
+    return this.#within(scope, none, (scopeId) => new OldTurns(this.#parts, scopeId, before).among(among));
+  }
+
+  emptyLog() {
+    return this.database.emptyLog();
+  }
+
+  findRequest(scope: Scope, id: RequestId) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id));
+  }
+
+  findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {
+    return this.#within(scope, null, async (scopeId) => {
+      const { digests } = this.#parts;
+      const row = await this.database.findResponse(scopeId, digests.seal(id));
+      if (row === null) return null;
+      return {
+        requestId: row.requestId as RequestId,
+        isHeld: row.held,
+        sent: { count: row.sentMessages, digest: digests.open(row.sent) },
+        output: JSON.parse(row.output) as readonly ChatMessage[],
+      };
+    });
+  }
+
+  keepResponse(
+    scope: Scope,
+    deletions: CommitBase["deletions"],
+    id: Digest,
+    { requestId, isHeld, sent, output }: StoredResponse,
+    continued: Digest | null,
+    most: number,
+  ) {
+    const { digests } = this.#parts;
+    const row = {
+      id: digests.seal(id),
+      requestId,
+      held: isHeld,
+      sentMessages: sent.count,
+      sent: digests.seal(sent.digest),
+      output: JSON.stringify(output),
+    };
+    const used = continued === null ? null : digests.seal(continued);
+    return this.database.keepResponse(scope, deletions, row, used, most);
+  }
+
+  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
+    return findLiveRequests(this.database, tenant, ids);
+  }
+
+  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number) {
+    return this.#within(scope, 0, (scopeId) => this.#requests(scopeId).servedSince(leaf, turn, most));
+  }
+
+  findServed(scope: Scope, id: RequestId) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).served(id));
+  }
+
+  findWorker(scope: Scope, turn: TurnId) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).workerOf(turn));
+  }
+
+  findReportedBefore(scope: Scope, turn: TurnId) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).reportedBefore(turn));
+  }
+
+  underWaySince(scope: Scope, since: number) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).underWaySince(since));
+  }
+
+  findPromptHistory(scope: Scope, id: RequestId) {
+    return this.#within(scope, null, (scopeId) =>
+      new PromptReading(this.#parts, new TurnReading(this.#parts, scopeId)).historyOf(id),
+    );
+  }
+
+  knownSections(scope: Scope, sections: readonly Digest[]) {
+    return this.#within(scope, [], (_scopeId, version) => this.#sections.find(scope, version, sections));
+  }
+
+  counts(scope: Scope) {
+    return this.#within(scope, NO_COUNTS, (scopeId) => this.database.counts(scopeId));
+  }
+
+  liveRequests(scope: Scope, limit: number) {
+    return this.#within(scope, [], (scopeId) => this.#requests(scopeId).newestLive(limit));
+  }
+
+  async scopesOf(tenant: string, userId: UserId) {
+    return (await this.database.scopesOf(tenant, userId)).map(({ scope }) => scope);
+  }
+
+  deleteUser(tenant: string, userId: UserId, isInSource: boolean) {
+    return this.database.deleteUser(tenant, userId, { memoryId: null, isInSource }, []);
+  }
+
+  pendingInSource(tenant: string, userId: UserId) {
+    return this.database.pendingInSource(tenant, userId);
+  }
+
+  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null) {
+    return this.database.deletedFromSource(tenant, userId, memoryId);
+  }
+
+  async usersPendingInSource() {
+    return [...(await this.database.usersPendingInSource())];
+  }
+
+  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>) {
+    return exportUser(this.#parts, tenant, userId, pause);
+  }
+
+  erased() {
+    return this.database.erased();
+  }
+
+  ping() {
+    return this.database.ping();
+  }
+
+  close() {
+    return this.database.close();
+  }
+
+  #requests(scopeId: number): RequestReading {
+    return new RequestReading(this.#parts, scopeId);
+  }
+
+  /** Answers a question about a scope; one that was never stored has `none`. */
+  async #within<T>(scope: Scope, none: T, answer: (scopeId: number, version: StoredVersion) => Promise<T>): Promise<T> {
+    const version = await this.database.versionOf(scope);
+    return version === null ? none : answer(version.scopeId, version);
+  }
+
+  /** A commit that takes no section away, and adds these. */
+  async #known(
+    scope: Scope,
+    { version }: CommitBase,
+    committed: Promise<StoredVersion>,
+    sections: readonly Digest[] = [],
+  ): Promise<StoredVersion> {
+    const next = await committed;
+    this.#sections.committed(scope, version, next, sections);
+    return next;
+  }
+}

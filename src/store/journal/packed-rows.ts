@@ -1,0 +1,210 @@
+import { z } from "zod";
+import {
+  type Access,
+  type ClusterNode,
+  type Digest,
+  digestOf,
+  earlierForm,
+  type IndexNode,
+  type Label,
+  type MemoryId,
+  type MemoryVersion,
+  type NodeId,
+  type RecentRetrieval,
+  type StoredBlock,
+  type TurnId,
+  type WorkerRow,
+  withEarlierForm,
+} from "../../core/index.js";
+import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
+import { isArrayOf, isEither, isInt, isInts, isNumber, isOneOf, isText, matches, rowsOf } from "./row-shapes.js";
+
+/*
+ * Rows of a scope's state as short arrays, each with the shape that is checked when it is read.
+ */
+
+/** Label, text, tokens; where it was superseded, the label of the block that superseded it. */
+type PackedBlock = readonly [number, string, number, number?];
+export const packedBlocks = rowsOf<PackedBlock>(
+  "a block",
+  isArrayOf({ first: [isInt, isText, isNumber], optional: [isInt] }),
+);
+
+/** Memory, label, whether it is current; where the text has more than the memory's own words: block template, start and length of them. */
+type PackedVersion = readonly [string, number, 0 | 1] | readonly [string, number, 0 | 1, string, number, number];
+const versionStart = [isText, isInt, isOneOf(0, 1)];
+export const packedVersions = rowsOf<PackedVersion>(
+  "a version of a memory",
+  isEither(isArrayOf({ first: versionStart }), isArrayOf({ first: [...versionStart, isText, isInt, isInt] })),
+);
+
+/**
+ * Id, parent, anchor (0: none; in the form of earlier versions `[` in front of the sealed digest of today's), run, position, next position,
+ * uses, live, last use on the logical clock, milliseconds before the latest use of the list, tokens.
+ */
+type PackedNode = readonly [
+  ...[number, number | null, 0 | SealedDigest | `[${string}`, readonly Label[], number, number],
+  ...[number, number, number, number, number],
+];
+const isNode = isArrayOf({
+  first: [
+    ...[
+      isInt,
+      isEither(isOneOf(null), isInt),
+      isEither(isOneOf(0), matches(/^\[?[\w-]{42}[AEIMQUYcgkosw048]$/)),
+      isInts,
+    ],
+    ...[isInt, isInt, isInt, isInt, isInt, isNumber, isNumber],
+  ],
+});
+/** The latest use among some nodes in milliseconds since the epoch, and the nodes: times from the latest have fewer digits. */
+export const packedNodes = z.tuple([z.number(), rowsOf<PackedNode>("a node", isNode)]);
+type PackedNodes = z.output<typeof packedNodes>;
+
+/** Turn, then its labels. */
+type PackedRecent = readonly [number, ...number[]];
+export const packedRecent = rowsOf<PackedRecent>("a retrieval", isArrayOf({ first: [isInt], rest: isInt }));
+
+/** Id, name, labels. */
+type PackedWorker = readonly [number, string, readonly Label[]];
+export const packedWorkers = rowsOf<PackedWorker>("a worker", isArrayOf({ first: [isInt, isText, isInts] }));
+
+/** Id, parent, blocks, position, next position, distance, uses, last use on the logical clock, tickets. */
+type PackedCluster = readonly [
+  ...[number, number | null, readonly Label[], number, number, number, number, number],
+  readonly TurnId[],
+];
+const isCluster = isArrayOf({
+  first: [isInt, isEither(isOneOf(null), isInt), isInts, isInt, isInt, isNumber, isInt, isInt, isInts],
+});
+export const packedClusters = rowsOf<PackedCluster>("a node of the cluster tree", isCluster);
+
+/** Turn, how many blocks it promoted, then its labels. */
+type PackedAccess = readonly [number, number, ...number[]];
+export const packedAccesses = rowsOf<PackedAccess>("an access", isArrayOf({ first: [isInt, isInt], rest: isInt }));
+
+export function packBlock({ label, text, tokens, supersededBy }: StoredBlock): PackedBlock {
+  return supersededBy === null ? [label, text, tokens] : [label, text, tokens, supersededBy];
+}
+
+export function unpackBlock([label, text, tokens, supersededBy]: PackedBlock): StoredBlock {
+  return {
+    label: label as Label,
+    text,
+    textDigest: digestOf(text),
+    tokens,
+    supersededBy: (supersededBy ?? null) as Label | null,
+  };
+}
+
+export function packVersion({ memoryId, label, current, rendered }: MemoryVersion): PackedVersion {
+  const isCurrent = current ? 1 : 0;
+  if (rendered === undefined) return [memoryId, label, isCurrent];
+  return [memoryId, label, isCurrent, rendered.template, rendered.start, rendered.length];
+}
+
+export function unpackVersion([memoryId, label, current, template, start, length]: PackedVersion): MemoryVersion {
+  const isRendered = template !== undefined && start !== undefined && length !== undefined;
+  return {
+    memoryId: memoryId as MemoryId,
+    label: label as Label,
+    current: current === 1,
+    ...(isRendered ? { rendered: { template: template as Digest, start, length } } : {}),
+  };
+}
+
+export function packNodes(nodes: readonly IndexNode[], digests: DigestSeal): PackedNodes {
+  let latest = 0;
+  for (const { usedAt } of nodes) latest = Math.max(latest, usedAt);
+  const packed = nodes.map(
+    (node): PackedNode => [
+      node.id,
+      node.parent,
+      packAnchor(node.anchor, digests),
+      node.run,
+      node.position,
+      node.nextPosition,
+      node.uses,
+      node.live,
+      node.lastUsed,
+      latest - node.usedAt,
+      node.tokens,
+    ],
+  );
+  return [latest, packed];
+}
+
+export function unpackNodes([latest, nodes]: PackedNodes, digests: DigestSeal): IndexNode[] {
+  return nodes.map(([id, parent, anchor, run, position, nextPosition, uses, live, lastUsed, before, tokens]) => ({
+    id: id as NodeId,
+    parent: parent as NodeId | null,
+    anchor: unpackAnchor(anchor, digests),
+    run: run,
+    position,
+    nextPosition,
+    uses,
+    live,
+    lastUsed,
+    usedAt: latest - before,
+    tokens,
+  }));
+}
+
+function packAnchor(anchor: Digest | null, digests: DigestSeal): PackedNode[2] {
+  if (anchor === null) return 0;
+  const before = withEarlierForm(anchor);
+  return before === null ? digests.seal(anchor) : `[${digests.seal(before)}`;
+}
+
+function unpackAnchor(anchor: PackedNode[2], digests: DigestSeal): Digest | null {
+  if (anchor === 0) return null;
+  return isEarlierForm(anchor) ? earlierForm(digests.open(anchor.slice(1) as SealedDigest)) : digests.open(anchor);
+}
+
+function isEarlierForm(anchor: string): anchor is `[${string}` {
+  return anchor.startsWith("[");
+}
+
+export function packRecent({ turn, labels }: RecentRetrieval): PackedRecent {
+  return [turn, ...labels];
+}
+
+export function unpackRecent([turn, ...labels]: PackedRecent): RecentRetrieval {
+  return { turn: turn as TurnId, labels: labels as Label[] };
+}
+
+export function packWorker({ id, name, labels }: WorkerRow): PackedWorker {
+  return [id, name, labels];
+}
+
+export function unpackWorker([id, name, labels]: PackedWorker): WorkerRow {
+  return { id, name, labels };
+}
+
+export function packCluster(node: ClusterNode): PackedCluster {
+  const { id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets } = node;
+  return [id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets];
+}
+
+export function unpackCluster(packed: PackedCluster): ClusterNode {
+  const [id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets] = packed;
+  return {
+    id: id as NodeId,
+    parent: parent as NodeId | null,
+    blocks,
+    position,
+    nextPosition,
+    distance,
+    uses,
+    lastUsed,
+    tickets,
+  };
+}
+
+export function packAccess({ turn, promoted, labels }: Access): PackedAccess {
+  return [turn, promoted, ...labels];
+}
+
+export function unpackAccess([turn, promoted, ...labels]: PackedAccess): Access {
+  return { turn: turn as TurnId, labels: labels as Label[], promoted };
+}

@@ -1,0 +1,175 @@
+import type { Digest, Scope, TurnId } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
+import type { CommitBase, ExpiryRecord, ScopeDelta, StoredVersion } from "../api/store.js";
+import { listInPages, readInPieces } from "./body-reading.js";
+import { writeUnit } from "./commits.js";
+import { appending, encodeAnew, encodeChange, plainRecord } from "./encoded-change.js";
+import type { JournalChange, RecordKey, RewrittenRecord } from "./journal-database.js";
+import type { JournalParts } from "./journal-parts.js";
+import { requestsIn } from "./named-requests.js";
+import { withoutChanges } from "./superseded-changes.js";
+import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+
+/** What a record becomes that belongs to nothing any more, but whose changes are still folded. */
+const CHANGES_ONLY: RewrittenRecord = {
+  kind: "changed",
+  turns: 0,
+  conversation: null,
+  requestId: null,
+  leaf: null,
+  said: null,
+};
+
+/**
+ * See `Store.commitWithdrawal`. The turn's record keeps its changes, and the turns that were restated with it; the instructions go where no
+ * other turn has them. The digests of its sections stay, as the prompt may have been seen.
+ */
+export async function commitWithdrawal(
+  parts: JournalParts,
+  scope: Scope,
+  { version, deletions }: CommitBase,
+  delta: ScopeDelta,
+  turn: TurnId,
+): Promise<StoredVersion> {
+  const encoded = encodeChange(parts, version, delta);
+  const withdrawn = version === null ? null : await findWithdrawn(parts, version.scopeId, turn);
+  const record = withdrawn?.record;
+  const said = record === undefined ? null : parts.said.encodeForgotten(record.sections);
+  const changes = appending(encoded, [plainRecord(encoded, { kind: "withdrawn", said })]);
+  append(changes, withdrawn?.changes ?? []);
+  // Instructions may be gone.
+  const book = record === undefined ? encoded.book : { ...encoded.book, heads: new Set<never>() };
+  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, book);
+}
+
+/** What a withdrawal changes; null where there is nothing to withdraw, because it is gone or is continued. */
+async function findWithdrawn(parts: JournalParts, scopeId: number, turn: TurnId) {
+  const reading = new TurnReading(parts, scopeId);
+  const found = await reading.turn(turn);
+  if (found === null || (await isContinued(parts, reading, found.record, turn))) return null;
+  const { record } = found;
+  const changes = [...(await withoutTurns(parts, [record], new Set([turn]), false))];
+  const { head } = found.turn;
+  if (await isOnlyHeadOf(parts, scopeId, record, turn, head))
+    changes.push({ kind: "remove-heads", digests: [parts.digests.seal(head)] });
+  return { record, changes };
+}
+
+async function isContinued(
+  parts: JournalParts,
+  reading: TurnReading,
+  { key }: TurnRecord,
+  turn: TurnId,
+): Promise<boolean> {
+  if (key.conversation === null) return false;
+  const later = { kinds: WITH_TURNS, conversation: key.conversation, after: key.n - 1 };
+  for await (const keys of listInPages(parts.database, reading.scopeId, later))
+    for (const { turns } of await reading.recordsOf(keys))
+      if (turns.some(({ turn: { parent } }) => parent === turn)) return true;
+  return false;
+}
+
+/** Whether no other turn of the scope has these instructions; mostly the newest other one has. */
+async function isOnlyHeadOf(
+  parts: JournalParts,
+  scopeId: number,
+  record: TurnRecord,
+  turn: TurnId,
+  head: Digest,
+): Promise<boolean> {
+  if (record.turns.some(({ turn: other }) => other.id !== turn && other.head === head)) return false;
+  const sealed = parts.digests.seal(head);
+  for await (const keys of listInPages(parts.database, scopeId, { kinds: WITH_TURNS, newestFirst: true }, 64)) {
+    let isFound = false;
+    const others = keys.filter(({ seq }) => seq !== record.key.seq).map(({ seq }) => seq);
+    await readInPieces(parts.database, others, ({ said }) => {
+      isFound ||= said?.includes(sealed) === true;
+    });
+    if (isFound) return false;
+  }
+  return true;
+}
+
+/**
+ * See `Store.commitExpiry`. Records go whole, with what was reported of their requests and said in response; a snapshot takes the place of
+ * all changes before it, as those of records that stay hold texts that expire.
+ */
+export async function commitExpiry(
+  parts: JournalParts,
+  scope: Scope,
+  { version, deletions }: CommitBase,
+  { delta, turns, heads }: ExpiryRecord,
+): Promise<StoredVersion> {
+  const encoded = encodeAnew(parts, delta);
+  const changes = appending(encoded, [plainRecord(encoded, { kind: "expired" })]);
+  if (version !== null) {
+    const gone = new Set(turns.expired.map(({ id }) => id));
+    const reading = new TurnReading(parts, version.scopeId);
+    const records = await reading.recordsOf(await parts.database.withTurns(version.scopeId, [...gone]));
+    const leaving = new Set(records.map(({ key }) => key.seq));
+    append(changes, await withoutChanges(parts, scope, { version, deletions }, leaving));
+    append(changes, await withoutTurns(parts, records, gone, true));
+  }
+  changes.push({ kind: "remove-heads", digests: heads.map((digest) => parts.digests.seal(digest)) });
+  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.book);
+}
+
+/**
+ * Takes turns out of their records, with their requests. `isWhole`: a snapshot has their changes, and those that are left without turns
+ * are removed.
+ */
+async function withoutTurns(
+  parts: JournalParts,
+  records: readonly TurnRecord[],
+  gone: ReadonlySet<TurnId>,
+  isWhole: boolean,
+): Promise<readonly JournalChange[]> {
+  const changes: JournalChange[] = [];
+  const removed: number[] = [];
+  const leave = ({ seq }: RecordKey) => {
+    if (isWhole) removed.push(seq);
+    else changes.push({ kind: "rewrite", seq, to: CHANGES_ONLY });
+  };
+  const withoutRequest: RecordKey[] = [];
+  for (const { key, turns, sections, request } of records) {
+    const kept = turns.filter(({ turn }) => !gone.has(turn.id));
+    const last = kept.at(-1)?.turn;
+    const losesRequest = last === undefined || last.id !== turns.at(-1)?.turn.id;
+    if (losesRequest) withoutRequest.push(key);
+    if (last === undefined) leave(key);
+    else {
+      const said = parts.said.encodeComposed({ turns: kept, sections, request: losesRequest ? null : request });
+      const unnamed = losesRequest ? ({ kind: "said", requestId: null, leaf: null } as const) : {};
+      const superseded = isWhole ? { changes: null } : {};
+      const to = { turn: last.id, turns: kept.length, said, ...unnamed, ...superseded };
+      changes.push({ kind: "rewrite", seq: key.seq, to });
+    }
+  }
+  const [first] = records;
+  if (first !== undefined) {
+    const { others, before } = await endRequests(parts, first.key.scopeId, withoutRequest);
+    for (const key of others) leave(key);
+    for (const { seq } of before)
+      changes.push({ kind: "rewrite", seq, to: { kind: "said", requestId: null, leaf: null } });
+  }
+  if (removed.length > 0) changes.push({ kind: "remove", seqs: removed });
+  return changes;
+}
+
+/**
+ * What else there is of the requests of some records: reports and evictions, and earlier records under the same ids, which would be taken
+ * for the requests once those are gone.
+ */
+async function endRequests(parts: JournalParts, scopeId: number, gone: readonly RecordKey[]) {
+  const ids = [...new Set(gone.flatMap(({ requestId }) => requestId ?? []))];
+  const keys = ids.length === 0 ? [] : await parts.database.withRequests({ scopeId }, ids);
+  const goneSeqs = new Set(gone.map(({ seq }) => seq));
+  const ended = new Set(
+    requestsIn(keys).flatMap(({ requestId, composed }) => (goneSeqs.has(composed.seq) ? [requestId] : [])),
+  );
+  const left = keys.filter(({ seq, requestId }) => requestId !== null && ended.has(requestId) && !goneSeqs.has(seq));
+  return {
+    others: left.filter(({ kind }) => kind !== "composed"),
+    before: left.filter(({ kind }) => kind === "composed"),
+  };
+}

@@ -1,0 +1,163 @@
+import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
+import type { AnsweredRequest, ServedRequest } from "../api/store.js";
+import { listInPages } from "./body-reading.js";
+import type { JournalDatabase, RecordKey } from "./journal-database.js";
+import { type JournalParts, reportIn } from "./journal-parts.js";
+import { type NamedRequest, newestRequests, requestsIn, requestsNamed } from "./named-requests.js";
+import { TurnReading } from "./turn-reading.js";
+
+/** How many of a scope's last requests are searched for reports and open requests. */
+const REQUESTS_LOOKED_AT = 32;
+/** Ids that are looked up at once. */
+const IDS_AT_ONCE = 500;
+
+/** Stored requests of one scope. */
+export class RequestReading {
+  constructor(
+    private readonly parts: JournalParts,
+    private readonly scopeId: number,
+  ) {}
+
+  /** See `Store.findRequest`. */
+  async answered(id: RequestId): Promise<AnsweredRequest | null> {
+    const [named] = await requestsNamed(this.parts.database, this.scopeId, [id]);
+    if (named === undefined) return null;
+    const reading = this.#turns();
+    const [record] = await reading.recordsOf([named.composed]);
+    const own = record?.turns.at(-1);
+    if (record?.request == null || own === undefined) return null;
+    const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
+    for await (const found of reading.upFrom(await reading.turn(own.turn.id))) {
+      if (found?.given == null) return null;
+      turns.push({ turn: found.turn, given: found.given });
+    }
+    const head = await reading.head(own.turn.head);
+    return head === null ? null : { ...record.request, head, turns: turns.reverse() };
+  }
+
+  /** See `Store.findServed`. */
+  async served(id: RequestId): Promise<ServedRequest | null> {
+    const [named] = await requestsNamed(this.parts.database, this.scopeId, [id]);
+    return named === undefined ? null : this.#served(named);
+  }
+
+  /** See `Store.findWorker`. */
+  async workerOf(turn: TurnId): Promise<string | null> {
+    const [key] = await this.parts.database.withTurns(this.scopeId, [turn]);
+    if (key?.requestId == null || key.turn !== turn) return null;
+    const [named] = await requestsNamed(this.parts.database, this.scopeId, [key.requestId]);
+    if (named?.composed.seq !== key.seq) return null;
+    const [record] = await this.#turns().recordsOf([key]);
+    return record?.request?.answer.worker ?? null;
+  }
+
+  /** See `Store.findReportedBefore`. */
+  async reportedBefore(turn: TurnId): Promise<ServedRequest | null> {
+    for (const named of await this.#lastBefore(turn)) {
+      if (named.reported === null) continue;
+      const observed = await this.#reportOf(named.reported);
+      if (observed?.cachedTokens !== undefined) return this.#served(named);
+    }
+    return null;
+  }
+
+  /** See `Store.underWaySince`. */
+  async underWaySince(since: number): Promise<number | null> {
+    let earliest: number | null = null;
+    let looked = 0;
+    for await (const { composed, isEvicted, reported } of newestRequests(this.parts.database, this.scopeId)) {
+      if (composed.at <= since) break;
+      if (++looked === REQUESTS_LOOKED_AT) return since;
+      if (reported === null && !isEvicted) earliest = composed.at;
+    }
+    return earliest;
+  }
+
+  /** See `Store.countServedSince`. */
+  async servedSince(leaf: NodeId, turn: TurnId, most: number): Promise<number> {
+    let count = 0;
+    for await (const { composed, isEvicted } of newestRequests(this.parts.database, this.scopeId)) {
+      if (composed.turn <= turn || count >= most) break;
+      if (composed.leaf === leaf && !isEvicted) count++;
+    }
+    return count;
+  }
+
+  /** See `Store.liveRequests`. */
+  async newestLive(limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]> {
+    const live: { requestId: RequestId; leaf: NodeId }[] = [];
+    if (limit <= 0) return live;
+    for await (const { requestId, composed, isEvicted } of newestRequests(this.parts.database, this.scopeId)) {
+      if (isEvicted) continue;
+      live.push({ requestId: requestId as RequestId, leaf: composed.leaf as NodeId });
+      if (live.length >= limit) break;
+    }
+    return live;
+  }
+
+  /** The last requests before a turn, newest first, {@link REQUESTS_LOOKED_AT} at most. */
+  async #lastBefore(turn: TurnId): Promise<readonly NamedRequest[]> {
+    const [own] = await this.parts.database.withTurns(this.scopeId, [turn]);
+    const found: NamedRequest[] = [];
+    const filter = { kinds: ["composed"], newestFirst: true, ...(own && { before: own.n }) } as const;
+    for await (const keys of listInPages(this.parts.database, this.scopeId, filter, REQUESTS_LOOKED_AT)) {
+      const earlier = keys.filter((key) => key.turn < turn);
+      const ids = earlier.flatMap(({ requestId }) => requestId ?? []);
+      const named = new Map(
+        (await requestsNamed(this.parts.database, this.scopeId, ids)).map((one) => [one.composed.seq, one]),
+      );
+      for (const { seq } of earlier) {
+        const request = named.get(seq);
+        if (request !== undefined) found.push(request);
+        if (found.length === REQUESTS_LOOKED_AT) return found;
+      }
+    }
+    return found;
+  }
+
+  async #served({ composed, isEvicted, reported }: NamedRequest): Promise<ServedRequest | null> {
+    const [record] = await this.#turns().recordsOf([composed]);
+    if (record?.request == null) return null;
+    const { plan, grounds } = record.request.answer;
+    return {
+      leaf: composed.leaf as NodeId,
+      turn: composed.turn as TurnId,
+      at: composed.at,
+      plan,
+      grounds,
+      evicted: isEvicted,
+      observed: reported === null ? null : await this.#reportOf(reported),
+    };
+  }
+
+  async #reportOf({ seq }: RecordKey): Promise<ServedRequest["observed"]> {
+    const [record] = await this.parts.database.read([seq]);
+    return record === undefined ? null : reportIn(this.parts, record);
+  }
+
+  #turns(): TurnReading {
+    return new TurnReading(this.parts, this.scopeId);
+  }
+}
+
+/** See `Store.findLiveRequests`. */
+export async function findLiveRequests(
+  database: JournalDatabase,
+  tenant: string,
+  ids: readonly RequestId[],
+): Promise<readonly { scope: Scope; requestId: RequestId; leaf: NodeId; turn: TurnId }[]> {
+  const live: NamedRequest[] = [];
+  const distinct = [...new Set(ids)];
+  for (let at = 0; at < distinct.length; at += IDS_AT_ONCE) {
+    const keys = await database.withRequests({ tenant }, distinct.slice(at, at + IDS_AT_ONCE));
+    for (const request of requestsIn(keys)) if (!request.isEvicted) live.push(request);
+  }
+  const rows = await database.scopesById([...new Set(live.map(({ composed }) => composed.scopeId))]);
+  const scopes = new Map(rows.map(({ scopeId, scope }) => [scopeId, scope]));
+  return live.flatMap(({ requestId, composed }) => {
+    const scope = scopes.get(composed.scopeId);
+    if (scope === undefined) return [];
+    const { leaf, turn } = composed;
+    return [{ scope, requestId: requestId as RequestId, leaf: leaf as NodeId, turn: turn as TurnId }];
+  });
+}

@@ -1,0 +1,152 @@
+import type { ChatMessage, ConversationId, Digest, Turn, TurnId } from "../../core/index.js";
+import { readInPieces } from "./body-reading.js";
+import type { JournalRecord, RecordKey, RecordKind } from "./journal-database.js";
+import { composedIn, type JournalParts, turnsIn } from "./journal-parts.js";
+import { conversationNumber } from "./keyed-numbers.js";
+import type { ComposedRecord } from "./said-codec.js";
+
+/** Kinds of records that have turns. */
+export const WITH_TURNS: readonly RecordKind[] = ["said", "composed"];
+
+/** Records of a conversation that are read together. */
+const CONVERSATION_PAGE = 64;
+
+/** A record with turns, decoded; what it has besides them on first use, as a conversation's turns are read without. */
+export class TurnRecord implements ComposedRecord {
+  readonly turns: ComposedRecord["turns"];
+  #whole: ComposedRecord | null = null;
+
+  constructor(
+    private readonly parts: JournalParts,
+    readonly key: JournalRecord,
+  ) {
+    this.turns = turnsIn(parts, key);
+  }
+
+  get sections(): ComposedRecord["sections"] {
+    return this.#read().sections;
+  }
+
+  get request(): ComposedRecord["request"] {
+    return this.#read().request;
+  }
+
+  #read(): ComposedRecord {
+    this.#whole ??= composedIn(this.parts, this.key);
+    return this.#whole;
+  }
+}
+
+/** A turn, with the record that it stands in. */
+export interface FoundTurn {
+  readonly record: TurnRecord;
+  readonly turn: Turn;
+  /** What it was given; null where a message of it was erased. */
+  readonly given: readonly ChatMessage[] | null;
+}
+
+/** How far back a conversation was read. */
+interface ReadBack {
+  before: number;
+  isDone: boolean;
+}
+
+/** Reads turns of one scope; each record is read once. To be dropped with the question that it answers. */
+export class TurnReading {
+  readonly #records = new Map<number, TurnRecord>();
+  readonly #turns = new Map<TurnId, FoundTurn>();
+  readonly #readBack = new Map<number, ReadBack>();
+
+  constructor(
+    private readonly parts: JournalParts,
+    readonly scopeId: number,
+  ) {}
+
+  /** Records by their keys, in that order; those that are gone are left out. */
+  async recordsOf(keys: readonly RecordKey[]): Promise<readonly TurnRecord[]> {
+    const missing = keys.filter(({ seq }) => !this.#records.has(seq)).map(({ seq }) => seq);
+    await readInPieces(this.parts.database, missing, (record) => {
+      const found = new TurnRecord(this.parts, record);
+      this.#records.set(record.seq, found);
+      for (const { turn, given } of found.turns) {
+        const whole = given.includes(null) ? null : (given as readonly ChatMessage[]);
+        this.#turns.set(turn.id, { record: found, turn, given: whole });
+      }
+    });
+    return keys.flatMap(({ seq }) => this.#records.get(seq) ?? []);
+  }
+
+  /** A turn by its id; null where there is none. */
+  async turn(id: TurnId): Promise<FoundTurn | null> {
+    if (!this.#turns.has(id)) await this.recordsOf(await this.parts.database.withTurns(this.scopeId, [id]));
+    return this.#turns.get(id) ?? null;
+  }
+
+  /** The turn that another one continues; null where it is gone, or continues none. */
+  async before({ turn, record }: FoundTurn): Promise<FoundTurn | null> {
+    const { parent } = turn;
+    if (parent === null) return null;
+    const { conversation, n } = record.key;
+    if (conversation !== null && !this.#turns.has(parent)) await this.#readBackTo(parent, conversation, n);
+    return this.turn(parent);
+  }
+
+  /** A turn and those that it continues, newest first. Null in place of one that is gone, which ends it. */
+  async *upFrom(newest: FoundTurn | null): AsyncGenerator<FoundTurn | null, void, undefined> {
+    for (let found = newest; ; found = await this.before(found)) {
+      yield found;
+      if (found === null || found.turn.parent === null) return;
+    }
+  }
+
+  /** The turns of a conversation in pages of records, newest first; each page's turns newest first. */
+  async *newestOf(id: ConversationId): AsyncGenerator<readonly FoundTurn[], void, undefined> {
+    const conversation = conversationNumber(id, this.parts.digests);
+    for (let before: number | undefined; ; ) {
+      const keys = await this.#page(conversation, before);
+      const records = await this.recordsOf(keys);
+      // Another conversation may have this number too.
+      const turns = records.flatMap(({ turns: own }) => own.map(({ turn }) => turn)).sort((a, b) => b.id - a.id);
+      yield turns.filter(({ conversationId }) => conversationId === id).map((turn) => this.#known(turn.id));
+      before = keys.at(-1)?.n;
+      if (keys.length < CONVERSATION_PAGE) return;
+    }
+  }
+
+  /** The instructions with a digest; null where they were erased. */
+  async head(digest: Digest): Promise<readonly ChatMessage[] | null> {
+    const [row] = await this.parts.database.heads(this.scopeId, [this.parts.digests.seal(digest)]);
+    return row === undefined ? null : readHead(row.messages);
+  }
+
+  #known(id: TurnId): FoundTurn {
+    const found = this.#turns.get(id);
+    if (found === undefined) throw new Error("a turn that was read is kept");
+    return found;
+  }
+
+  async #readBackTo(turn: TurnId, conversation: number, n: number): Promise<void> {
+    const back = this.#readBack.get(conversation) ?? { before: n, isDone: false };
+    this.#readBack.set(conversation, back);
+    while (!back.isDone && !this.#turns.has(turn)) {
+      const keys = await this.#page(conversation, back.before);
+      await this.recordsOf(keys);
+      const last = keys.at(-1);
+      back.isDone = keys.length < CONVERSATION_PAGE;
+      if (last === undefined) return;
+      back.before = last.n;
+      // Not among this conversation's.
+      if (last.turn <= turn) return;
+    }
+  }
+
+  #page(conversation: number, before: number | undefined): Promise<readonly RecordKey[]> {
+    const filter = { kinds: WITH_TURNS, conversation, newestFirst: true, most: CONVERSATION_PAGE };
+    return this.parts.database.list(this.scopeId, before === undefined ? filter : { ...filter, before });
+  }
+}
+
+function readHead(json: string): readonly ChatMessage[] | null {
+  const messages = JSON.parse(json) as readonly (ChatMessage | null)[];
+  return messages.includes(null) ? null : (messages as readonly ChatMessage[]);
+}

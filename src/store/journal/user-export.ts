@@ -1,0 +1,188 @@
+import { type UserId, withEarlierForm } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
+import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
+import { listInPages } from "./body-reading.js";
+import type { ScopeRow } from "./journal-database.js";
+import { type JournalParts, reportIn } from "./journal-parts.js";
+import { requestsNamed } from "./named-requests.js";
+import { loadScope } from "./scope-loading.js";
+import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+
+/** Records of a page; other work runs in between. */
+const RECORDS_AT_ONCE = 64;
+
+/**
+ * See `Store.exportUser`. The journal's records and the state that they fold to, as tables: names of columns are for good, digests are left
+ * out, as they would confirm a guess of a short text, and so is a scope's number, which counts other users.
+ */
+export async function exportUser(
+  parts: JournalParts,
+  tenant: string,
+  userId: UserId,
+  pause: () => Promise<void>,
+): Promise<ExportedUser> {
+  const scopes: ExportedScope[] = [];
+  for (const row of await parts.database.scopesOf(tenant, userId)) {
+    scopes.push(await exportScope(parts, row, pause));
+    await pause();
+  }
+  const forgotten = await parts.database.forgottenOf(tenant, userId);
+  return { scopes, forgottenMemories: [...forgotten].sort() };
+}
+
+async function exportScope(
+  parts: JournalParts,
+  { scopeId, scope, createdAt }: ScopeRow,
+  pause: () => Promise<void>,
+): Promise<ExportedScope> {
+  const loaded = await loadScope(parts, scope);
+  const { counters, bankedTokens } = loaded.scope;
+  const said = await exportSaid(parts, scopeId, pause);
+  const heads = await parts.database.heads(scopeId, "all");
+  const responses = await parts.database.responsesOf(scopeId);
+  return {
+    agentId: scope.agentId,
+    scope: snakeCased({ version: loaded.version?.commits ?? 0, ...counters, createdAt, bankedTokens }),
+    tables: {
+      ...stateTables(loaded.scope),
+      conversations: said.conversations,
+      heads: heads.map(({ messages }) => ({ messages: JSON.parse(messages) as unknown })),
+      turns: said.turns,
+      requests: said.requests,
+      responses: responses.map(({ requestId, held, sentMessages, output }) => ({
+        request_id: requestId,
+        held,
+        sent_messages: sentMessages,
+        output: JSON.parse(output) as unknown,
+      })),
+    },
+  };
+}
+
+function stateTables({ register, nodes, recent, workers, published }: LoadedScope["scope"]) {
+  const ordering = (kind: string, id: number, row: object) => ({ kind, id, row: snakeCased(row) });
+  return {
+    blocks: register.blocks.map(({ label, text, tokens, supersededBy }) => ({
+      label,
+      text,
+      tokens,
+      superseded_by: supersededBy,
+    })),
+    memory_versions: register.versions.map(({ memoryId, label, current, rendered }) => ({
+      memory_id: memoryId,
+      label,
+      current,
+      template: rendered?.template ?? null,
+      own_start: rendered?.start ?? null,
+      own_length: rendered?.length ?? null,
+    })),
+    index_nodes: nodes.map(({ anchor, id, parent, ...node }) => {
+      const bracketed = anchor !== null && withEarlierForm(anchor) !== null ? 1 : 0;
+      const { run, position, nextPosition, uses, live, lastUsed, usedAt, tokens } = node;
+      return snakeCased({ id, parent, bracketed, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens });
+    }),
+    ordering_rows: [
+      ...published.accesses().map(({ turn, ...row }) => ordering("access", turn, row)),
+      ...published.clusters().map(({ id, ...row }) => ordering("cluster", id, row)),
+      ...recent.map(({ turn, labels }) => ordering("recent", turn, [...labels])),
+      ...workers.map(({ id, ...row }) => ordering("worker", id, row)),
+    ],
+  };
+}
+
+/** A conversation as its records tell it. */
+interface ExportedConversation extends ExportedRow {
+  readonly id: string;
+  readonly turns: number;
+  readonly created_at: number;
+  readonly last_turn_at: number;
+}
+
+async function exportSaid(parts: JournalParts, scopeId: number, pause: () => Promise<void>) {
+  const turns: ExportedRow[] = [];
+  const requests: ExportedRow[] = [];
+  const conversations = new Map<string, ExportedConversation>();
+  for await (const keys of listInPages(parts.database, scopeId, { kinds: WITH_TURNS }, RECORDS_AT_ONCE)) {
+    // Records of a page are read once, and not kept.
+    const records = await new TurnReading(parts, scopeId).recordsOf(keys);
+    for (const record of records) {
+      append(turns, turnRows(record));
+      countTurn(conversations, record);
+    }
+    append(requests, await requestRows(parts, scopeId, records));
+    await pause();
+  }
+  const byId = [...conversations.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { turns, requests, conversations: byId };
+}
+
+function turnRows({ key, turns }: TurnRecord): ExportedRow[] {
+  return turns.map(({ turn, given }) => {
+    const {
+      head: _head,
+      prompt: _prompt,
+      anchor: _anchor,
+      meant: _meant,
+      behind: _behind,
+      given: _given,
+      ...named
+    } = turn;
+    const { id, conversationId, parent, placement, injection, retention, freshStart, requested, ...rest } = named;
+    const { promptTokens, computedTokens, epoch } = rest;
+    return {
+      ...{ id, conversation_id: conversationId, parent, given, placement, injection: snakeCased(injection), retention },
+      ...{ fresh_start: freshStart, requested, prompt_tokens: promptTokens, computed_tokens: computedTokens, epoch },
+      created_at: key.at,
+    };
+  });
+}
+
+function countTurn(conversations: Map<string, ExportedConversation>, { key, turns }: TurnRecord): void {
+  const own = turns.at(-1)?.turn;
+  if (own === undefined || own.conversationId === null) return;
+  const id = own.conversationId;
+  const known = conversations.get(id);
+  const count = (known?.turns ?? 0) + (own.promptTokens > 0 ? 1 : 0);
+  conversations.set(id, { id, turns: count, created_at: known?.created_at ?? key.at, last_turn_at: key.at });
+}
+
+async function requestRows(
+  parts: JournalParts,
+  scopeId: number,
+  records: readonly TurnRecord[],
+): Promise<readonly ExportedRow[]> {
+  const ids = records.flatMap(({ key }) => key.requestId ?? []);
+  const named = new Map((await requestsNamed(parts.database, scopeId, ids)).map((one) => [one.composed.seq, one]));
+  const rows: ExportedRow[] = [];
+  for (const { key, request } of records) {
+    const of = named.get(key.seq);
+    if (of === undefined || request === null) continue;
+    const [report] = of.reported === null ? [] : await parts.database.read([of.reported.seq]);
+    rows.push({
+      request_id: key.requestId,
+      turn: key.turn,
+      leaf: key.leaf,
+      answer: snakeCased(request.answer),
+      evicted: of.isEvicted,
+      observed: report === undefined ? null : snakeCased(reportIn(parts, report)),
+      created_at: key.at,
+    });
+  }
+  return rows;
+}
+
+/** The same with field names in `snake_case`. */
+function snakeCased<Value extends object>(value: Value): ExportedRow {
+  return cased(value) as ExportedRow;
+}
+
+function cased(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(cased);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      cased(inner),
+    ]),
+  );
+}

@@ -1,0 +1,189 @@
+import pg from "pg";
+import { isConnectionLost, namedFault } from "./postgres-faults.js";
+
+/** Groups of commits under way at once, each on a connection of its own. */
+export const WRITERS = 2;
+/** Connections for everything else. */
+const READERS = 4;
+
+/** Milliseconds that connecting may take. */
+const CONNECT_MS = 3_000;
+/** Milliseconds that the server may work on one statement, and wait for one lock. */
+const STATEMENT_MS = 10_000;
+const LOCK_MS = 2_000;
+/** Milliseconds until a connection that says nothing is given up: its server may be gone without a word. */
+const SILENCE_MS = 15_000;
+/** Milliseconds until an unused connection is closed. */
+const IDLE_MS = 60_000;
+
+/** OID of `bigint`; all of ours are less than 2^53. */
+const INT8 = 20;
+
+/** A statement; those with a `name` are prepared once per connection. */
+export interface NamedStatement {
+  readonly name?: string;
+  readonly text: string;
+}
+
+/** Sends a statement without waiting for those sent before. */
+export async function ask<R extends pg.QueryResultRow>(
+  client: pg.ClientBase,
+  { name, text }: NamedStatement,
+  values: readonly unknown[] = [],
+): Promise<R[]> {
+  const { rows } = await client.query<R>({ ...(name === undefined ? {} : { name }), text, values: [...values] });
+  return rows;
+}
+
+/**
+ * The settings of a session. Every statement of ours finds its rows by an index: the planner is kept from scanning a table of which it has
+ * no statistics yet, and from planning anew each time. A commit is acknowledged when it is on the server's disk, whatever its default is.
+ */
+const SESSION = `set statement_timeout = ${STATEMENT_MS}; set lock_timeout = ${LOCK_MS};
+  set idle_in_transaction_session_timeout = ${SILENCE_MS}; set synchronous_commit = on; set plan_cache_mode = force_generic_plan;
+  set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set default_transaction_isolation = 'read committed';
+  set jit = off`;
+
+/** What a connection to `url` is made with. Throws for a URL that the driver cannot read. */
+export function clientConfig(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: "memstem",
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    types: {
+      // The driver's own type names one kind of parser for texts and another for bytes; ours is of texts.
+      getTypeParser: ((oid: number, format?: "text" | "binary") =>
+        oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    },
+  };
+}
+
+/** The connections of one process to its server. */
+export class Connections {
+  readonly #writers: pg.Pool;
+  readonly #readers: pg.Pool;
+  /** Grows with each failover; those of an earlier one are closed. */
+  #generation = 0;
+  readonly #generations = new WeakMap<pg.ClientBase, number>();
+
+  constructor(url: string) {
+    this.#writers = poolOf(url, WRITERS);
+    this.#readers = poolOf(url, READERS);
+  }
+
+  /** Asks one question. Rejects with the store's faults. */
+  read<R extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[] = []): Promise<R[]> {
+    return this.#look((client) => ask<R>(client, statement, values));
+  }
+
+  /** Asks several questions of one state of the database, in one round trip. */
+  readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    return this.#look(async (client) => {
+      const [, answers] = await Promise.all([
+        client.query("begin isolation level repeatable read read only"),
+        questions(client),
+        client.query("commit"),
+      ]);
+      return answers;
+    });
+  }
+
+  /** Lends a connection for a transaction that is no commit of a scope. Rejects with the store's faults. */
+  async change<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    try {
+      return await this.#run(this.#readers, work);
+    } catch (error) {
+      throw this.noticed(error);
+    }
+  }
+
+  /** Lends a connection for a group of commits. Rejects with what was thrown. */
+  write<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    return this.#run(this.#writers, work);
+  }
+
+  /** The store's fault behind an error. After a failover every connection may lead to what is a standby now, so all are closed. */
+  noticed(error: unknown): unknown {
+    const fault = namedFault(error);
+    if (fault instanceof Error && "fault" in fault && fault.fault === "read-only") this.#closeAll();
+    return fault;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#writers.end(), this.#readers.end()]);
+  }
+
+  /** A question changes nothing, so it is asked again where its connection was lost. */
+  async #look<T>(question: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    try {
+      return await this.#run(this.#readers, question);
+    } catch (error) {
+      if (!isConnectionLost(error)) throw namedFault(error);
+    }
+    try {
+      return await this.#run(this.#readers, question);
+    } catch (error) {
+      throw namedFault(error);
+    }
+  }
+
+  /** Lent ones are closed when they come back. */
+  #closeAll(): void {
+    this.#generation++;
+  }
+
+  async #run<T>(pool: pg.Pool, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    const client = await this.#lent(pool);
+    try {
+      const result = await work(client);
+      client.release(this.#isOld(client));
+      return result;
+    } catch (error) {
+      if (isConnectionLost(error)) client.release(true);
+      else await this.#undo(client);
+      throw error;
+    }
+  }
+
+  /** A connection made since the last failover. */
+  async #lent(pool: pg.Pool): Promise<pg.PoolClient> {
+    for (;;) {
+      const client = await pool.connect();
+      if (!this.#generations.has(client)) this.#generations.set(client, this.#generation);
+      if (!this.#isOld(client)) return client;
+      client.release(true);
+    }
+  }
+
+  #isOld(client: pg.ClientBase): boolean {
+    return this.#generations.get(client) !== this.#generation;
+  }
+
+  /** Ends whatever transaction a failed statement left open. */
+  async #undo(client: pg.PoolClient): Promise<void> {
+    try {
+      await client.query("rollback");
+      client.release(this.#isOld(client));
+    } catch {
+      client.release(true);
+    }
+  }
+}
+
+function poolOf(url: string, max: number): pg.Pool {
+  const pool = new pg.Pool({
+    ...clientConfig(url),
+    max,
+    idleTimeoutMillis: IDLE_MS,
+    query_timeout: SILENCE_MS,
+    pipeline: true,
+    // Typed as if nobody waited for it; the pool does.
+    onConnect: (client) => client.query(SESSION) as unknown as undefined,
+  });
+  // An idle connection was lost: the pool drops it, and the next call makes another.
+  pool.on("error", () => {});
+  // A lent one was: whoever borrowed it hears of that by the statements under way.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}

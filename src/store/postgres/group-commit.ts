@@ -1,0 +1,185 @@
+import type pg from "pg";
+import type { DeletionCounts } from "../api/store.js";
+import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
+import { sumOfRecord } from "../journal/record-sum.js";
+import { ask } from "./connections.js";
+import { agentColumn, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
+import { SCHEMA } from "./schema.js";
+import { appendedBy, applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten } from "./unit-changes.js";
+
+/** A unit with what it is locked by; see `LockKeys`. */
+export interface LockedUnit {
+  readonly unit: JournalUnit;
+  readonly bucket: number;
+  readonly lock: string;
+  /** Whether it may be stored already: the connection was lost when its outcome was under way. */
+  isUncertain: boolean;
+}
+
+/** The outcome of a unit; `stale`: it does not build on what is stored, and changed nothing. */
+export type UnitOutcome = WrittenUnit | "stale";
+
+interface Claim extends DeletionCounts {
+  readonly scopeId: number | null;
+  readonly commits: number;
+}
+
+/** Names the locks of buckets among other advisory locks of the database. */
+const BUCKET_LOCKS = 0x6d656d73;
+
+/**
+ * Locks of buckets are shared, but for units that count a deletion. All transactions take them in one order, buckets first: no two wait for
+ * each other. An advisory lock writes nothing, unlike a row's.
+ */
+const LOCK_BUCKETS = {
+  name: "lock_buckets",
+  text: `select case when is_deleting then pg_advisory_xact_lock(${BUCKET_LOCKS}, bucket)::text
+      else pg_advisory_xact_lock_shared(${BUCKET_LOCKS}, bucket)::text end
+    from unnest($1::integer[], $2::boolean[]) as locked (bucket, is_deleting)`,
+};
+const LOCK_SCOPES = {
+  name: "lock_scopes",
+  text: "select pg_advisory_xact_lock(k) from unnest($1::bigint[]) as locked (k)",
+};
+
+/** A statement of its own behind the locks, so that it sees all that was committed before they were granted. */
+const CLAIM = {
+  name: "claim",
+  text: `select s.scope_id as "scopeId",
+      coalesce((select n from ${SCHEMA}.journal j where j.scope_id = s.scope_id order by n desc limit 1), 0) as commits,
+      coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories
+    from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) with ordinality as u (tenant, user_id, agent_id, bucket, at)
+    left join ${SCHEMA}.scopes s on s.tenant = u.tenant and s.user_id = u.user_id and s.agent_id = u.agent_id
+    left join ${SCHEMA}.deletions d on d.bucket = u.bucket
+    order by u.at`,
+};
+
+const CREATE = {
+  name: "create_scopes",
+  text: `insert into ${SCHEMA}.scopes (tenant, user_id, agent_id, created_at)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+    returning scope_id as "scopeId", tenant, user_id as "userId", agent_id as "agentId"`,
+};
+
+const RECORD = {
+  name: "record",
+  text: `select ${ROW_COLUMNS} from ${SCHEMA}.journal j where j.scope_id = $1 and j.n = $2`,
+};
+
+/** Locks buckets in the transaction that is under way. */
+export function lockBuckets(
+  client: pg.ClientBase,
+  buckets: readonly { readonly bucket: number; readonly isDeleting: boolean }[],
+): Promise<unknown> {
+  const isDeleting = new Map<number, boolean>();
+  for (const one of buckets) isDeleting.set(one.bucket, one.isDeleting || isDeleting.get(one.bucket) === true);
+  const sorted = [...isDeleting].sort(([a], [b]) => a - b);
+  return ask(client, LOCK_BUCKETS, [sorted.map(([bucket]) => bucket), sorted.map(([, deleting]) => deleting)]);
+}
+
+/**
+ * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. Two round trips where
+ * no scope is new and nothing is rewritten. Rejects with the driver's error, and then nothing is stored, unless `onSending` was called and
+ * the connection lost: it is called when the transaction's end is sent.
+ */
+export async function commitGroup(
+  client: pg.ClientBase,
+  units: readonly LockedUnit[],
+  isTogether: boolean,
+  onSending: () => void,
+): Promise<UnitOutcome[]> {
+  const claims = await claim(client, units);
+  const isStored = await Promise.all(units.map((unit, at) => isStoredAlready(client, unit, claims[at])));
+  const outcomes = units.map((unit, at): UnitOutcome | "applied" =>
+    isStored[at] === true ? written(unit.unit, claims[at]) : isCurrent(unit.unit, claims[at]) ? "applied" : "stale",
+  );
+  if (!outcomes.includes("applied") || (isTogether && outcomes.includes("stale"))) {
+    await client.query("rollback");
+    return outcomes.map((outcome) => (outcome === "applied" ? "stale" : outcome));
+  }
+  const claimed = await withScopes(
+    client,
+    units.flatMap((unit, at) => (outcomes[at] === "applied" ? [{ ...unit, ...(claims[at] as Claim) }] : [])),
+  );
+  const rewritten = await readRewritten(client, claimed);
+  onSending();
+  await Promise.all([...applyUnits(client, claimed, rewritten), client.query("commit")]);
+  const byUnit = new Map(claimed.map((one) => [one.unit, one]));
+  return units.map(({ unit }, at) => {
+    const outcome = outcomes[at] as UnitOutcome | "applied";
+    return outcome === "applied" ? written(unit, byUnit.get(unit)) : outcome;
+  });
+}
+
+/** Begins the transaction and locks; gives what is stored of each unit's scope. */
+async function claim(client: pg.ClientBase, units: readonly LockedUnit[]): Promise<Claim[]> {
+  const locks = units.map(({ lock }) => BigInt(lock)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const [, , , claims] = await Promise.all([
+    client.query("begin"),
+    lockBuckets(
+      client,
+      units.map(({ bucket, unit }) => ({ bucket, isDeleting: unit.deletion !== undefined })),
+    ),
+    ask(client, LOCK_SCOPES, [locks.map(String)]),
+    ask<Claim>(client, CLAIM, [
+      units.map(({ unit }) => unit.scope.tenant),
+      units.map(({ unit }) => unit.scope.userId),
+      units.map(({ unit }) => agentColumn(unit.scope)),
+      units.map(({ bucket }) => bucket),
+    ]),
+  ]);
+  return claims;
+}
+
+function isCurrent({ version, deletions }: JournalUnit, claim: Claim | undefined): boolean {
+  if (claim === undefined) return false;
+  if (deletions !== null && (deletions.users !== claim.users || deletions.memories !== claim.memories)) return false;
+  if (version === null) return claim.scopeId === null;
+  return claim.scopeId === version.scopeId && claim.commits === version.commits;
+}
+
+function written(unit: JournalUnit, of: Pick<Claim, "scopeId"> | undefined): WrittenUnit {
+  const { scopeId = null } = of ?? {};
+  if (isEnd(unit) || scopeId === null) return { version: null };
+  return { version: { scopeId, commits: (unit.version?.commits ?? 0) + appendedBy(unit) } };
+}
+
+/**
+ * Whether a unit whose outcome was not heard of is stored: whether its first record is what stands behind the version that it builds on. A
+ * request's own id is enough, as the record may have been rewritten since. A unit without records changes nothing when it is run twice.
+ */
+async function isStoredAlready(client: pg.ClientBase, locked: LockedUnit, claim: Claim | undefined): Promise<boolean> {
+  const { unit, isUncertain } = locked;
+  if (!isUncertain || claim === undefined) return false;
+  if (claim.scopeId === null) return isEnd(unit);
+  if (unit.version !== null && unit.version.scopeId !== claim.scopeId) return isEnd(unit);
+  const [first] = numberedRecords({ unit, commits: unit.version?.commits ?? 0 });
+  if (first === undefined) return false;
+  const [n, record] = first;
+  const [row] = await ask<StoredRecordRow>(client, RECORD, [claim.scopeId, n]);
+  if (row === undefined || row.at !== record.at) return false;
+  const isSameRequest =
+    record.requestId !== null && record.requestId === row.requestId && numberOf(record.kind) === row.kind;
+  return isSameRequest || sumOfRecord({ ...record, scopeId: claim.scopeId, n }) === row.sum;
+}
+
+/** Creates the scopes of units that begin one. */
+async function withScopes(
+  client: pg.ClientBase,
+  claims: readonly (LockedUnit & Claim)[],
+): Promise<(ClaimedUnit & LockedUnit)[]> {
+  const scopes = claims.flatMap(({ scopeId, unit }) => (scopeId === null ? [unit] : []));
+  if (scopes.length === 0) return claims.map((one) => ({ ...one, scopeId: one.scopeId as number }));
+  const rows = await ask<{ scopeId: number; tenant: string; userId: string; agentId: string }>(client, CREATE, [
+    scopes.map(({ scope }) => scope.tenant),
+    scopes.map(({ scope }) => scope.userId),
+    scopes.map(({ scope }) => agentColumn(scope)),
+    scopes.map(({ at }) => at),
+  ]);
+  const nameOf = (tenant: string, userId: string, agentId: string) => JSON.stringify([tenant, userId, agentId]);
+  const ids = new Map(rows.map((row) => [nameOf(row.tenant, row.userId, row.agentId), row.scopeId]));
+  return claims.map((one) => {
+    const { tenant, userId } = one.unit.scope;
+    return { ...one, scopeId: one.scopeId ?? (ids.get(nameOf(tenant, userId, agentColumn(one.unit.scope))) as number) };
+  });
+}

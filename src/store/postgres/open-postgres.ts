@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { migrate } from "drizzle-orm/node-postgres/migrator";
+import pg from "pg";
+import { DatabaseOpenError } from "../database/database-open-error.js";
+import { Connections, clientConfig } from "./connections.js";
+import { PostgresApiKeys } from "./postgres-api-keys.js";
+import { faultOfPostgres } from "./postgres-faults.js";
+import { PostgresJournal } from "./postgres-journal.js";
+import { SCHEMA } from "./schema.js";
+
+/** An open database on a PostgreSQL server. Closing the journal closes it. */
+export interface OpenPostgres {
+  readonly journal: PostgresJournal;
+  readonly keys: PostgresApiKeys;
+}
+
+// Equally deep in `src` and `dist`.
+const MIGRATIONS = fileURLToPath(new URL("../../../migrations/postgres", import.meta.url));
+const MIGRATIONS_TABLE = "migrations";
+
+/** The advisory lock that instances which start together migrate under, one after the other. */
+const MIGRATION_LOCK = "7883957431812026";
+
+/**
+ * Opens the database of a URL, and brings its schema `memstem` up to date. Throws {@link DatabaseOpenError}, whose message has neither
+ * user nor password, where the server cannot be reached or written to, or a newer version of memstem wrote the schema.
+ */
+export async function openPostgres(url: string): Promise<OpenPostgres> {
+  try {
+    const sealKey = await prepareDatabase(url);
+    const connections = new Connections(url);
+    return { journal: new PostgresJournal(connections, url, sealKey), keys: new PostgresApiKeys(connections) };
+  } catch (error) {
+    throw new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
+  }
+}
+
+/** Migrates; gives the key that seals digests. */
+async function prepareDatabase(url: string): Promise<Buffer> {
+  const client = new pg.Client(clientConfig(url));
+  // What fails then is the statement under way.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    const encoding = await client.query<{ encoding: string }>("select current_setting('server_encoding') as encoding");
+    if (encoding.rows[0]?.encoding !== "UTF8") throw new Error("its encoding is not UTF8");
+    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    await migrateToLatest(client);
+    const made = [1, randomBytes(32)];
+    await client.query(`insert into ${SCHEMA}.digest_keys (id, key) values ($1, $2) on conflict do nothing`, made);
+    const { rows } = await client.query<{ key: Buffer }>(`select key from ${SCHEMA}.digest_keys where id = 1`);
+    return rows[0]?.key as Buffer;
+  } finally {
+    await client.end();
+  }
+}
+
+/** All missing steps in one transaction. The caller holds the lock. */
+async function migrateToLatest(client: pg.Client): Promise<void> {
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).at(-1)?.folderMillis ?? 0;
+  const applied = await lastMigration(client);
+  if (applied > known) throw new Error("it was written by a newer version of memstem");
+  // Nothing to do asks for no right to create anything.
+  if (applied === known) return;
+  await migrate(drizzle(client), {
+    migrationsFolder: MIGRATIONS,
+    migrationsSchema: SCHEMA,
+    migrationsTable: MIGRATIONS_TABLE,
+  });
+}
+
+/** When the newest applied migration was made, in milliseconds since the epoch; 0: there is none. */
+async function lastMigration(client: pg.Client): Promise<number> {
+  const table = `${SCHEMA}.${MIGRATIONS_TABLE}`;
+  const found = await client.query<{ found: string | null }>("select to_regclass($1)::text as found", [table]);
+  if ((found.rows[0]?.found ?? null) === null) return 0;
+  const last = await client.query<{ last: number | null }>(`select max(created_at)::bigint as last from ${table}`);
+  return last.rows[0]?.last ?? 0;
+}
+
+/** Host and database of a URL. */
+function placeOf(url: string): string {
+  try {
+    const { host, pathname } = new URL(url);
+    return `postgres://${host}${pathname}`;
+  } catch {
+    return "postgres";
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error && error.message !== "" ? error.message : String(error);
+  switch (faultOfPostgres(error)) {
+    case "unreachable":
+      return `its server cannot be reached, or takes no connection (${message})`;
+    case "read-only":
+      return "it cannot be written: its server is a standby, or the user's transactions are read-only";
+    case "full":
+      return "the server's disk is full";
+    default:
+      return message;
+  }
+}

@@ -1,0 +1,127 @@
+import type { FoundApiKey, StoredApiKey } from "../sqlite/api-keys.js";
+import type { Connections, NamedStatement } from "./connections.js";
+import { ask } from "./connections.js";
+import { SCHEMA } from "./schema.js";
+
+const FOUND: NamedStatement = {
+  name: "found_keys",
+  text: `select k.id, k.tenant, k.secret_digest as "secretDigest", k.revoked_at as "revokedAt", t.cache_secret as "cacheSecret"
+    from ${SCHEMA}.api_keys k join ${SCHEMA}.tenants t on t.tenant = k.tenant where k.id = any($1::text[])`,
+};
+const ANY: NamedStatement = { name: "any_key", text: `select exists (select from ${SCHEMA}.api_keys) as "any"` };
+const LIST: NamedStatement = {
+  name: "keys",
+  text: `select id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"
+    from ${SCHEMA}.api_keys order by created_at, id collate "C"`,
+};
+const KEEP_TENANT: NamedStatement = {
+  name: "keep_tenant",
+  text: `insert into ${SCHEMA}.tenants (tenant, cache_secret, created_at) values ($1, $2, $3) on conflict do nothing`,
+};
+const ADD: NamedStatement = {
+  name: "add_key",
+  text: `insert into ${SCHEMA}.api_keys (id, tenant, secret_digest, label, created_at) values ($1, $2, $3, $4, $5)`,
+};
+const CACHE_SECRET: NamedStatement = {
+  name: "cache_secret",
+  text: `select cache_secret as "cacheSecret" from ${SCHEMA}.tenants where tenant = $1`,
+};
+const REVOKE: NamedStatement = {
+  name: "revoke_key",
+  text: `update ${SCHEMA}.api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning id`,
+};
+
+/**
+ * The API keys of a PostgreSQL database. Every call reads the database, so another instance's changes apply at once; what requests ask for
+ * while an answer is under way is asked in one question after it.
+ */
+export class PostgresApiKeys {
+  readonly #found: SharedQuestion<FoundApiKey & { readonly id: string }>;
+  readonly #any: SharedQuestion<{ readonly any: boolean }>;
+
+  constructor(private readonly connections: Connections) {
+    this.#found = new SharedQuestion((ids) => connections.read(FOUND, [ids]));
+    this.#any = new SharedQuestion(() => connections.read(ANY));
+  }
+
+  /** A key by its id, revoked or not; null where there is none. */
+  async find(id: string): Promise<FoundApiKey | null> {
+    const rows = await this.#found.ask(id);
+    const row = rows.find((one) => one.id === id);
+    if (row === undefined) return null;
+    const { id: _, ...found } = row;
+    return found;
+  }
+
+  /** Whether there ever was a key. */
+  async any(): Promise<boolean> {
+    const [row] = await this.#any.ask("");
+    return row?.any === true;
+  }
+
+  /** Whether any key is valid. */
+  async anyValid(): Promise<boolean> {
+    return (await this.list()).some(({ revokedAt }) => revokedAt === null);
+  }
+
+  /** Oldest first. */
+  list(): Promise<StoredApiKey[]> {
+    return this.connections.read<StoredApiKey & object>(LIST);
+  }
+
+  /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Rejects where the id is taken. */
+  async add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): Promise<void> {
+    const { id, tenant, secretDigest, label, createdAt } = key;
+    await this.connections.change((client) =>
+      Promise.all([
+        client.query("begin"),
+        ask(client, KEEP_TENANT, [tenant, newCacheSecret, createdAt]),
+        ask(client, ADD, [id, tenant, secretDigest, label, createdAt]),
+        client.query("commit"),
+      ]),
+    );
+  }
+
+  /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
+  async cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): Promise<string> {
+    await this.connections.read(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
+    const [kept] = await this.connections.read<{ cacheSecret: string }>(CACHE_SECRET, [tenant]);
+    return kept?.cacheSecret ?? newCacheSecret;
+  }
+
+  /** How many tenants other than this one have a key that holds. */
+  async countOtherTenants(than: string): Promise<number> {
+    const names = (await this.list()).flatMap(({ tenant, revokedAt }) => (revokedAt === null ? [tenant] : []));
+    return new Set(names.filter((tenant) => tenant !== than)).size;
+  }
+
+  /** Revokes a key. False where there is none with this id, or it was revoked before. */
+  async revoke(id: string, at: number): Promise<boolean> {
+    const rows = await this.connections.change((client) => ask(client, REVOKE, [id, at]));
+    return rows.length > 0;
+  }
+}
+
+/** Whoever asks while a question is under way shares the next one: no answer is from before its question. */
+class SharedQuestion<R> {
+  #next: { readonly names: Set<string>; readonly answer: Promise<R[]> } | null = null;
+  #underWay: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly read: (names: readonly string[]) => Promise<R[]>) {}
+
+  ask(name: string): Promise<R[]> {
+    this.#next ??= this.#begin();
+    this.#next.names.add(name);
+    return this.#next.answer;
+  }
+
+  #begin() {
+    const names = new Set<string>();
+    const answer = this.#underWay.then(() => {
+      this.#next = null;
+      return this.read([...names]);
+    });
+    this.#underWay = answer.catch(() => {});
+    return { names, answer };
+  }
+}

@@ -1,0 +1,134 @@
+import type { MemoryId, Scope, UserId } from "../../core/index.js";
+import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
+import type { SealedDigest } from "../database/digest-seal.js";
+import type { HeadRow, ScopeRow, ScopeRowsFound } from "../journal/journal-database.js";
+import type { Connections, NamedStatement } from "./connections.js";
+import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
+import { SCHEMA } from "./schema.js";
+import { EVERYTHING } from "./unit-changes.js";
+
+/** Rows of known memories per page, plus the rest of the last scope: some milliseconds. */
+const MEMORIES_AT_ONCE = 20_000;
+/** Records per page. */
+const RECORDS_AT_ONCE = 500;
+
+const SCOPES_OF: NamedStatement = {
+  name: "scopes_of",
+  text: `select ${SCOPE_COLUMNS} from ${SCHEMA}.scopes s where s.tenant = $1 and s.user_id = $2 order by s.agent_id collate "C"`,
+};
+const SCOPES_BY_ID: NamedStatement = {
+  name: "scopes_by_id",
+  text: `select ${SCOPE_COLUMNS} from unnest($1::bigint[]) with ordinality as u (scope_id, at)
+    join ${SCHEMA}.scopes s on s.scope_id = u.scope_id order by u.at`,
+};
+export const FORGOTTEN: NamedStatement = {
+  name: "forgotten",
+  text: `select memory_id as "memoryId" from ${SCHEMA}.forgotten_memories where tenant = $1 and user_id = $2`,
+};
+const DELETIONS: NamedStatement = {
+  name: "deletions",
+  text: `select users, memories from ${SCHEMA}.deletions where bucket = $1`,
+};
+const HEADS: NamedStatement = {
+  name: "heads",
+  text: `select digest, messages from ${SCHEMA}.instructions where scope_id = $1 order by digest collate "C"`,
+};
+const SOME_HEADS: NamedStatement = {
+  name: "some_heads",
+  text: `select digest, messages from ${SCHEMA}.instructions where scope_id = $1 and digest = any($2::text[])`,
+};
+const PAGE_END: NamedStatement = {
+  name: "known_memories_page",
+  text: `select scope_id as "end" from ${SCHEMA}.known_memories where scope_id > $1 order by scope_id
+    offset ${MEMORIES_AT_ONCE} limit 1`,
+};
+const HOLDERS: NamedStatement = {
+  name: "known_memories_holders",
+  text: `select ${SCOPE_COLUMNS} from ${SCHEMA}.scopes s where s.tenant = $1 and s.scope_id in (
+      select k.scope_id from ${SCHEMA}.known_memories k
+      where k.scope_id > $2 and ($3::bigint is null or k.scope_id <= $3) and $4 = any(k.hashes))
+    order by s.scope_id`,
+};
+const OLDEST: NamedStatement = {
+  name: "oldest_records",
+  text: `select seq, scope_id as "scopeId", at from ${SCHEMA}.journal where seq > $1 and turns > 0
+    order by seq limit ${RECORDS_AT_ONCE}`,
+};
+const PENDING: NamedStatement = {
+  name: "pending_in_source",
+  text: `select memory_id as "memoryId" from ${SCHEMA}.source_deletions where tenant = $1 and user_id = $2
+    order by memory_id collate "C"`,
+};
+const USERS_PENDING: NamedStatement = {
+  name: "users_pending_in_source",
+  text: `select distinct tenant, user_id as "userId" from ${SCHEMA}.source_deletions`,
+};
+
+/** What is read of users, their scopes and their memories. */
+export class UserReads {
+  constructor(private readonly connections: Connections) {}
+
+  async deletionsOf(bucket: number): Promise<DeletionCounts> {
+    const [counts] = await this.connections.read<{ users: number; memories: number }>(DELETIONS, [bucket]);
+    return counts ?? { users: 0, memories: 0 };
+  }
+
+  async scopesOf(tenant: string, userId: UserId): Promise<ScopeRow[]> {
+    const rows = await this.connections.read<NamedScopeRow & object>(SCOPES_OF, [tenant, userId]);
+    return rows.map(readScopeRow);
+  }
+
+  async scopesById(ids: readonly number[]): Promise<ScopeRow[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.connections.read<NamedScopeRow>(SCOPES_BY_ID, [ids]);
+    return rows.map(readScopeRow);
+  }
+
+  async forgottenOf(tenant: string, userId: UserId): Promise<MemoryId[]> {
+    const rows = await this.connections.read<{ memoryId: MemoryId }>(FORGOTTEN, [tenant, userId]);
+    return rows.map(({ memoryId }) => memoryId);
+  }
+
+  async heads(scopeId: number, digests: readonly SealedDigest[] | "all"): Promise<HeadRow[]> {
+    if (digests === "all") return this.connections.read<{ digest: SealedDigest; messages: string }>(HEADS, [scopeId]);
+    if (digests.length === 0) return [];
+    const rows = await this.connections.read<{ digest: SealedDigest; messages: string }>(SOME_HEADS, [
+      scopeId,
+      digests,
+    ]);
+    const byDigest = new Map(rows.map((row) => [row.digest, row]));
+    return [...new Set(digests)].flatMap((digest) => byDigest.get(digest) ?? []);
+  }
+
+  /** `after` is a scope's number. */
+  async withMemory(tenant: string, hash: number, after: number): Promise<ScopeRowsFound> {
+    const [page] = await this.connections.read<{ end: number }>(PAGE_END, [after]);
+    const next = page?.end ?? null;
+    const rows = await this.connections.read<NamedScopeRow>(HOLDERS, [tenant, after, next, hash | 0]);
+    return { scopes: rows.map(readScopeRow), next };
+  }
+
+  /**
+   * Records are nearly in the order of time: reading ends at the first younger one. `after` is a record's `seq`. What an instance with a late
+   * clock wrote behind that one is found by a later walk.
+   */
+  async writtenBefore(before: number, after: number): Promise<ScopeRowsFound> {
+    const rows = await this.connections.read<{ seq: number; scopeId: number; at: number }>(OLDEST, [after]);
+    const young = rows.findIndex(({ at }) => at >= before);
+    const old = young < 0 ? rows : rows.slice(0, young);
+    const scopes = await this.scopesById([...new Set(old.map(({ scopeId }) => scopeId))]);
+    const isEnd = young >= 0 || rows.length < RECORDS_AT_ONCE;
+    return { scopes, next: isEnd ? null : (rows.at(-1)?.seq ?? null) };
+  }
+
+  async pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null> {
+    const rows = await this.connections.read<{ memoryId: string }>(PENDING, [tenant, userId]);
+    if (rows.length === 0) return null;
+    const memoryIds = rows.flatMap(({ memoryId }) => (memoryId === EVERYTHING ? [] : [memoryId as MemoryId]));
+    return { everything: memoryIds.length < rows.length, memoryIds };
+  }
+
+  usersPendingInSource(): Promise<Pick<Scope, "tenant" | "userId">[]> {
+    return this.connections.read<{ tenant: string; userId: UserId }>(USERS_PENDING);
+  }
+}

@@ -1,0 +1,186 @@
+import type Database from "better-sqlite3";
+import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
+import type { DeletionCounts, PendingSourceDeletions, StoredVersion } from "../api/store.js";
+import type { DatabaseConnection } from "../database/connection.js";
+import type { SealedDigest } from "../database/digest-seal.js";
+import { keyOf } from "../database/scope-key.js";
+import type {
+  HeadRow,
+  JournalRecord,
+  JournalScope,
+  RecordFilter,
+  RecordKey,
+  ResponseRow,
+  ScopeRow,
+  ScopeRowsFound,
+  Snapshot,
+} from "../journal/journal-database.js";
+import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
+import { Deletions } from "../records/deletions.js";
+import { FirstTokenTimes } from "../records/first-token-times.js";
+import { type JournalRow, KEY_COLUMNS, type KeyRow, numberOf, readKey, readRecord } from "./journal-rows.js";
+import { prepareReads, readScopeRow } from "./journal-statements.js";
+import { hashesIn, readWithMemory, readWrittenBefore } from "./journal-walks.js";
+import { keyWithTurn } from "./turn-search.js";
+
+/** What `JournalDatabase` reads from a file, on the calling thread. */
+export class JournalReads {
+  readonly #deletions: Deletions;
+  readonly #times: FirstTokenTimes;
+  readonly #statements: ReturnType<typeof prepareReads>;
+  /** Lists by their SQL: one for each combination of filters. */
+  readonly #lists = new Map<string, Database.Statement<[object], KeyRow>>();
+  readonly #load: Database.Transaction<(scope: Scope) => JournalScope>;
+
+  constructor(private readonly database: DatabaseConnection) {
+    const { sqlite } = database;
+    this.#deletions = new Deletions(database);
+    this.#times = new FirstTokenTimes(sqlite);
+    this.#statements = prepareReads(sqlite);
+    this.#load = sqlite.transaction((scope: Scope) => this.#read(scope));
+  }
+
+  load(scope: Scope): JournalScope {
+    return this.#load(scope);
+  }
+
+  versionOf(scope: Scope): StoredVersion | null {
+    return this.#statements.version.get(keyOf(scope)) ?? null;
+  }
+
+  deletionsOf(tenant: string, userId: UserId): DeletionCounts {
+    return this.#deletions.countsOf({ tenant, userId });
+  }
+
+  scopesOf(tenant: string, userId: UserId): ScopeRow[] {
+    return this.#statements.scopesOf.all({ tenant, userId }).map(readScopeRow);
+  }
+
+  forgottenOf(tenant: string, userId: UserId): MemoryId[] {
+    return this.#statements.forgotten.all({ tenant, userId }) as MemoryId[];
+  }
+
+  list(scopeId: number, filter: RecordFilter): RecordKey[] {
+    const { kinds, conversation, after, before, newestFirst, most } = filter;
+    const conditions = [
+      "scope_id = @scopeId",
+      ...(kinds === undefined ? [] : [`kind in (${kinds.map(numberOf).join(", ")})`]),
+      ...(conversation === undefined ? [] : ["conversation = @conversation"]),
+      ...(after === undefined ? [] : ["n > @after"]),
+      ...(before === undefined ? [] : ["n < @before"]),
+    ];
+    const order = newestFirst === true ? "n desc" : "n";
+    const sql = `select ${KEY_COLUMNS} from journal where ${conditions.join(" and ")} order by ${order} limit @most`;
+    const statement = this.#lists.get(sql) ?? this.database.sqlite.prepare<[object], KeyRow>(sql);
+    this.#lists.set(sql, statement);
+    return statement.all({ scopeId, conversation, after, before, most }).map(readKey);
+  }
+
+  read(seqs: readonly number[]): JournalRecord[] {
+    return seqs.flatMap((seq) => {
+      const row = this.#statements.record.get(seq);
+      return row === undefined ? [] : [readRecord(row)];
+    });
+  }
+
+  withTurns(scopeId: number, turns: readonly number[]): RecordKey[] {
+    const found = new Map<number, RecordKey>();
+    for (const turn of turns) {
+      const row = keyWithTurn(this.#statements, scopeId, turn);
+      if (row !== null) found.set(row.n, readKey(row));
+    }
+    return [...found.values()].sort((a, b) => a.n - b.n);
+  }
+
+  withRequests(of: { readonly tenant: string } | { readonly scopeId: number }, ids: readonly string[]): RecordKey[] {
+    const { requestsOfTenant, requestsOfScope } = this.#statements;
+    const rows = [...new Set(ids)].flatMap((requestId) =>
+      "tenant" in of ? requestsOfTenant.all({ ...of, requestId }) : requestsOfScope.all({ ...of, requestId }),
+    );
+    return rows.map(readKey).sort((a, b) => a.scopeId - b.scopeId || a.n - b.n);
+  }
+
+  scopesById(ids: readonly number[]): ScopeRow[] {
+    return ids.flatMap((id) => {
+      const row = this.#statements.scopeById.get(id);
+      return row === undefined ? [] : [readScopeRow(row)];
+    });
+  }
+
+  counts(scopeId: number) {
+    return this.#statements.counts.get(scopeId) ?? { requests: 0, turns: 0, conversations: 0 };
+  }
+
+  heads(scopeId: number, digests: readonly SealedDigest[] | "all"): HeadRow[] {
+    if (digests === "all") return this.#statements.heads.all(scopeId);
+    return [...new Set(digests)].flatMap((digest) => this.#statements.head.get({ scopeId, digest }) ?? []);
+  }
+
+  withMemory(tenant: string, hash: number, after: number): ScopeRowsFound {
+    return readWithMemory(this.database.sqlite, this.#statements.scopeById, tenant, hash, after);
+  }
+
+  /** Hashes of the memories by which {@link withMemory} finds a scope, for checks. */
+  memoriesOf(scopeId: number): number[] {
+    return this.#statements.memoriesOf.all(scopeId).flatMap(hashesIn);
+  }
+
+  writtenBefore(before: number, after: number): ScopeRowsFound {
+    return readWrittenBefore(this.database.sqlite, this.#statements.scopeById, before, after);
+  }
+
+  pendingInSource(tenant: string, userId: UserId): PendingSourceDeletions | null {
+    return this.#deletions.pendingOf({ tenant, userId });
+  }
+
+  usersPendingInSource(): Pick<Scope, "tenant" | "userId">[] {
+    return this.#deletions.usersPending();
+  }
+
+  findResponse(scopeId: number, id: SealedDigest): ResponseRow | null {
+    const row = this.#statements.response.get({ scopeId, id });
+    return row === undefined ? null : { ...row, held: row.held === 1 };
+  }
+
+  responsesOf(scopeId: number): ResponseRow[] {
+    return this.#statements.responses.all(scopeId).map((row) => ({ ...row, held: row.held === 1 }));
+  }
+
+  countFirstTokenTimes(engine: string): number {
+    return this.#times.count(engine);
+  }
+
+  firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
+    return this.#times.upTo(engine, count, most);
+  }
+
+  ping(): void {
+    this.database.sqlite.prepare("select 1").get();
+  }
+
+  #read(scope: Scope): JournalScope {
+    const { tenant, userId } = scope;
+    const version = this.versionOf(scope);
+    const snapshot = version === null ? null : this.#snapshotOf(version.scopeId);
+    const behind = version === null ? [] : this.#changesAfter(version.scopeId, snapshot?.n ?? 0);
+    const deletions = this.deletionsOf(tenant, userId);
+    return { version, snapshot, behind, deletions, forgotten: this.forgottenOf(tenant, userId) };
+  }
+
+  #snapshotOf(scopeId: number): Snapshot | null {
+    const row = this.#statements.snapshot.get(scopeId);
+    if (row === undefined) return null;
+    const { sum, ...snapshot } = row;
+    if (sumOfSnapshot(scopeId, snapshot) !== sum)
+      throw damagedRecord({ scopeId, n: snapshot.n }, "its snapshot is damaged");
+    return snapshot;
+  }
+
+  #changesAfter(scopeId: number, n: number): JournalScope["behind"] {
+    const rows: JournalRow[] = this.#statements.behind.all({ scopeId, n });
+    return rows.map((row) => {
+      const { n: number, kind, changes } = readRecord(row);
+      return { n: number, kind, changes };
+    });
+  }
+}

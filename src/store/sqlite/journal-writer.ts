@@ -1,0 +1,85 @@
+import { StaleScopeError } from "../api/store.js";
+import type { DatabaseConnection } from "../database/connection.js";
+import { FileErasure } from "../erasure/file-erasure.js";
+import type { ForgottenPieces } from "../erasure/forgotten-pieces.js";
+import type { WritingCall } from "./journal-calls.js";
+import { faultBehind, type Outcome, outcomeOfError } from "./journal-outcomes.js";
+import { JournalWrites } from "./journal-writes.js";
+
+interface Applied {
+  readonly outcomes: Outcome[];
+  readonly erased: ForgottenPieces | null;
+}
+
+/** Applies calls to a file, those that come together in one transaction, and erases what they left in its free space. */
+export class JournalWriter {
+  readonly #writes: JournalWrites;
+  readonly #erasure: FileErasure;
+
+  constructor(private readonly database: DatabaseConnection) {
+    this.#writes = new JournalWrites(database);
+    // No transaction is open between calls.
+    this.#erasure = new FileErasure(database.sqlite, () => {});
+  }
+
+  /**
+   * Applies calls in one transaction, durable when this returns. One that is stale changes nothing; where one throws anything else, nothing
+   * of the transaction is kept, and each call gets one of its own. Throws where another process holds the file locked: nothing was tried.
+   */
+  run(calls: readonly WritingCall[]): Outcome[] {
+    let applied: Applied;
+    try {
+      applied = this.#together(calls);
+    } catch (error) {
+      if (faultBehind(error) === "busy") throw error;
+      return calls.length === 1 ? [outcomeOfError(error)] : calls.flatMap((call) => this.#alone(call));
+    }
+    if (applied.erased !== null) this.#erasure.begin(applied.erased);
+    return applied.outcomes;
+  }
+
+  /** See `JournalDatabase.erased`. */
+  erased(): Promise<void> {
+    return this.#erasure.done();
+  }
+
+  /** What is left to erase is left to the next process. */
+  close(): void {
+    this.#erasure.close();
+  }
+
+  #alone(call: WritingCall): Outcome[] {
+    try {
+      return this.run([call]);
+    } catch (error) {
+      return [outcomeOfError(error)];
+    }
+  }
+
+  #together(calls: readonly WritingCall[]): Applied {
+    const { sqlite } = this.database;
+    this.#writes.takeErased();
+    sqlite.exec("begin immediate");
+    try {
+      const outcomes = calls.map((call) => this.#one(call));
+      const erased = this.#writes.takeErased();
+      if (erased !== null) this.#erasure.count();
+      sqlite.exec("commit");
+      return { outcomes, erased };
+    } catch (error) {
+      // Some errors, a full disk's for one, have rolled it back.
+      if (sqlite.inTransaction) sqlite.exec("rollback");
+      throw error;
+    }
+  }
+
+  #one({ name, args }: WritingCall): Outcome {
+    try {
+      const method = this.#writes[name] as (...args: readonly unknown[]) => unknown;
+      return { value: Reflect.apply(method, this.#writes, args) };
+    } catch (error) {
+      if (error instanceof StaleScopeError) return outcomeOfError(error);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import type Database from "better-sqlite3";
+import type { Digest, StoredScope } from "../../core/index.js";
+import type { SealedDigest } from "../database/digest-seal.js";
+import type { OpenDatabase } from "../database/open-database.js";
+import { readScope, type ScopeKey } from "../database/scope-key.js";
+import {
+  prepare,
+  prepareStatements,
+  prepareValue,
+  type RequestRow,
+  SELECT_REQUESTS,
+  SELECT_TURNS,
+  type Statement,
+  type Statements,
+  type TurnRow,
+} from "../database/statements.js";
+import type { HeadRow } from "../journal/journal-database.js";
+import type { SaidTurn } from "../journal/said-codec.js";
+import { readTurn } from "../records/rows.js";
+import { StoredMessages } from "../records/stored-messages.js";
+import { readStoredScope } from "../records/stored-scope.js";
+
+/** Turns that are read at once. */
+const TURNS_AT_ONCE = 500;
+
+/** A turn in the tables from before the journal, with its requests. */
+export interface TableTurn {
+  /** In the order of time over all scopes. */
+  readonly row: number;
+  readonly said: SaidTurn;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly requests: readonly RequestRow[];
+}
+
+interface Page {
+  readonly scopeId: number;
+  readonly after: number;
+}
+
+/** Reads scopes of the tables from before the journal. */
+export class TableScopes {
+  readonly #statements: Statements;
+  readonly #messages: StoredMessages;
+  readonly #next: Statement<number, ScopeKey & { readonly scopeId: number }>;
+  readonly #turns: Statement<Page, TurnRow & { readonly row: number }>;
+  readonly #requests: Statement<Page & { readonly upTo: number }, RequestRow>;
+  readonly #heads: Statement<number, { readonly digest: SealedDigest; readonly messages: string | null }>;
+  readonly #sections: Statement<number, SealedDigest>;
+
+  constructor(private readonly database: OpenDatabase) {
+    const { sqlite } = database;
+    this.#statements = prepareStatements(sqlite);
+    this.#messages = new StoredMessages(database);
+    this.#next = prepare(
+      sqlite,
+      `select scope_id as scopeId, tenant, user_id as userId, agent_id as agentId from users
+       where scope_id > ? and table_version > 0 order by scope_id limit 1`,
+    );
+    this.#turns = prepare(
+      sqlite,
+      `${SELECT_TURNS.replace(/^select /, "select rowid as row, ")}
+       where scope_id = @scopeId and id > @after order by id limit ${TURNS_AT_ONCE}`,
+    );
+    this.#requests = prepare(
+      sqlite,
+      `${SELECT_REQUESTS} where scope_id = @scopeId and turn > @after and turn <= @upTo order by turn, rowid`,
+    );
+    this.#heads = prepare(sqlite, "select digest, messages from heads where scope_id = ?");
+    this.#sections = prepareValue(sqlite, "select digest from sections where scope_id = ?");
+  }
+
+  /** The first scope with a higher number that is still in the tables; null: none is. */
+  next(after: number): (ScopeKey & { readonly scopeId: number }) | null {
+    return this.#next.get(after) ?? null;
+  }
+
+  state(key: ScopeKey): StoredScope {
+    return readStoredScope(this.#statements, this.database.digests, readScope(key)).scope;
+  }
+
+  /** A scope's turns in order, read in pieces: other statements may run in between. */
+  *turns(scopeId: number): Generator<TableTurn> {
+    for (let after = 0; ; ) {
+      const rows = this.#turns.all({ scopeId, after });
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      const requests = this.#requests.all({ scopeId, after, upTo: last.id });
+      for (const row of rows) {
+        const turn = readTurn(row, this.#messages.saidIn(row.given), this.database.digests);
+        yield {
+          row: row.row,
+          said: { turn, given: this.#messages.bodiesOf(row.given) },
+          at: row.createdAt,
+          requests: requests.filter((request) => request.turn === row.id),
+        };
+      }
+      after = last.id;
+    }
+  }
+
+  /** Instructions; those that an earlier version erased as a whole have one erased message. */
+  heads(scopeId: number): HeadRow[] {
+    return this.#heads.all(scopeId).map(({ digest, messages }) => ({
+      digest,
+      messages: messages === null ? "[null]" : JSON.stringify(this.#messages.bodiesOf(messages)),
+    }));
+  }
+
+  sections(scopeId: number): Digest[] {
+    return this.#sections.all(scopeId).map((sealed) => this.database.digests.open(sealed));
+  }
+}
+
+/** Whether a file still has tables from before the journal. */
+export function hasTables(sqlite: Database.Database): boolean {
+  const found = sqlite.prepare("select 1 from sqlite_master where type = 'table' and name = 'index_nodes'").get();
+  return found !== undefined;
+}

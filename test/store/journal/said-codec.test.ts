@@ -1,0 +1,138 @@
+import { randomBytes } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DigestSeal } from "../../../src/store/database/digest-seal.js";
+import { DamagedRecordError, parsedBody } from "../../../src/store/journal/damaged-record.js";
+import { packedAnswer, unpackAnswer } from "../../../src/store/journal/packed-answer.js";
+import { packedInjection, unpackInjection } from "../../../src/store/journal/packed-injection.js";
+import { type ComposedRecord, SaidCodec } from "../../../src/store/journal/said-codec.js";
+import { anyDigest } from "./any-rows.js";
+import { anyComposedRecord, anyReport } from "./any-said.js";
+import { anyDamage, damaged, expectRefusedOrWritable } from "./damaged-texts.js";
+
+const KEY = randomBytes(32);
+const seal = new DigestSeal(() => KEY);
+const codec = new SaidCodec(seal);
+
+describe("a composed request as text", () => {
+  it("is read as it was written, turns of earlier forms and erased messages included", () => {
+    const property = fc.property(anyComposedRecord, (record) => {
+      const text = codec.encodeComposed(record);
+      expect(codec.decodeComposed(text)).toEqual(record);
+      expect(codec.decodeTurns(text)).toEqual(record.turns);
+      expect(codec.decodeRequest(text)).toEqual(record.request);
+      expect(codec.sealedSections(text)).toEqual(record.sections.map((section) => seal.seal(section)));
+    });
+    fc.assert(property, { numRuns: 600 });
+  });
+
+  it("gives messages, injections and plans with their fields in the same order, in which they are sent and compared", () => {
+    const property = fc.property(anyComposedRecord, (record) => {
+      const read = codec.decodeComposed(codec.encodeComposed(record));
+      for (const [at, { given, turn }] of read.turns.entries()) {
+        expect(JSON.stringify(given)).toBe(JSON.stringify(record.turns[at]?.given));
+        expect(JSON.stringify(turn.injection)).toBe(JSON.stringify(record.turns[at]?.turn.injection));
+      }
+      expect(JSON.stringify(read.request?.answer.plan)).toBe(JSON.stringify(record.request?.answer.plan));
+    });
+    fc.assert(property, { numRuns: 300 });
+  });
+
+  it("has no digest that is not sealed", () => {
+    const property = fc.property(anyComposedRecord, (record) => {
+      const text = codec.encodeComposed(record);
+      for (const { turn } of record.turns)
+        for (const digest of [turn.head, turn.prompt, turn.anchor, ...turn.given, ...turn.meant])
+          expect(text).not.toContain(digest);
+      for (const digest of [...record.sections, record.request?.body]) expect(text).not.toContain(digest ?? "none");
+    });
+    fc.assert(property);
+  });
+
+  it("is refused with what is wrong, or has a value, where it is damaged", () => {
+    const whole = {
+      decode: (text: string) => codec.decodeComposed(text),
+      encode: codec.encodeComposed.bind(codec),
+      what: "a composed request",
+    };
+    const property = fc.property(anyComposedRecord, anyDamage, (record, damage) =>
+      expectRefusedOrWritable(damaged(codec.encodeComposed(record), damage), whole),
+    );
+    fc.assert(property, { numRuns: 1_500 });
+  });
+
+  it("is written with as many digests as messages, or not at all", () => {
+    const property = fc.property(anyComposedRecord, anyDigest, (record, digest) => {
+      const [first, ...rest] = record.turns as [ComposedRecord["turns"][0]];
+      const turn = { ...first.turn, given: [...first.turn.given, digest] };
+      expect(() => codec.encodeComposed({ ...record, turns: [{ ...first, turn }, ...rest] })).toThrow(
+        "as many digests",
+      );
+    });
+    fc.assert(property, { numRuns: 20 });
+  });
+
+  it.each([
+    ["no turns", "[1,[],[],0]", /a composed request: .*>=1 items, at \[1\]/],
+    ["a turn that is none", "[1,[[1]],[],0]", /a composed request: .*at \[1\]\[0\]/],
+    ["a section that is none", '[1,[],["secret"],0]', /a composed request: .*at /],
+    ["another format", "[0,[],[],0]", /expected 1, at \[0\]/],
+    ["a report", "[1,{}]", /a composed request/],
+  ])("is refused: %s", (_title, text, complaint) => {
+    expect(() => codec.decodeComposed(text)).toThrow(DamagedRecordError);
+    expect(() => codec.decodeComposed(text)).toThrow(complaint);
+    expect(() => codec.decodeComposed(text)).not.toThrow("secret");
+  });
+});
+
+describe("a report and a forgotten memory as text", () => {
+  it("are read as they were written, and none for another", () => {
+    const property = fc.property(anyReport, fc.array(anyDigest, { maxLength: 3 }), (report, sections) => {
+      const [reported, forgotten] = [codec.encodeReported(report), codec.encodeForgotten(sections)];
+      expect(codec.decodeReported(reported)).toEqual(report);
+      expect(codec.decodeForgotten(forgotten)).toEqual(sections);
+      expect(() => codec.decodeReported(forgotten)).toThrow(DamagedRecordError);
+      expect(() => codec.decodeForgotten(reported)).toThrow(DamagedRecordError);
+    });
+    fc.assert(property, { numRuns: 300 });
+  });
+});
+
+/** As files hold them that were written before there was a journal. */
+describe("answers and injections of earlier versions", () => {
+  const plan = {
+    ...{ layout: "single", policy: "sorted", expectedCachedTokens: 1, uncachedTokens: 2, totalTokens: 3 },
+    ...{ searchPath: [], orderChanged: false, stableMessages: 0 },
+  };
+
+  it("are plans without retention, which was to keep everything", () => {
+    const text = JSON.stringify({ m: [], plan, warnings: [] });
+    const { plan: read, grounds } = unpackAnswer(parsedBody("an answer", text, packedAnswer));
+    expect(read).toEqual({ ...plan, retention: "keep", freshStart: false });
+    expect(grounds).toBeNull();
+  });
+
+  it("are blocks that are escaped by the list, with a separator for all labels", () => {
+    const text = '{"b":[1,[2,[1]],[3,[1],"; "]],"a":[{"kind":"order","template":"{labels}","labels":[1,2]}],"s":", "}';
+    const escaping = { by: "list", markers: [] };
+    expect(unpackInjection(parsedBody("an injection", text, packedInjection))).toEqual({
+      blocks: [
+        { label: 1, replaces: [], escaping },
+        { label: 2, replaces: [1], between: ", ", escaping },
+        { label: 3, replaces: [1], between: "; ", escaping },
+      ],
+      annotations: [{ kind: "order", template: "{labels}", labels: [1, 2], between: ", " }],
+    });
+  });
+
+  it.each([
+    [
+      "a placement that there is not",
+      { m: [[1, "m", 9, 0]], plan, warnings: [] },
+      /an answer: expected a memory, at m\[0\]/,
+    ],
+    ["a plan without its tokens", { m: [], plan: { ...plan, totalTokens: null }, warnings: [] }, /at plan.totalTokens/],
+  ])("are refused: %s", (_title, packed, complaint) => {
+    expect(() => parsedBody("an answer", JSON.stringify(packed), packedAnswer)).toThrow(complaint);
+  });
+});

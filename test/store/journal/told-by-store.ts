@@ -1,0 +1,191 @@
+import {
+  type ConversationId,
+  type Digest,
+  type MemoryId,
+  type NodeId,
+  type RequestId,
+  type Scope,
+  ScopeState,
+  type UserId,
+  type Warning,
+} from "../../../src/core/index.js";
+import type { Store } from "../../../src/store/api/store.js";
+import { countTokens } from "../api/stored-compose.js";
+import { turnsUpTo } from "./driven-store.js";
+
+/** What is asked of a store. */
+export interface Questions {
+  readonly scopes: readonly Scope[];
+  readonly conversations: readonly string[];
+  readonly requests: readonly string[];
+  readonly memories: readonly string[];
+  readonly sections: readonly Digest[];
+  /** The last time at which anything was composed. */
+  readonly until: number;
+  /** Whether the times at which conversations were used last are asked for. */
+  readonly isTimed: boolean;
+  /** Whether another request was composed under the id of one whose answer is gone. */
+  readonly areIdsReused: boolean;
+}
+
+/** Every answer that a store gives, in an order of its own where the store's says nothing. */
+export async function toldBy(store: Store, questions: Questions) {
+  const { scopes, requests, memories } = questions;
+  const users = [...new Set(scopes.map(({ userId }) => userId))];
+  const live = await store.findLiveRequests("default", requests as RequestId[]);
+  return {
+    scopes: await Promise.all(scopes.map((scope) => toldOf(store, scope, questions))),
+    live: sorted(live),
+    users: await Promise.all(users.map((userId) => toldOfUser(store, userId, questions.isTimed))),
+    holders: await Promise.all(memories.map((memory) => allPages((after) => holders(store, memory, after)))),
+    old: await Promise.all(
+      (questions.isTimed ? [questions.until / 2, questions.until] : []).map((time) =>
+        allPages((after) => store.scopesWithOldTurns(time, after)),
+      ),
+    ),
+  };
+}
+
+async function toldOf(
+  store: Store,
+  scope: Scope,
+  { conversations, requests, sections, until, isTimed, areIdsReused }: Questions,
+) {
+  // A node's times of use are stored as they are, or as loading derives them from what extends it.
+  const state = new ScopeState((await store.loadScope(scope)).scope, countTokens).stored();
+  const { published, register, nodes, recent, workers, ...counted } = state;
+  const turns = turnsUpTo(counted.counters.nextTurn - 1);
+  const ids = requests as readonly RequestId[];
+  const served = await Promise.all(ids.map((id) => store.findServed(scope, id)));
+  const leaves = [...new Set(served.flatMap((one) => one?.leaf ?? []))] as NodeId[];
+  const middle = turns[Math.floor(turns.length / 2)] ?? turnsUpTo(1)[0];
+  return {
+    state: {
+      ...counted,
+      blocks: register.blocks,
+      versions: sorted(register.versions),
+      forgotten: sorted(register.forgotten),
+      nodes: [...nodes].sort((a, b) => a.id - b.id),
+      recent: sorted(recent),
+      workers: sorted(workers),
+      published: [sorted(published.clusters()), sorted(published.accesses())],
+    },
+    served,
+    answered: await Promise.all(
+      ids.map(async (id) => {
+        const found = await store.findRequest(scope, id);
+        if (found === null) return null;
+        const warnings = warningsBut(register.forgotten, found.answer.warnings);
+        return { ...found, answer: { ...found.answer, warnings } };
+      }),
+    ),
+    prompts: await Promise.all(ids.slice(-4).map((id) => store.findPromptHistory(scope, id))),
+    workers: await Promise.all(turns.map((turn) => store.findWorker(scope, turn))),
+    reported: await Promise.all(turns.map((turn) => store.findReportedBefore(scope, turn))),
+    since: await Promise.all(
+      leaves.map((leaf) =>
+        Promise.all([0, middle].map((turn) => store.countServedSince(scope, leaf, turn as never, 3))),
+      ),
+    ),
+    open: await Promise.all([0, until / 2, until - 1_000].map((time) => store.underWaySince(scope, time))),
+    newest: [await store.liveRequests(scope, 3), await store.liveRequests(scope, 1_000)],
+    said: await Promise.all(
+      (conversations as readonly ConversationId[]).map(async (id) => [
+        await store.loadConversation(scope, id),
+        await store.findHistory(scope, id),
+      ]),
+    ),
+    // The journal counts each time that something was composed, tables each id once.
+    counts: { ...(await store.counts(scope)), ...(areIdsReused ? { requests: null } : {}) },
+    sections: await store.knownSections(scope, sections),
+    scanned: isTimed && withoutMessages(await store.scanTurns(scope, until / 2, 0, 1_000)),
+    found: isTimed && foundOf(await store.findExpired(scope, until / 2, turns)),
+  };
+}
+
+async function toldOfUser(store: Store, userId: UserId, isTimed: boolean) {
+  const exported = await store.exportUser("default", userId, () => Promise.resolve());
+  return {
+    scopes: sorted(await store.scopesOf("default", userId)),
+    pending: await store.pendingInSource("default", userId),
+    exported: sorted(
+      exported.scopes.map(({ agentId, scope: { version: _version, ...scope }, tables }) => ({
+        agentId,
+        scope,
+        tables: Object.fromEntries(
+          Object.entries(tables).map(([name, rows]) => [
+            name,
+            exportedRows(name, rows, isTimed, exported.forgottenMemories),
+          ]),
+        ),
+      })),
+    ),
+    forgotten: exported.forgottenMemories,
+  };
+}
+
+/**
+ * Instructions of which one was erased are of no use to anyone: they may be gone. A digest is nothing to export. A conversation of which
+ * the first prompt was taken back began then, or with the next.
+ */
+function exportedRows(
+  name: string,
+  rows: readonly Readonly<Record<string, unknown>>[],
+  isTimed: boolean,
+  forgotten: readonly string[],
+) {
+  const lastTurn = isTimed ? {} : { last_turn_at: null };
+  const untold =
+    name === "conversations"
+      ? { created_at: null, ...lastTurn }
+      : name === "index_nodes"
+        ? { last_used: null, used_at: null }
+        : {};
+  const kept = rows.filter(({ messages }) => name !== "heads" || !(messages as unknown[]).includes(null));
+  return sorted(kept.map(({ behind: _behind, ...row }) => ({ ...row, ...untold, ...answerBut(forgotten, row) })));
+}
+
+/** An exported request's answer, as it is compared. */
+function answerBut(forgotten: readonly string[], { answer }: Readonly<Record<string, unknown>>) {
+  if (answer === undefined) return {};
+  const { warnings, ...rest } = answer as { warnings: { memory_ids?: readonly string[] }[] };
+  return {
+    answer: { ...rest, warnings: warnings.filter((one) => !one.memory_ids?.some((id) => forgotten.includes(id))) },
+  };
+}
+
+/** The tables still have the ids of forgotten memories in warnings. */
+function warningsBut(forgotten: readonly string[], warnings: readonly Warning[]): readonly Warning[] {
+  return warnings.filter(({ memoryIds }) => !memoryIds?.some((id) => forgotten.includes(id)));
+}
+
+function withoutMessages<Found extends { readonly expired: readonly object[]; readonly remaining: readonly object[] }>(
+  found: Found,
+) {
+  const strip = (turns: readonly object[]) => sorted(turns.map((turn) => ({ ...turn, messages: null })));
+  return { ...found, expired: strip(found.expired), remaining: strip(found.remaining) };
+}
+
+/** A request composed again under its id stands in the journal where the first one did. */
+function foundOf({ expired, live }: Awaited<ReturnType<Store["findExpired"]>>) {
+  return { ...withoutMessages({ expired, remaining: [] }), live: sorted(live) };
+}
+
+function holders(store: Store, memory: string, after: number) {
+  return store.scopesWithMemory("default", memory as MemoryId, after);
+}
+
+async function allPages(page: (after: number) => ReturnType<Store["scopesWithMemory"]>) {
+  const all: Scope[] = [];
+  for (let after: number | null = 0; after !== null; ) {
+    const { scopes, next }: Awaited<ReturnType<Store["scopesWithMemory"]>> = await page(after);
+    all.push(...scopes);
+    after = next;
+  }
+  return sorted(all);
+}
+
+/** By their JSON. */
+function sorted<Value>(values: readonly Value[]): readonly Value[] {
+  return [...values].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+}
