@@ -25,7 +25,11 @@ export interface IndexDescription {
   readonly agentId: AgentId | null;
   readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
   /** Parents before children; at most the limit asked for. */
-  readonly nodes: readonly (IndexEntry & { readonly requestIds: readonly RequestId[] })[];
+  readonly nodes: readonly (IndexEntry & {
+    /** Whether the engine's cache should still hold it, by the configured TTL. */
+    readonly isExpected: boolean;
+    readonly requestIds: readonly RequestId[];
+  })[];
 }
 
 /** The result of forgetting a memory. */

@@ -20,14 +20,14 @@ export interface KeptApiKey {
   readonly cacheSecret: string;
 }
 
-/** Stored keys. Another process's changes are seen at once. */
+/** Stored keys. In one process a change is seen at once. What is at hand is given at once: both run with every request. */
 export interface ApiKeys {
   /** The key that the service was started with; absent for none. */
   readonly configured?: ConfiguredApiKey | undefined;
   /** Null for an unknown id. */
-  find(id: string): KeptApiKey | null;
+  find(id: string): KeptApiKey | null | Promise<KeptApiKey | null>;
   /** Whether any key was ever made. */
-  any(): boolean;
+  any(): boolean | Promise<boolean>;
 }
 
 /** A key of any form that is configured rather than kept: it holds for as long as the process that was given it. */
@@ -82,13 +82,21 @@ export interface AuthenticatedKey {
 const NO_DIGEST = Buffer.alloc(32);
 
 /** The key's tenant; null for an unknown, wrong or revoked key. Compares in constant time. */
-export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null {
+export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null | Promise<AuthenticatedKey | null> {
   const { configured } = keys;
   if (configured !== undefined && timingSafeEqual(digest(key), configured.digest))
     return { keyId: CONFIGURED_KEY_ID, tenant: configured.tenant };
   const [, id, secret] = FORM.exec(key) ?? [];
   if (id === undefined || secret === undefined) return null;
-  const kept = keys.find(id);
+  const found = keys.find(id);
+  if (found instanceof Promise) return found.then((kept) => admitted({ id, secret }, kept));
+  return admitted({ id, secret }, found);
+}
+
+function admitted(
+  { id, secret }: { readonly id: string; readonly secret: string },
+  kept: KeptApiKey | null,
+): AuthenticatedKey | null {
   const expected = kept === null ? NO_DIGEST : Buffer.from(kept.secretDigest, "base64url");
   const given = digest(secret);
   const isRight = expected.length === given.length && timingSafeEqual(given, expected);

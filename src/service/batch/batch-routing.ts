@@ -1,4 +1,4 @@
-import { type Digest, routeToWorkers } from "../../core/index.js";
+import { type Digest, type Label, routeToWorkers } from "../../core/index.js";
 import { type BatchBlocks, type BatchScope, scopeName } from "./batch-blocks.js";
 
 /** Which blocks each worker has processed, per scope, by the digests of their texts, and how busy each is. */
@@ -7,8 +7,8 @@ export interface WorkerHistories {
   namesFor(workers: readonly string[] | null): readonly string[];
   /** Recent tokens of some workers, of single requests and of every batch, in the order of the names. */
   loadsOf(names: readonly string[]): readonly number[];
-  /** The blocks of a scope that a worker processed. */
-  processedBy(scope: BatchScope, worker: string): Iterable<Digest>;
+  /** The blocks of a scope that each worker processed. */
+  processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]>;
   /** Records that a worker processes these. */
   remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void>;
 }
@@ -32,19 +32,23 @@ export class BatchRouting {
   ) {}
 
   /** The worker of each request. */
-  route(requests: readonly RoutableRequest[], blocks: BatchBlocks): readonly string[] {
+  async route(requests: readonly RoutableRequest[], blocks: BatchBlocks): Promise<readonly string[]> {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
     const loads = this.memory.loadsOf(this.names);
     const histories = this.names.map((name, at) => ({
       name,
       tokens: loads[at] ?? 0,
-      processed: [...scopes].flatMap(([key, scope]) =>
-        [...this.memory.processedBy(scope, name)].flatMap((text) => {
-          const label = blocks.find(key, text);
-          return label === undefined ? [] : [{ key, label }];
-        }),
-      ),
+      processed: [] as { key: string; label: Label }[],
     }));
+    for (const [key, scope] of scopes) {
+      const byWorker = await this.memory.processedBy(scope, this.names);
+      for (const [at, { processed }] of histories.entries()) {
+        for (const text of byWorker[at] ?? []) {
+          const label = blocks.find(key, text);
+          if (label !== undefined) processed.push({ key, label });
+        }
+      }
+    }
     const routable = requests.map(({ found, order }) => {
       const key = scopeName(found.request);
       return { key, blocks: order.map((text) => blocks.get(key, text)) };

@@ -123,7 +123,7 @@ export async function* composeBatch(
     }
     const blocks = new BatchBlocks(composer.countTokens);
     const plan = await planFound(found, blocks, composer);
-    const routed = routing?.route(plan, blocks) ?? [];
+    const routed = (await routing?.route(plan, blocks)) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order, shared }] of plan.entries()) {
       // Other requests run between any two.

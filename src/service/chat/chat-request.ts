@@ -77,9 +77,9 @@ export interface ChatComposer {
   evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
   keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;
-  watchDeletions(userId: UserId): DeletionWatch;
+  watchDeletions(userId: UserId): Promise<DeletionWatch>;
   /** A response of this user's that is stored, and what was said up to it; null where it, or a part of that, is not. */
-  findResponse(userId: UserId, agentId: AgentId | null, id: string): FoundResponse | null;
+  findResponse(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null>;
   /** Stores a response, unless the user deleted something since the watch began. */
   keepResponse(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void>;
 }

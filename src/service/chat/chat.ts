@@ -84,8 +84,9 @@ export class Chat {
    */
   async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const request = withSessionKey(memstem, this.#withDestination(memstem, asked), this.parts.router ?? null);
-    const watch = this.#watch(memstem, request);
+    const watching = this.#watch(memstem, request);
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
+    const watch = await watching;
     const { answer, isUsageAdded, comparison, started } = sent;
     try {
       if (answer.status >= 300) {
@@ -122,9 +123,9 @@ export class Chat {
   }
 
   /** Null where the store fails: then the exchange is not remembered, and the chat continues. Composing reports the same fault. */
-  #watch(memstem: ChatComposer, { userId }: ChatRequest): DeletionWatch | null {
+  async #watch(memstem: ChatComposer, { userId }: ChatRequest): Promise<DeletionWatch | null> {
     try {
-      return memstem.watchDeletions(userId);
+      return await memstem.watchDeletions(userId);
     } catch {
       return null;
     }

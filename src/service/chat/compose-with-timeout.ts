@@ -28,7 +28,13 @@ export type NotComposedReason =
   | PromptRefusal["kind"]
   | "fault";
 
-type StoreReason = "store_busy" | "store_full" | "store_read_only" | "store_failing" | "store_damaged";
+type StoreReason =
+  | "store_busy"
+  | "store_full"
+  | "store_read_only"
+  | "store_failing"
+  | "store_damaged"
+  | "store_unreachable";
 
 /** A chat's prompt, or why there is none. */
 export type ChatPrompt =
@@ -88,6 +94,7 @@ const STORE_REASONS: Readonly<Record<StoreFault, StoreReason>> = {
   "read-only": "store_read_only",
   failing: "store_failing",
   damaged: "store_damaged",
+  unreachable: "store_unreachable",
 };
 
 /** Null where the error is the caller's. */

@@ -24,15 +24,15 @@ import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
-import { type Committed, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import type { WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
+import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
-import { type ColdHead, type PlannedPrompt, PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import { type ColdHead, PromptPlanner, type Retrieved } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 
 /** Callbacks during a compose, within the user's queue. */
@@ -65,6 +65,8 @@ interface ComposeTask {
   readonly front: readonly Digest[];
   readonly signal: CallerSignal | undefined;
   readonly hooks: ComposeHooks;
+  /** Whether memories that the request brought are not composed once the user was deleted. */
+  readonly endsWithUser: boolean;
 }
 
 /** Dependencies of a tenant's composer. */
@@ -76,8 +78,7 @@ export interface ComposerParts {
   readonly law: EngineLaw;
   readonly ratios: TokenRatios;
   readonly routing: PromptRouting;
-  /** The current observer. */
-  readonly observer: () => MemstemObserver | null;
+  readonly observer: Required<MemstemObserver>;
 }
 
 /** Composes prompts of one tenant's users, each in its user's queue: searches memories, plans a prompt, commits and stores it. */
@@ -92,7 +93,7 @@ export class PromptComposer {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone, topK } = defaults;
     this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, templates: new BlockTemplates(), topK };
-    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, () => on.law.model);
+    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, on.law);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }
 
@@ -111,14 +112,11 @@ export class PromptComposer {
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     if (found === null) this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: found?.front ?? [], signal, hooks };
+    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false };
     const compose = () => this.#compose(task, found?.lookup ?? null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.on.jobs.runStored(request.userId, compose).catch((error: unknown) => {
-        if (error instanceof StoreUnavailableError) this.#storesWell = false;
-        throw error;
-      });
+      const answer = await this.on.jobs.run(request.userId, compose);
       this.#storesWell = true;
       const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
       span.setAttributes({
@@ -134,8 +132,8 @@ export class PromptComposer {
   /** The memories for a request of a batch. Does not reject if the source fails. */
   async lookUp(request: ComposeRequest, signal?: CallerSignal): Promise<WaitingLookup> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const watch = this.#watch(scope);
-    if (this.#isAnswered(scope, request)) return { found: [] };
+    const watch = await DeletionWatch.begin(this.on.parts.store, scope.tenant, scope.userId);
+    if (await this.#isAnswered(scope, request)) return { found: [] };
     return { ...(await this.#lookUp(scope, request, signal)), watch };
   }
 
@@ -147,9 +145,10 @@ export class PromptComposer {
    */
   async known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const read = (working: WorkingScope) => this.#planner.known(working, scope, request, texts);
     try {
-      return await retryWhileLocked(() => this.on.scopes.use(scope, read));
+      return await retryWhileLocked(() =>
+        this.on.scopes.read(scope, (working) => this.#planner.known(working, request, texts)),
+      );
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
       throw error;
@@ -167,10 +166,8 @@ export class PromptComposer {
     signal?: CallerSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    return this.on.jobs.runStored(request.userId, async () => {
-      if (waiting.watch?.isUserDeleted && request.memories !== null) throw new DeletedMeanwhileError();
-      return this.#compose({ scope, request, front, signal, hooks: {} }, waiting);
-    });
+    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true };
+    return this.on.jobs.run(request.userId, () => this.#compose(task, waiting));
   }
 
   /**
@@ -179,29 +176,37 @@ export class PromptComposer {
    *
    * @param waiting an earlier lookup; null for none
    */
-  async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
+  async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { request, named } = this.#limits.limited(task.request);
     for (let lookup = waiting; ; lookup = null) {
       try {
         return await this.#composeOnce({ ...task, request }, lookup);
       } catch (error) {
         if (!(error instanceof DeletedMeanwhileError)) throw named(error);
+        if (task.endsWithUser && request.memories !== null && (await lookup?.watch?.isUserDeleted())) throw error;
       }
     }
   }
 
-  async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<Committed<ComposeAnswer>> {
+  async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { scope, request, front, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
+    const { scopes } = this.on;
+    const freeAt = scopes.find(scope)?.base;
+    const isKnown = await this.#isAnswered(scope, request);
+    if (isKnown) {
+      const answer = await retryWhileLocked(() =>
+        scopes.use(scope, (working) => this.#planner.repeat(working, request)),
+      );
+      if (answer !== null) return answer;
+    }
     // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
-    if (found?.watch?.isDeleted) throw new DeletedMeanwhileError();
-    const watch = found?.watch ?? this.#watch(scope);
-    if (this.#isAnswered(scope, request)) return this.#commit(task, null, watch);
+    const watch = found?.watch ?? (await this.#watch(scope));
     const lookup = found ?? (await this.#searchWhileWarmingUp(task));
-    await this.#dropErasedAnswer(scope, request);
+    if (isKnown) await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
-    const retrieved = { lookup, front, depth: null };
+    const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : freeAt };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
     const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
     return this.#commit(task, { ...retrieved, depth }, watch);
@@ -213,7 +218,7 @@ export class PromptComposer {
     const isSearched = request.memories === null && parts.source !== null;
     const head =
       isSearched && hooks.whileSearching !== undefined
-        ? scopes.use(scope, (working) => this.#planner.coldHead(working, scope, request))
+        ? await scopes.use(scope, (working) => this.#planner.coldHead(working, request))
         : null;
     const ended = head === null ? undefined : hooks.whileSearching?.(head);
     const lookup = await this.#lookUp(scope, request, signal);
@@ -228,55 +233,52 @@ export class PromptComposer {
   async #dropErasedAnswer(scope: Scope, { requestId }: ComposeRequest): Promise<void> {
     const { scopes, parts } = this.on;
     const { store, residency = KEEPS_ALL } = parts;
-    if (requestId === null || store.findServed(scope, requestId) === null) return;
-    await retryWhileLocked(() =>
-      scopes.use(scope, (working) => evictIn(working, store, scope, [requestId], residency)),
-    );
+    if (requestId === null) return;
+    await retryWhileLocked(() => scopes.use(scope, (working) => evictIn(working, store, [requestId], residency)));
   }
 
-  #watch({ tenant, userId }: Scope): DeletionWatch {
-    return new DeletionWatch(this.on.parts.store, tenant, userId);
+  /** Begins where the scope in memory was loaded, if that is older: a deletion since then makes the commit stale. */
+  async #watch(scope: Scope): Promise<DeletionWatch> {
+    const { scopes, parts } = this.on;
+    return new DeletionWatch(parts.store, scope.tenant, scope.userId, await scopes.deletionsOf(scope));
   }
 
-  #isAnswered(scope: Scope, request: ComposeRequest): boolean {
-    return request.requestId !== null && this.on.parts.store.findRequest(scope, request.requestId) !== null;
+  /** Whether a request of this id is stored. Its answer may have been erased. */
+  async #isAnswered(scope: Scope, { requestId }: ComposeRequest): Promise<boolean> {
+    return requestId !== null && (await this.on.parts.store.findServed(scope, requestId)) !== null;
   }
 
-  /** Plans a prompt and commits it. `retrieved` null: repeats a stored answer. */
+  /** Plans a prompt and commits it. */
   async #commit(
     { scope, request, signal, hooks: { beforeStored } }: ComposeTask,
-    retrieved: Retrieved | null,
+    retrieved: Retrieved,
     watch: DeletionWatch,
-  ): Promise<Committed<ComposeAnswer>> {
-    const { scopes, jobs, parts } = this.on;
-    const plan = (working: WorkingScope) => this.#planner.plan(working, scope, request, retrieved);
-    /** Starts the transaction: until the commit no other process deletes or changes anything. */
-    const begin = () => {
-      parts.store.begin();
-      if (watch.isDeleted) throw new DeletedMeanwhileError();
-    };
-    const commit = (planned: PlannedPrompt) => {
-      if (!planned.isRepeated) begin();
-      planned.commit();
-      return jobs.committed(planned);
-    };
-    const { result, settled } = await retryWhileLocked(() => {
+  ): Promise<ComposeAnswer> {
+    const { answer, observed } = await retryWhileLocked(() => {
       // Checked in every retry: another process may lock the database for longer than the caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
-      if (beforeStored === undefined || !this.#storesWell) return scopes.use(scope, (working) => commit(plan(working)));
-      // Locks the store before the answer is announced: an answer that cannot be stored, or is outdated, must not be.
-      begin();
-      return scopes.useInSteps(scope, async (working) => {
-        const planned = plan(working);
-        if (planned.isRepeated) return commit(planned);
-        beforeStored(planned.answer);
-        // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
-        await new Promise<void>((written) => process.nextTick(written));
-        return commit(planned);
+      return this.on.scopes.use(scope, async (working) => {
+        const planned = await this.#planner.plan(working, request, retrieved);
+        if (planned.isRepeated) return planned;
+        // The commit finds out whether these are still the stored ones.
+        if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
+        if (beforeStored !== undefined && this.#storesWell) {
+          // An outdated answer must not be announced.
+          await working.check();
+          beforeStored(planned.answer);
+          // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
+          await new Promise<void>((written) => process.nextTick(written));
+        }
+        await planned.commit().catch((error: unknown) => {
+          // Not announced again by the next attempt either.
+          if (error instanceof StoreUnavailableError) this.#storesWell = false;
+          throw error;
+        });
+        return planned;
       });
     });
-    if (!result.isRepeated) this.on.observer()?.composed(result.answer);
-    return { result: result.answer, settled };
+    if (observed !== null) this.on.observer.composed(observed);
+    return answer;
   }
 
   /** Chooses the depth, within the user's queue, so that the drafts match the prompt that is composed. */
@@ -288,11 +290,12 @@ export class PromptComposer {
   ): Promise<ChosenDepth> {
     const { scopes } = this.on;
     const draft = (depth: Depth | null) =>
-      retryWhileLocked(() => {
-        // Drafts are sent to the engine.
-        if (watch.isDeleted) throw new DeletedMeanwhileError();
-        return scopes.use(scope, (working) => this.#planner.draft(working, scope, request, retrieved, depth));
-      });
+      retryWhileLocked(() =>
+        scopes.use(scope, (working) => {
+          if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
+          return this.#planner.draft(working, request, retrieved, depth);
+        }),
+      );
     try {
       const depth = await chooseDepth({ draft });
       if (signal?.aborted) throw new AbandonedRequestError();
@@ -316,7 +319,7 @@ export class PromptComposer {
       const start = this.on.parts.now();
       const lookup = await lookUp();
       const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
-      this.on.observer()?.searched({ outcome, ms: Math.max(0, this.on.parts.now() - start) });
+      this.on.observer.searched({ outcome, ms: Math.max(0, this.on.parts.now() - start) });
       span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
       if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
       return lookup;

@@ -2,14 +2,13 @@ import {
   type ChatMessage,
   type ComposeInput,
   type Composition,
-  Conversation,
   compose,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
   type Depth,
   type Digest,
   draftPrompt,
-  type EngineModel,
+  type HistoryName,
   IN_FLIGHT_MS,
   KEEPS_ALL,
   NOTHING_INJECTED,
@@ -17,26 +16,29 @@ import {
   PromptTooLongError,
   plannedOrder,
   promptHead,
-  recallPast,
-  type Scope,
   type ScopePolicy,
   type ScopeState,
   type TurnId,
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
-import { DeletedMeanwhileError, MessagesTooLongError } from "../base/errors.js";
+import type { CommitBase } from "../../store/api/store.js";
+import { MessagesTooLongError } from "../base/errors.js";
+import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import type { EngineLaw } from "../learning/engine-law.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import { type KnownTexts, knownTexts } from "./known-texts.js";
 import { type MemoryLookup, settleLookup } from "./memory-lookup.js";
+import { plannedReuse } from "./planned-reuse.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import { isDigestOf, requestDigest } from "./request-digest.js";
 import { readHistory, type SaidMessages } from "./stored-history.js";
+import { readPast, type StoredPast } from "./stored-past.js";
 
 /** What a prompt is composed from besides the request. */
 export interface Retrieved {
@@ -45,14 +47,18 @@ export interface Retrieved {
   readonly front: readonly Digest[];
   /** How many of the found memories the prompt contains, with warnings; null: all. */
   readonly depth: ChosenDepth | null;
+  /** Where no request of this id is stored: what a commit built on when that was read. Undefined: not known. */
+  readonly freeAt?: CommitBase | undefined;
 }
 
 /** An answer, and whether it is a stored one that is repeated. */
 export interface PlannedPrompt {
   readonly answer: ComposeAnswer;
   readonly isRepeated: boolean;
+  /** What is told of it once it is stored; null: nothing, it is a repeated one. */
+  readonly observed: ObservedCompose | null;
   /** Stores the prompt, unless it is a repeated one; call once. */
-  commit(): void;
+  commit(): Promise<void>;
 }
 
 /** The prefix of a prompt, as sent to its engine. */
@@ -77,36 +83,36 @@ const BUDGET_UNUSED: Warning = {
 
 /** Plans prompts of one tenant, each in its working scope. */
 export class PromptPlanner {
-  /** @param engineModel the engine's current cost model */
+  /** @param law the engine's cost model */
   constructor(
     private readonly parts: MemstemParts,
     private readonly tenant: Tenant,
     private readonly routing: PromptRouting,
-    private readonly engineModel: () => EngineModel,
+    private readonly law: EngineLaw,
   ) {}
 
   /**
-   * Composes one request in its scope, or repeats the stored answer of its id. The scope must not change before the commit. Throws
-   * {@link DeletedMeanwhileError} if an answer to repeat is gone.
-   *
-   * @param retrieved null: the request was answered before, and only its stored answer may be returned
+   * Composes one request in its scope, or repeats the stored answer of its id. What planning needs of the store is read first; it is synchronous
+   * itself. The scope must not change before the commit.
    */
-  plan(working: WorkingScope, scope: Scope, request: ComposeRequest, retrieved: Retrieved | null): PlannedPrompt {
-    const repeated = this.#repeated(working.state, scope, request);
-    if (repeated !== null) return { answer: repeated, isRepeated: true, commit: () => {} };
-    if (retrieved === null) throw new DeletedMeanwhileError();
+  async plan(working: WorkingScope, request: ComposeRequest, retrieved: Retrieved): Promise<PlannedPrompt> {
+    const { scope, state } = working;
+    // Another process's answer since then makes the commit stale.
+    const repeated = working.base === retrieved.freeAt ? null : await this.repeat(working, request);
+    if (repeated !== null) return { answer: repeated, isRepeated: true, observed: null, commit: async () => {} };
     const { store, now, newRequestId } = this.parts;
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
-    const since = at - IN_FLIGHT_MS;
-    const isIdle = working.newestAt !== undefined && working.newestAt <= since;
-    const underWay = isIdle ? null : store.underWaySince(scope, since);
+    const underWay = await working.requests.since(at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
-    const { memories, warnings } = settleLookup(retrieved.lookup, working.state.register, this.#topKOf(request));
-    const { warnings: ofHistory, ...said } = this.#saidIn(working.state, scope, request);
-    const input = { ...this.#input(working.state, scope, { ...request, ...said }, retrieved, at), memories };
-    const newest = input.conversation?.turns.newest?.id ?? null;
-    const composition = bounded(() => compose(working.state, input));
+    const past = await this.#past(working, request);
+    const firstNew = state.register.nextLabel;
+    const { memories, warnings } = settleLookup(retrieved.lookup, state.register, this.#topKOf(request));
+    const { warnings: ofHistory, ...said } = this.#saidIn(request, past);
+    const input = { ...this.#input(state, { ...request, ...said }, past, retrieved, at), memories };
+    const before = input.conversation?.turns.newest ?? null;
+    const newest = before?.id ?? null;
+    const composition = bounded(() => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -122,38 +128,52 @@ export class PromptPlanner {
         ...(retrieved.depth?.warnings ?? []),
       ],
       grounds: { settledAt, headTokens: composition.headTokens },
-      worker: this.routing.route(scope, working.state, request, routable(composition, newest), at),
+      worker: await this.routing.route(scope, state, request, routable(composition, newest), at),
     };
-    if (answer.worker !== undefined) this.routing.record(working.state, request, answer.worker, composition.memories);
-    const changes = working.state.drain();
+    if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, composition.memories);
     const { injection } = composition.turn;
     return {
       answer: composeAnswer({ ...composition, injection, requestId, scope }, answer, this.#formOf(request)),
       isRepeated: false,
-      commit: () => {
-        working.version = store.commitCompose(scope, working.version, {
-          composition,
-          changes,
-          request: { id: requestId, body: requestDigest(request), answer },
-          at,
-        });
-        working.newestAt = at;
+      observed: {
+        scope,
+        requestId,
+        conversationId: request.conversationId,
+        at,
+        engine: request.engine ?? this.parts.defaults.engineFamily,
+        model: request.destination?.model || null,
+        plan: composition.plan,
+        warnings: answer.warnings,
+        reuse: plannedReuse(composition, {
+          before,
+          headBefore: working.newestHead,
+          firstNew,
+          register: state.register,
+        }),
+      },
+      commit: async () => {
+        const stored = { id: requestId, body: requestDigest(request), answer };
+        const record = { composition, delta: deltaOf(state), request: stored, at };
+        await working.commit((base) => store.commitCompose(scope, base, record));
+        working.requests.composed(requestId, at);
+        if (request.conversationId === null) working.newestHead = composition.turn.head;
         if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
   }
 
   /** Drafts a request's prompt at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
-  draft(
-    { state }: WorkingScope,
-    scope: Scope,
+  async draft(
+    working: WorkingScope,
     request: ComposeRequest,
     retrieved: Retrieved,
     depth: Depth | null,
-  ): DraftedPrompt {
+  ): Promise<DraftedPrompt> {
+    const stored = await this.#past(working, request, true);
+    const { scope, state } = working;
     const { memories } = settleLookup(retrieved.lookup, state.register, this.#topKOf(request));
-    const { warnings: _, ...said } = this.#saidIn(state, scope, request);
-    const input = this.#input(state, scope, { ...request, ...said }, retrieved, this.parts.now());
+    const { warnings: _, ...said } = this.#saidIn(request, stored);
+    const input = this.#input(state, { ...request, ...said }, stored, retrieved, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() =>
       draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
     );
@@ -180,13 +200,15 @@ export class PromptPlanner {
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
-  coldHead({ state }: WorkingScope, scope: Scope, request: ComposeRequest): ColdHead | null {
+  async coldHead(working: WorkingScope, request: ComposeRequest): Promise<ColdHead | null> {
     // The worker of a prompt is chosen with its memories.
     if (this.routing.namesFor(request).length > 0) return null;
-    const { messages: said, historyTerms } = this.#saidIn(state, scope, request);
+    const past = await this.#past(working, request, true);
+    const { scope, state } = working;
+    const { messages: said, historyTerms } = this.#saidIn(request, past);
     // What a window's prompt begins with depends on its memories.
     if (historyTerms?.window != null) return null;
-    const head = promptHead(state, this.#context(state, scope, { ...request, messages: said }, this.parts.now()));
+    const head = promptHead(state, this.#context({ ...request, messages: said }, past, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
@@ -209,40 +231,62 @@ export class PromptPlanner {
   }
 
   /** What the scope knows for planning requests with these texts, which have the same messages before their memories as `request`. */
-  known(
-    { state }: WorkingScope,
-    scope: Scope,
+  async known(
+    working: WorkingScope,
     request: ComposeRequest,
     texts: readonly (readonly Digest[])[],
-  ): KnownTexts {
-    const { messages } = this.#saidIn(state, scope, request);
-    return knownTexts(state, this.#context(state, scope, { ...request, messages }, this.parts.now()), texts);
+  ): Promise<KnownTexts> {
+    const past = await this.#readPast(working, request);
+    const { messages } = this.#saidIn(request, past);
+    return knownTexts(working.state, this.#context({ ...request, messages }, past, this.parts.now()), texts);
   }
 
   /** The stored answer of a request's id; null for none. */
-  #repeated(state: ScopeState, scope: Scope, request: ComposeRequest): ComposeAnswer | null {
+  async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
+    const { scope, state } = working;
     const { requestId } = request;
-    const answered = requestId === null ? null : this.parts.store.findRequest(scope, requestId);
+    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId);
     if (requestId === null || answered === null) return null;
-    const worker = this.routing.routeAgain(scope, state, request, answered, this.parts.now());
+    // It is sent without a commit.
+    await working.check();
+    const worker = await this.routing.routeAgain(scope, state, request, answered, this.parts.now());
     const of = { ...answered, answer: { ...answered.answer, worker } };
     const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
     return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
+  /**
+   * What is stored of a request's past, as old as the scope in memory. Conversations that were read stay in memory.
+   *
+   * @param isSent whether something is sent without a commit: then the scope has to be current
+   */
+  async #past(working: WorkingScope, request: ComposeRequest, isSent = false): Promise<StoredPast> {
+    const past = await this.#readPast(working, request);
+    if (past.isRead || isSent) await working.check();
+    const { conversation } = past;
+    if (conversation !== null) working.state.conversation(conversation.id, () => conversation.turns);
+    await this.law.refresh();
+    return past;
+  }
+
+  #readPast({ scope, state }: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
+    const toolMemories = this.#toolMemoriesOf(request);
+    return readPast(this.parts.store, scope, state, { ...request, history: this.#historyOf(request), toolMemories });
+  }
+
   /** The core's input for the request, without its memories. */
   #input(
     state: ScopeState,
-    scope: Scope,
     request: ComposeRequest & Pick<SaidMessages, "historyTerms">,
+    past: StoredPast,
     { front, depth }: Retrieved,
     now: number,
   ): Omit<ComposeInput, "memories"> {
     return {
       ...request,
-      ...this.#context(state, scope, request, now),
+      ...this.#context(request, past, now),
       policy: this.#policyFor(request, front, state),
-      engine: this.engineModel(),
+      engine: this.law.model,
       depth: depth ?? undefined,
       maxPromptTokens: this.#maxTokensOf(request),
       dedupe: request.dedupe ?? this.parts.defaults.dedupe,
@@ -250,39 +294,35 @@ export class PromptPlanner {
   }
 
   /** The request's messages, and what is stored of its conversation where they do not have it. */
-  #saidIn(state: ScopeState, scope: Scope, request: ComposeRequest): SaidMessages {
-    const { messages, conversationId: id, history, historyRatio } = request;
-    const { store, defaults } = this.parts;
-    if (id === null) return { messages, warnings: [] };
-    const name = history ?? defaults.history ?? DEFAULT_HISTORY;
-    const stored = name === "stored" || this.#isCut(state, scope, request) ? store.findHistory(scope, id) : null;
-    return readHistory(stored, { messages, history: name, ratio: historyRatio ?? DEFAULT_HISTORY_RATIO });
-  }
-
-  /** Whether the conversation has turns, and the request does not continue the newest one. */
-  #isCut(state: ScopeState, scope: Scope, request: ComposeRequest): boolean {
-    const { turns, history } = recallPast(this.#context(state, scope, request, 0));
-    return history.turns.at(-1)?.turn !== turns.newest;
+  #saidIn(request: ComposeRequest, { history: stored }: StoredPast): SaidMessages {
+    const { messages, conversationId, historyRatio } = request;
+    if (conversationId === null) return { messages, warnings: [] };
+    const ratio = historyRatio ?? DEFAULT_HISTORY_RATIO;
+    return readHistory(stored, { messages, history: this.#historyOf(request), ratio });
   }
 
   /** The part of the input that is known before the memory search. */
-  #context(state: ScopeState, scope: Scope, request: ComposeRequest, now: number) {
-    const { store, defaults, countTokens, residency = KEEPS_ALL } = this.parts;
-    const { conversationId: id } = request;
+  #context(request: ComposeRequest, { conversation, isOurs }: StoredPast, now: number) {
+    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     return {
-      conversation:
-        id === null
-          ? null
-          : { id, turns: state.conversation(id, () => new Conversation(store.loadConversation(scope, id))) },
+      conversation,
       messages: request.messages,
       residency,
       retention: request.retention ?? defaults.retention,
       now,
-      // Where memories go after tool results: the request's choice, else what its engine family requires.
-      toolMemories: request.toolMemories ?? this.#engineOf(request).toolMemories ?? null,
+      toolMemories: this.#toolMemoriesOf(request),
       countTokens,
-      isOurs: (section: Digest) => store.knowsSection(scope, section),
+      isOurs,
     };
+  }
+
+  #historyOf({ history }: ComposeRequest): HistoryName {
+    return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
+  }
+
+  /** Where memories go after tool results: the request's choice, else what its engine family requires. */
+  #toolMemoriesOf(request: ComposeRequest) {
+    return request.toolMemories ?? this.#engineOf(request).toolMemories ?? null;
   }
 
   #policyFor({ policy }: ComposeRequest, front: readonly Digest[], { register }: ScopeState): ScopePolicy {

@@ -39,18 +39,18 @@ export class PromptRouting {
   }
 
   /** The worker of a prompt, or undefined where no workers are named. Changes nothing. */
-  route(
+  async route(
     scope: Scope,
     { register, workers }: Pick<ScopeState, "register" | "workers">,
     request: ComposeRequest,
     prompt: RoutablePrompt,
     now: number,
-  ): string | undefined {
+  ): Promise<string | undefined> {
     if (request.worker != null) return request.worker;
     const names = this.namesFor(request);
     if (names.length === 0) return undefined;
     const { plan, memories, previous } = prompt;
-    const before = previous === null ? null : this.store.findWorker(scope, previous);
+    const before = previous === null ? null : await this.store.findWorker(scope, previous);
     const routed: RoutedPrompt = {
       tokens: plan.totalTokens,
       blocks: [...newLabels(memories)].map((label) => ({ label, tokens: register.get(label)?.tokens ?? 0 })),
@@ -60,16 +60,16 @@ export class PromptRouting {
   }
 
   /** The worker of a repeated answer: the same, as long as it is named. */
-  routeAgain(
+  async routeAgain(
     scope: Scope,
     state: Pick<ScopeState, "register" | "workers">,
     request: ComposeRequest,
     { answer, turns }: AnsweredRequest,
     now: number,
-  ): string | undefined {
+  ): Promise<string | undefined> {
     const { worker, plan, memories } = answer;
     if (worker !== undefined && this.namesFor(request).includes(worker)) return worker;
-    return this.route(scope, state, request, { plan, memories, previous: turns.at(-2)?.turn.id ?? null }, now);
+    return await this.route(scope, state, request, { plan, memories, previous: turns.at(-2)?.turn.id ?? null }, now);
   }
 
   /** Records which blocks a worker processes with a new prompt. A batch records them after each window, in one commit. */

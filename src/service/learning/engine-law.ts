@@ -3,52 +3,61 @@ import type { EngineReport, Store } from "../../store/api/store.js";
 
 /** New samples between two fits of the law. */
 const TIMES_BETWEEN_FITS = 8;
+/** Milliseconds after which samples of other processes are looked for. */
+const REFRESH_MS = 2_000;
 
 /**
  * The engine's cost model: the configured one, until enough times to first token were measured to fit a time law. A function of stored
- * samples only, so another process, or the next one, plans by the same law. A model of prices is never replaced.
+ * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
+ * law. A model of prices is never replaced.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
+  #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly store: Store,
     /** Key of the engine's samples in the database. */
     private readonly engine: string,
     private readonly configured: EngineModel,
+    /** Milliseconds since the epoch. */
+    private readonly now: () => number,
   ) {}
 
-  /** Reads the law from the store when `cost` is first used: few prompts need it. */
+  /** The model, as it was last read from the store: see {@link refresh}. */
   get model(): EngineModel {
-    const { configured } = this;
-    const measured = () => this.law ?? configured.cost;
-    let cost: EngineModel["cost"] | undefined;
-    return {
-      ...configured,
-      get cost() {
-        cost ??= measured();
-        return cost;
-      },
-    };
+    const { law } = this.#fitted;
+    return law === null ? this.configured : { ...this.configured, cost: law };
   }
 
   /** The fitted law; null while the configured one is used. */
-  get law(): TimeLaw | null {
-    if (this.configured.cost.kind !== "time") return null;
-    const measured = this.store.countFirstTokenTimes(this.engine);
-    const count = measured - (measured % TIMES_BETWEEN_FITS);
-    if (count !== this.#fitted.count) {
-      const law = fitTimeLaw(this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES));
-      this.#fitted = { count, law };
-    }
+  async law(): Promise<TimeLaw | null> {
+    if (this.configured.cost.kind === "time") await this.#read();
     return this.#fitted.law;
   }
 
+  /** Reads the samples again, where that was a while ago. To be awaited before the model is used. */
+  async refresh(): Promise<void> {
+    if (this.configured.cost.kind !== "time" || Math.abs(this.now() - this.#readAt) < REFRESH_MS) return;
+    await this.#read();
+  }
+
   /** Adds a report as a sample, where it has a time to first token and both token counts. */
-  take({ promptTokens, cachedTokens, ttftMs }: EngineReport): void {
+  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport): Promise<void> {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
     const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs };
-    this.store.keepFirstTokenTime(this.engine, time, KEPT_SAMPLES + TIMES_BETWEEN_FITS);
+    await this.store.keepFirstTokenTime(this.engine, time, KEPT_SAMPLES + TIMES_BETWEEN_FITS);
+    if (this.configured.cost.kind === "time") await this.#read();
+  }
+
+  async #read(): Promise<void> {
+    this.#readAt = this.now();
+    const measured = await this.store.countFirstTokenTimes(this.engine);
+    const count = measured - (measured % TIMES_BETWEEN_FITS);
+    if (count <= this.#fitted.count) return;
+    const law = fitTimeLaw(await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES));
+    // A later call may have ended first.
+    if (count > this.#fitted.count) this.#fitted = { count, law };
   }
 }

@@ -1,5 +1,5 @@
 import { type AgentId, groupBy, KEEPS_ALL, type RequestId, type UserId } from "../../core/index.js";
-import type { EngineReport } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/api/store.js";
 import type { Eviction, Feedback } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
@@ -27,7 +27,7 @@ export class EngineReports {
     private readonly scopes: WorkingScopes,
     private readonly law: EngineLaw,
     private readonly ratios: TokenRatios,
-    private readonly observer: () => MemstemObserver | null,
+    private readonly observer: Required<MemstemObserver>,
   ) {}
 
   /**
@@ -35,26 +35,40 @@ export class EngineReports {
    * requests knows no users, so by default all the tenant's of that name.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
-    const { store, residency = KEEPS_ALL } = this.parts;
-    const named = store
-      .findLiveRequests(this.jobs.tenant, [...new Set(ids)])
-      .filter(({ scope }) => of === undefined || scope.userId === of);
+    const unique = [...new Set(ids)];
     const evicted = new Set<RequestId>();
-    // Side by side: one that waits for its user's search does not hold up the others.
-    const ofUsers = [...groupBy(named, ({ scope }) => scope.userId)].map(([userId, ofUser]) =>
-      this.jobs.run(userId, async () => {
-        for (const [agentId, ofScope] of groupBy(ofUser, ({ scope }) => scope.agentId)) {
-          const names = ofScope.map(({ requestId }) => requestId);
-          const scope = this.jobs.scopeOf(userId, agentId);
-          const gone = await retryWhileLocked(() =>
-            this.scopes.use(scope, (working) => evictIn(working, store, scope, names, residency)),
-          );
-          for (const name of gone) evicted.add(name);
-        }
-      }),
-    );
-    await Promise.all(ofUsers);
-    return { evicted: [...evicted], unknown: [...new Set(ids)].filter((id) => !evicted.has(id)) };
+    const find = () => this.parts.store.findLiveRequests(this.jobs.tenant, unique);
+    if (of !== undefined) {
+      // Queued at once: the user's next request comes after it.
+      await this.jobs.run(of, async () =>
+        this.#evictOf(
+          of,
+          (await find()).filter(({ scope }) => scope.userId === of),
+          evicted,
+        ),
+      );
+    } else {
+      // Side by side: one that waits for its user's search does not hold up the others.
+      const byUser = groupBy(await find(), ({ scope }) => scope.userId);
+      const ofUsers = [...byUser].map(([userId, named]) =>
+        this.jobs.run(userId, () => this.#evictOf(userId, named, evicted)),
+      );
+      await Promise.all(ofUsers);
+    }
+    return { evicted: [...evicted], unknown: unique.filter((id) => !evicted.has(id)) };
+  }
+
+  async #evictOf(userId: UserId, named: Awaited<ReturnType<Store["findLiveRequests"]>>, evicted: Set<RequestId>) {
+    const { store, residency = KEEPS_ALL } = this.parts;
+    for (const [agentId, ofScope] of groupBy(named, ({ scope }) => scope.agentId)) {
+      const names = ofScope.map(({ requestId }) => requestId);
+      const scope = this.jobs.scopeOf(userId, agentId);
+      const gone = await retryWhileLocked(() =>
+        this.scopes.use(scope, (working) => evictIn(working, store, names, residency)),
+      );
+      for (const name of gone) evicted.add(name);
+      if (gone.length > 0) this.observer.evicted(scope, gone);
+    }
   }
 
   /**
@@ -64,9 +78,10 @@ export class EngineReports {
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
     const { store, residency = KEEPS_ALL } = this.parts;
     const scope = this.jobs.scopeOf(userId, agentId);
-    return this.jobs.run(userId, () =>
-      retryWhileLocked(() => this.scopes.use(scope, (working) => withdrawIn(working, store, scope, id, residency))),
-    );
+    return this.jobs.run(userId, async () => {
+      await retryWhileLocked(() => this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency)));
+      this.observer.withdrawn(scope, id);
+    });
   }
 
   /**
@@ -84,21 +99,20 @@ export class EngineReports {
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
-    return this.jobs.runStored(userId, async () => {
-      const before = store.findServed(scope, id);
-      if (before === null) throw new NotFoundError("request_id", "no such request of this user");
-      const feedback = await retryWhileLocked(() =>
-        this.jobs.committed(
-          this.scopes.use(scope, (working) => reportIn(working, store, scope, { id, observation }, residency, now())),
-        ),
+    return this.jobs.run(userId, async () => {
+      const reported = await retryWhileLocked(() =>
+        this.scopes.use(scope, (working) => reportIn(working, store, { id, observation }, residency, now())),
       );
-      const { promptTokens: reported } = observation;
-      if (reported !== undefined && before.observed?.promptTokens === undefined) {
+      if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
+      const { feedback, before } = reported;
+      const { promptTokens } = observation;
+      if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
         const estimated = before.plan.totalTokens + served.besideTokens;
-        this.ratios.take({ userId, model: served.model }, { estimated, reported });
+        this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });
       }
       const isFirst = before.observed?.ttftMs === undefined;
-      this.observer()?.reported(feedback.result, isFirst ? (observation.ttftMs ?? null) : null);
+      const model = served.model === "" ? null : served.model;
+      this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
       if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));
       return feedback;
     });

@@ -13,28 +13,26 @@ import {
   type TurnId,
   takeReport,
 } from "../../core/index.js";
-import type { EngineReport, Store } from "../../store/api/store.js";
+import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
 import type { Feedback } from "../base/answers.js";
-import { NotFoundError } from "../base/errors.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 
 /**
  * Stores an engine's report on a request, merged with earlier ones, and corrects the scope's context index by the first report that has
- * cached tokens: a repeated report changes nothing. Throws {@link NotFoundError}.
+ * cached tokens: a repeated report changes nothing. Gives the request as it was before; null where there is none.
  *
  * @param now milliseconds since the epoch
  */
-export function reportIn(
+export async function reportIn(
   working: WorkingScope,
   store: Store,
-  scope: Scope,
   { id, observation }: { readonly id: RequestId; readonly observation: EngineReport },
   residency: ResidencyModel,
   now: number,
-): Feedback {
-  const { state } = working;
-  const served = store.findServed(scope, id);
-  if (served === null) throw new NotFoundError("request_id", "no such request of this user");
+): Promise<{ readonly feedback: Feedback; readonly before: ServedRequest } | null> {
+  const { scope, state } = working;
+  const served = await store.findServed(scope, id);
+  if (served === null) return null;
   const { plan, evicted, observed } = served;
   const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
   let corrected = NOTHING_CORRECTED;
@@ -43,22 +41,22 @@ export function reportIn(
     residency.expire(state.index, now);
     const report = { cachedTokens, promptTokens };
     const isExact = residency.limits?.kind === "slots";
-    const again = hadOnlyHead(served, report) && hadOnlyHeadBefore(store, scope, served.turn);
+    const again = hadOnlyHead(served, report) && (await hadOnlyHeadBefore(store, scope, served.turn));
     corrected = takeReport(state.index, served, report, now, { again, isExact });
   }
   const report = { id, observed: { ...observed, ...observation } };
-  working.version = store.commitReport(scope, working.version, state.drain(), report);
+  await working.commit((base) => store.commitReport(scope, base, deltaOf(state), report));
+  working.requests.ended([id]);
+  const { expectedCachedTokens } = plan;
+  const difference = cachedTokens === null ? null : cachedTokens - expectedCachedTokens;
   return {
-    requestId: id,
-    expectedCachedTokens: plan.expectedCachedTokens,
-    observedCachedTokens: cachedTokens,
-    difference: cachedTokens === null ? null : cachedTokens - plan.expectedCachedTokens,
-    corrected,
+    feedback: { requestId: id, expectedCachedTokens, observedCachedTokens: cachedTokens, difference, corrected },
+    before: served,
   };
 }
 
-function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): boolean {
-  const before = store.findReportedBefore(scope, turn);
+async function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): Promise<boolean> {
+  const before = await store.findReportedBefore(scope, turn);
   const { cachedTokens, promptTokens = null } = before?.observed ?? {};
   return before !== null && cachedTokens !== undefined && hadOnlyHead(before, { cachedTokens, promptTokens });
 }

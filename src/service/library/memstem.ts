@@ -10,6 +10,7 @@ import {
   DEFAULT_BATCH_PLANNER,
   DEFAULT_SCOPE_BOUNDS,
   groupBy,
+  isWithinTtl,
   KEEPS_ALL,
   type MemoryId,
   planBatch,
@@ -23,7 +24,7 @@ import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
-import type { MemstemObserver } from "../base/memstem-observer.js";
+import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
@@ -36,14 +37,18 @@ import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { TokenRatios } from "../learning/token-ratios.js";
-import { type ExplainedRequest, explainIn } from "../records/explain.js";
+import { type ExplainedRequest, type ExplainParts, explainIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { StoredResponses } from "../records/stored-responses.js";
-import { type UserExport, UserRecords } from "../records/user-records.js";
+import { type UserExport, UserRecords, type UserUsage } from "../records/user-records.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
+import type { WorkingScope } from "../scopes/working-scope.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
+import { type RecordedUsage, recordUsage, type UsageOptions } from "../usage/recorded-usage.js";
+import { type ShownPrompt, showIn } from "../usage/shown-prompt.js";
+import { TenantUsage } from "../usage/tenant-usage.js";
 import { workerHistories } from "./worker-histories.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
@@ -61,7 +66,8 @@ interface SharedWork {
   readonly tenants: Map<string, Memstem>;
   /** Theirs. */
   readonly schedules: Set<LiveSchedule>;
-  observer: MemstemObserver | null;
+  readonly observers: Observers;
+  usage: RecordedUsage | null;
 }
 
 /** The current load of a service. */
@@ -81,7 +87,17 @@ export interface Load {
 /** The operations that do not belong to a tenant. */
 export type MemstemOfAll = Pick<
   Memstem,
-  "dropUnused" | "finishDeletions" | "forTenant" | "observe" | "sourceName" | "load" | "timeLaw" | "ping" | "close"
+  | "dropUnused"
+  | "finishDeletions"
+  | "forTenant"
+  | "observe"
+  | "recordUsage"
+  | "recorded"
+  | "sourceName"
+  | "load"
+  | "timeLaw"
+  | "ping"
+  | "close"
 >;
 
 /**
@@ -126,7 +142,8 @@ export class Memstem {
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
       schedules: new Set(),
-      observer: null,
+      observers: new Observers(),
+      usage: null,
     };
     this.#scopes = this.#shared.scopes;
     this.#queues = this.#shared.queues;
@@ -135,15 +152,13 @@ export class Memstem {
       queues: this.#queues,
       closing: this.#shared.closing.signal,
       maxWaiting: maxWaitingPerUser,
-      store,
-      scopes: this.#scopes,
     });
-    this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
+    this.#records = new UserRecords(parts, this.#jobs, this.#scopes, this.#userUsage());
     // Times reported by one tenant must not affect another's plans.
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
-    this.#law = new EngineLaw(store, measured, engine);
-    const observer = () => this.#shared.observer;
+    this.#law = new EngineLaw(store, measured, engine, parts.now);
+    const observer = this.#shared.observers;
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
@@ -174,9 +189,33 @@ export class Memstem {
     return memstem;
   }
 
-  /** Sets the observer of all tenants' events; replaces an earlier one. */
-  observe(observer: MemstemObserver): void {
-    this.#shared.observer = observer;
+  /** Adds an observer of all tenants' events. The function returned removes it. */
+  observe(observer: MemstemObserver): () => void {
+    return this.#shared.observers.add(observer);
+  }
+
+  /** Records what prompts cost from now on, for all tenants; nothing without a usage log. To be called once. */
+  recordUsage(options: UsageOptions): void {
+    this.#shared.usage = recordUsage(this.parts, this.#shared.observers, options);
+  }
+
+  /** The tenant's usage; null: it is not recorded. */
+  get usage(): TenantUsage | null {
+    const { usage } = this.#shared;
+    if (usage === null) return null;
+    return new TenantUsage(this.tenant.name, usage.log, usage.recorder, usage.alerts, this.parts.now);
+  }
+
+  /** What is recorded of all tenants; null: nothing is. */
+  get recorded(): RecordedUsage | null {
+    return this.#shared.usage;
+  }
+
+  /** Shows a prompt as bars, with its explanation. Rejects with {@link NotFoundError}. `hasText`: with the parts' texts. */
+  show(userId: UserId, agentId: AgentId | null, id: RequestId, hasText: boolean): Promise<ShownPrompt> {
+    return this.#ofStored(userId, agentId, id, (working, parts) =>
+      showIn(working, this.parts.store, id, { ...parts, hasText }),
+    );
   }
 
   /** Name of the configured memory source; null for none. */
@@ -198,8 +237,8 @@ export class Memstem {
   }
 
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
-  get timeLaw(): TimeLaw | null {
-    return this.#law.law;
+  timeLaw(): Promise<TimeLaw | null> {
+    return this.#law.law();
   }
 
   /** See {@link MemoryAdditions.add}. */
@@ -222,27 +261,41 @@ export class Memstem {
     return this.#reports.feedback(userId, agentId, id, observation);
   }
 
-  /** Explains why a prompt hit the prefix cache as far as it did. Throws {@link NotFoundError}. */
-  explain(userId: UserId, agentId: AgentId | null, id: RequestId): ExplainedRequest {
+  /** Explains why a prompt hit the prefix cache as far as it did. Rejects with {@link NotFoundError}. */
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<ExplainedRequest> {
+    return this.#ofStored(userId, agentId, id, (working, parts) => explainIn(working, this.parts.store, id, parts));
+  }
+
+  async #ofStored<T>(
+    userId: UserId,
+    agentId: AgentId | null,
+    id: RequestId,
+    read: (working: WorkingScope, parts: ExplainParts) => Promise<T>,
+  ): Promise<T> {
     const scope = this.#jobs.scopeOf(userId, agentId);
     const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
     // A scope that was never stored is not loaded.
-    if (store.findServed(scope, id) === null) throw new NotFoundError("request_id", "no such request of this user");
-    return this.#scopes.use(scope, (working) =>
-      explainIn(working, store, scope, id, { engine: defaults.engine, residency, countTokens }),
-    );
+    if ((await store.findServed(scope, id)) === null)
+      throw new NotFoundError("request_id", "no such request of this user");
+    const parts = { engine: defaults.engine, residency, countTokens };
+    return this.#scopes.read(scope, (working) => read(working, parts));
   }
 
   /** Describes a user's context index; empty for an unknown user. */
-  describeIndex(userId: UserId, agentId: AgentId | null, limit: number): IndexDescription {
+  describeIndex(userId: UserId, agentId: AgentId | null, limit: number): Promise<IndexDescription> {
+    const { store } = this.parts;
     const scope = this.#jobs.scopeOf(userId, agentId);
-    return this.#scopes.use(scope, ({ state }) => {
-      const live = groupBy(this.parts.store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
+    return this.#scopes.read(scope, async ({ state }) => {
+      const live = groupBy(await store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
+      const counted = await store.counts(scope);
+      const { residency = KEEPS_ALL, now } = this.parts;
+      const at = now();
       const nodes = state.index.entries(limit).map((entry) => ({
         ...entry,
+        isExpected: isWithinTtl(residency, entry.usedAt, at),
         requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),
       }));
-      const counts = { ...this.parts.store.counts(scope), blocks: state.register.size, nodes: state.index.size };
+      const counts = { ...counted, blocks: state.register.size, nodes: state.index.size };
       return { userId, agentId, counts, nodes };
     });
   }
@@ -277,9 +330,9 @@ export class Memstem {
     return this.#records.dropUnused(before, signal);
   }
 
-  /** Throws if the store does not answer. */
-  ping(): void {
-    this.parts.store.ping();
+  /** Rejects if the store does not answer. */
+  ping(): Promise<void> {
+    return this.parts.store.ping();
   }
 
   /**
@@ -291,7 +344,24 @@ export class Memstem {
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
-    this.parts.store.close();
+    await this.#shared.usage?.stop();
+    await this.parts.usage?.close();
+    await this.parts.store.close();
+  }
+
+  #userUsage(): UserUsage {
+    const { name } = this.tenant;
+    const { usage, now } = this.parts;
+    return {
+      forget: async (userId) => {
+        await this.#shared.usage?.recorder.forget(name, userId);
+        await usage?.deleteUser(name, userId, now());
+      },
+      exported: async (userId) => {
+        await this.#shared.usage?.recorder.flush();
+        return (await usage?.exportUser(name, userId)) ?? [];
+      },
+    };
   }
 
   #batchComposer(): BatchComposer {
@@ -325,7 +395,7 @@ export class Memstem {
       rejectIfBusy: ({ userId }: ComposeRequest, more: number) => this.#jobs.rejectIfBusy(userId, more),
       compose: this.#composer.compose.bind(this.#composer),
       now: this.parts.now,
-      onScheduled: (ms: number) => this.#shared.observer?.scheduled(ms),
+      onScheduled: (ms: number) => this.#shared.observers.scheduled(ms),
     };
     return new LiveSchedule(composer, this.parts.scheduleMs ?? 0);
   }

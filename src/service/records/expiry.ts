@@ -10,9 +10,9 @@ import {
   type Scope,
   type TurnId,
 } from "../../core/index.js";
-import type { MessageId, NamingTurn, Store } from "../../store/api/store.js";
+import { type MessageId, type NamingTurn, StaleScopeError, type Store } from "../../store/api/store.js";
 import { dropServed } from "../learning/evicting.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 
 /** Turns per scan step: some milliseconds. */
 const SCANNED_AT_ONCE = 200;
@@ -51,17 +51,23 @@ export class ScopeExpiry {
   ) {}
 
   /** Scans the next {@link SCANNED_AT_ONCE} turns. Gives whether there are more. */
-  scan({ state: { register } }: WorkingScope): boolean {
-    const { expired, remaining, next } = this.store.scanTurns(this.scope, this.before, this.#upTo, SCANNED_AT_ONCE);
-    for (const turn of remaining) this.#pin(namedBy(turn, register));
-    for (const turn of expired) {
-      const { labels, sections, heads, messages } = namedBy(turn, register);
+  async scan({ state: { register } }: WorkingScope): Promise<boolean> {
+    const { expired, remaining, next } = await this.store.scanTurns(
+      this.scope,
+      this.before,
+      this.#upTo,
+      SCANNED_AT_ONCE,
+    );
+    const pinned = remaining.map((turn) => namedBy(turn, register));
+    const counted = expired.map((turn) => namedBy(turn, register));
+    for (const named of pinned) this.#pin(named);
+    for (const { labels, sections, heads, messages } of counted) {
       this.#labels.add(labels);
       this.#sections.add(sections);
       this.#heads.add(heads);
       this.#messages.add(messages);
-      this.#expired.push(turn.id);
     }
+    for (const { id } of expired) this.#expired.push(id);
     this.#upTo = Math.max(this.#upTo, expired.at(-1)?.id ?? 0, remaining.at(-1)?.id ?? 0) as TurnId | 0;
     return next !== null;
   }
@@ -73,10 +79,12 @@ export class ScopeExpiry {
 
   /**
    * Expires the next turns, `most` at most. Returns a function that records the success once it is stored, and gives the number of expired
-   * turns. Synchronous; may be called again where it could not be stored.
+   * turns. May be called again where it could not be stored.
    */
-  expireIn(working: WorkingScope, most: number): () => number {
-    const { state, version } = working;
+  async expireIn(working: WorkingScope, most: number): Promise<() => number> {
+    // Not everything below ends in a commit.
+    await working.check();
+    const { state } = working;
     const { store, scope, before } = this;
     const ids = this.#expired.slice(-most);
     const settle = (gone: readonly Named[]) => () => {
@@ -87,30 +95,32 @@ export class ScopeExpiry {
       this.#messages.release(gone.flatMap(({ messages }) => messages));
       return gone.length;
     };
-    if (version === null) return settle([]);
-    const turns = store.findExpired(scope, before, ids);
+    if (working.base.version === null) return settle([]);
+    const turns = await store.findExpired(scope, before, ids);
     const gone = turns.expired.map((turn) => namedBy(turn, state.register));
     if (gone.length === 0) return settle([]);
-    if (ids.length === this.#expired.length && store.counts(scope).turns === gone.length) {
-      store.commitEnd(scope, version);
+    if (ids.length === this.#expired.length && (await store.counts(scope)).turns === gone.length) {
+      await store.commitEnd(scope, working.base);
       return settle(gone);
     }
-    this.#pinNew(state.register);
-    dropServed(working, store, scope, turns.live, this.residency);
+    await this.#pinNew(state.register);
+    await dropServed(working, store, turns.live, this.residency);
     state.forget(state.register.keepOnly(this.#labels.without(gone.flatMap(({ labels }) => labels))));
-    working.version = store.commitExpiry(scope, version, {
-      changes: state.drain(),
+    const record = {
+      delta: deltaOf(state),
       turns,
       sections: this.#sections.freedBy(gone.flatMap(({ sections }) => sections)),
       heads: this.#heads.freedBy(gone.flatMap(({ heads }) => heads)),
       messages: this.#messages.freedBy(gone.flatMap(({ messages }) => messages)),
-    });
+    };
+    await working.commit((base) => store.commitExpiry(scope, base, record));
     return settle(gone);
   }
 
   /** Pins what turns refer to that were composed since the scan: few. */
-  #pinNew(register: BlockRegister): void {
-    const { expired, remaining } = this.store.scanTurns(this.scope, this.before, this.#upTo, Number.MAX_SAFE_INTEGER);
+  async #pinNew(register: BlockRegister): Promise<void> {
+    const { scope, before } = this;
+    const { expired, remaining } = await this.store.scanTurns(scope, before, this.#upTo, Number.MAX_SAFE_INTEGER);
     for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));
   }
 
@@ -122,7 +132,10 @@ export class ScopeExpiry {
   }
 }
 
+/** Throws `StaleScopeError` where another process composed the turn since the register was loaded. */
 function namedBy({ injection, retention, requested, head, messages }: NamingTurn, register: BlockRegister): Named {
+  if (injection.blocks.some(({ label }) => register.get(label) === undefined))
+    throw new StaleScopeError("another process composed since");
   const sections = [injection, retained(injection, retention)]
     .map((standing) => renderSection(standing, register.textOf))
     .filter((section) => section !== "")

@@ -1,17 +1,17 @@
 import {
   type EngineModel,
+  type ExplainInput,
   type Explanation,
   explain,
   explanationText,
   type RequestId,
   type ResidencyModel,
-  type Scope,
   type SpokenTurn,
   type TokenCounter,
 } from "../../core/index.js";
 import { StaleScopeError, type Store } from "../../store/api/store.js";
 import { NotFoundError } from "../base/errors.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import type { WorkingScope } from "../scopes/working-scope.js";
 
 /** The engine, as the explanation assumes it. */
 export interface ExplainParts {
@@ -26,15 +26,25 @@ export interface ExplainedRequest {
   readonly words: readonly string[];
 }
 
-/** Explains a request from stored data; changes nothing. Throws {@link NotFoundError}. */
-export function explainIn(
-  { state: { register } }: WorkingScope,
+/** Explains a request from stored data; changes nothing. Rejects with {@link NotFoundError}. */
+export async function explainIn(
+  working: WorkingScope,
   store: Store,
-  scope: Scope,
+  requestId: RequestId,
+  parts: ExplainParts,
+): Promise<ExplainedRequest> {
+  const explanation = explain(await explainInput(working, store, requestId, parts));
+  return { explanation, words: explanationText(explanation) };
+}
+
+/** A request's prompt with the earlier ones to compare it with. Rejects with {@link NotFoundError}. */
+export async function explainInput(
+  { scope, state: { register } }: WorkingScope,
+  store: Store,
   requestId: RequestId,
   { engine, residency, countTokens }: ExplainParts,
-): ExplainedRequest {
-  const history = store.findPromptHistory(scope, requestId);
+): Promise<ExplainInput> {
+  const history = await store.findPromptHistory(scope, requestId);
   if (history === null) throw new NotFoundError("request_id", "no such request of this user");
   const { prompt, earlier, isComplete } = history;
   const isKnown = ({ turn }: SpokenTurn) =>
@@ -43,6 +53,5 @@ export function explainIn(
     if (!isKnown(spoken)) throw new StaleScopeError("another process composed since");
   }
   const { limits = { kind: "all" } } = residency;
-  const explanation = explain({ requestId, prompt, earlier, isComplete, register, engine, limits, countTokens });
-  return { explanation, words: explanationText(explanation) };
+  return { requestId, prompt, earlier, isComplete, register, engine, limits, countTokens };
 }

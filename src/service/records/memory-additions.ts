@@ -14,8 +14,8 @@ export class MemoryAdditions {
   ) {}
 
   /** Starts to watch a user's deletions. */
-  watch(userId: UserId): DeletionWatch {
-    return new DeletionWatch(this.store, this.jobs.tenant, userId);
+  watch(userId: UserId): Promise<DeletionWatch> {
+    return DeletionWatch.begin(this.store, this.jobs.tenant, userId);
   }
 
   /**
@@ -28,9 +28,9 @@ export class MemoryAdditions {
     memories: readonly NewMemory[],
     signal?: AbortSignal,
   ): Promise<readonly RetrievedMemory[]> {
-    return this.#add(userId, agentId, memories, signal, () => {
-      const watch = this.watch(userId);
-      return () => watch.isUserDeleted;
+    return this.#add(userId, agentId, memories, signal, async () => {
+      const watch = await this.watch(userId);
+      return () => watch.isUserDeleted();
     });
   }
 
@@ -45,7 +45,7 @@ export class MemoryAdditions {
     watch: DeletionWatch,
   ): Promise<boolean> {
     try {
-      await this.#add(userId, agentId, [exchange], undefined, () => () => watch.isDeleted);
+      await this.#add(userId, agentId, [exchange], undefined, async () => () => watch.isDeleted());
       return true;
     } catch (error) {
       if (error instanceof DeletedMeanwhileError) return false;
@@ -63,7 +63,7 @@ export class MemoryAdditions {
     agentId: AgentId | null,
     memories: readonly NewMemory[],
     signal: AbortSignal | undefined,
-    watching: () => () => boolean,
+    watching: () => Promise<() => Promise<boolean>>,
   ): Promise<readonly RetrievedMemory[]> {
     const { source, jobs } = this;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
@@ -71,10 +71,10 @@ export class MemoryAdditions {
     const scope = jobs.scopeOf(userId, agentId);
     return jobs.run(userId, () =>
       jobs.untilClosing(signal, async (stop) => {
-        const isDeleted = watching();
-        if (isDeleted()) throw new DeletedMeanwhileError();
+        const isDeleted = await watching();
+        if (await isDeleted()) throw new DeletedMeanwhileError();
         const added = await source.add(scope, memories, stop);
-        if (!isDeleted()) return added;
+        if (!(await isDeleted())) return added;
         await Promise.all(added.map(({ id }) => source.delete(scope, id, jobs.closing)));
         throw new DeletedMeanwhileError();
       }),

@@ -1,6 +1,6 @@
-import { cutText, digestOf, type Label, type MemoryId, renderSection, retained, type Scope } from "../../core/index.js";
-import type { FoundQuotes, Store } from "../../store/api/store.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import { cutText, digestOf, type Label, type MemoryId, renderSection, retained, type Turn } from "../../core/index.js";
+import { type FoundQuotes, StaleScopeError, type Store } from "../../store/api/store.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 
 /** What happened to a memory, by its owner. */
 export type MemoryEvent =
@@ -11,20 +11,20 @@ export type MemoryEvent =
  * Gives a memory that a scope knows a new text: later prompts use it, and the old one is not carried over. False where the scope does not
  * know the memory, or has this text already.
  */
-export function updateIn(
+export async function updateIn(
   working: WorkingScope,
   store: Store,
-  scope: Scope,
   { memoryId, text }: Extract<MemoryEvent, { readonly kind: "updated" }>,
   maxCharacters: number,
-): boolean {
-  const { register } = working.state;
-  const known = register.textsOf(memoryId);
-  if (working.version === null || known.size === 0) return false;
-  register.resolve([{ id: memoryId, text: cutText(text, maxCharacters) }]);
-  const changes = working.state.drain();
-  if (changes.register.versions.length === 0) return false;
-  working.version = store.commitChanges(scope, working.version, changes);
+): Promise<boolean> {
+  // Without a change there is no commit to find out.
+  await working.check();
+  const { scope, state } = working;
+  if (state.register.textsOf(memoryId).size === 0) return false;
+  state.register.resolve([{ id: memoryId, text: cutText(text, maxCharacters) }]);
+  const delta = deltaOf(state);
+  if (delta.changes.register.versions.length === 0) return false;
+  await working.commit((base) => store.commitChanges(scope, base, delta));
   return true;
 }
 
@@ -36,30 +36,27 @@ export function updateIn(
  * @param isInSource whether the memory source has to delete it, too
  * @param at milliseconds since the epoch
  */
-export function forgetIn(
+export async function forgetIn(
   working: WorkingScope,
   store: Store,
-  scope: Scope,
   memoryId: MemoryId,
   quotes: FoundQuotes,
   isInSource: boolean,
   at: number,
-): ReadonlySet<Label> {
-  const { state } = working;
-  const gone = state.register.forget(memoryId);
+): Promise<ReadonlySet<Label>> {
+  const { scope, state } = working;
+  const { register } = state;
+  const gone = register.forget(memoryId);
   state.forget(gone);
-  working.version = store.commitForgetting(scope, working.version, {
-    changes: state.drain(),
-    memoryId,
-    gone,
-    quotes,
-    sectionsOf: ({ injection, retention }) =>
-      [injection, retained(injection, retention)]
-        .map((standing) => renderSection(standing, state.register.textOf))
-        .filter((section) => section !== "")
-        .map(digestOf),
-    isInSource,
-    at,
-  });
+  const sectionsOf = ({ injection, retention }: Pick<Turn, "injection" | "retention">) => {
+    if (injection.blocks.some(({ label }) => register.get(label) === undefined))
+      throw new StaleScopeError("another process composed since");
+    return [injection, retained(injection, retention)]
+      .map((standing) => renderSection(standing, register.textOf))
+      .filter((section) => section !== "")
+      .map(digestOf);
+  };
+  const record = { delta: deltaOf(state), memoryId, gone, quotes, sectionsOf, isInSource, at };
+  await working.commit((base) => store.commitForgetting(scope, base, record));
   return gone;
 }

@@ -1,6 +1,6 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
-import type { Store } from "../../store/api/store.js";
+import type { PendingSourceDeletions, Store } from "../../store/api/store.js";
 import { retryWhileLocked } from "../scopes/user-queues.js";
 
 type User = Pick<Scope, "tenant" | "userId">;
@@ -27,12 +27,13 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
     },
     async delete(scope, id, signal) {
       const isDeleted = await source.delete(scope, id, signal);
-      if (store.pendingInSource(scope.tenant, scope.userId)?.memoryIds.includes(id)) await settle(store, scope, [id]);
+      const pending = await store.pendingInSource(scope.tenant, scope.userId);
+      if (pending?.memoryIds.includes(id)) await settle(store, scope, [id]);
       return isDeleted;
     },
     async deleteUser(user, signal) {
       await source.deleteUser(user, signal);
-      await settle(store, user, namesOf(store.pendingInSource(user.tenant, user.userId)));
+      await settle(store, user, namesOf(await store.pendingInSource(user.tenant, user.userId)));
     },
     ...(source.list === undefined
       ? {}
@@ -52,11 +53,11 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
  */
 async function finishDeletions(source: MemorySource, store: Ledger, user: User, signal: AbortSignal): Promise<void> {
   const { tenant, userId } = user;
-  const pending = store.pendingInSource(tenant, userId);
+  const pending = await store.pendingInSource(tenant, userId);
   if (pending === null) return;
   if (pending.everything && source.list === undefined) throw new Error("a source of memstem's own has to list");
   const listed = pending.everything ? ((await source.list?.(user, signal)) ?? []) : [];
-  const still = store.pendingInSource(tenant, userId);
+  const still = await store.pendingInSource(tenant, userId);
   const ids = [...(still?.memoryIds ?? []), ...(still?.everything ? listed.map(({ id }) => id) : [])];
   const scope = { ...user, agentId: null };
   await Promise.all(ids.map((id) => source.delete(scope, id, signal)));
@@ -69,6 +70,6 @@ async function settle(store: Ledger, { tenant, userId }: User, names: readonly (
 }
 
 /** Pending deletions in the form of `Store.deletedFromSource`. */
-function namesOf(pending: ReturnType<Ledger["pendingInSource"]>): readonly (MemoryId | null)[] {
+function namesOf(pending: PendingSourceDeletions | null): readonly (MemoryId | null)[] {
   return pending === null ? [] : [...pending.memoryIds, ...(pending.everything ? [null] : [])];
 }

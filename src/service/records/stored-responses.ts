@@ -1,11 +1,4 @@
-import {
-  type AgentId,
-  type ChatMessage,
-  type ConversationId,
-  digestOf,
-  type Scope,
-  type UserId,
-} from "../../core/index.js";
+import { type AgentId, type ChatMessage, type ConversationId, digestOf, type UserId } from "../../core/index.js";
 import type { Store, StoredResponse } from "../../store/api/store.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
@@ -37,10 +30,10 @@ export class StoredResponses {
     private readonly jobs: TenantQueues,
   ) {}
 
-  find(userId: UserId, agentId: AgentId | null, id: string): FoundResponse | null {
+  async find(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const found = this.store.findResponse(scope, digestOf(id));
-    const prompt = found && this.store.findRequest(scope, found.requestId);
+    const found = await this.store.findResponse(scope, digestOf(id));
+    const prompt = found && (await this.store.findRequest(scope, found.requestId));
     if (found === null || prompt === null) return null;
     const { isHeld, sent, output } = found;
     const said = prompt.turns.flatMap(({ given }) => given);
@@ -52,12 +45,9 @@ export class StoredResponses {
   async keep(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void> {
     if (JSON.stringify(response.output).length > MAX_OUTPUT) return;
     const scope = this.jobs.scopeOf(userId, agentId);
-    await this.jobs.run(userId, () => retryWhileLocked(() => this.#keep(scope, response, watch)));
-  }
-
-  #keep(scope: Scope, { id, continued, ...response }: NewResponse, watch: DeletionWatch): void {
-    if (watch.isDeleted) return;
+    const { id, continued, ...stored } = response;
     const before = continued === null ? null : digestOf(continued);
-    this.store.keepResponse(scope, digestOf(id), response, before, MOST_RESPONSES);
+    const keep = () => this.store.keepResponse(scope, watch.since, digestOf(id), stored, before, MOST_RESPONSES);
+    await this.jobs.run(userId, () => retryWhileLocked(keep));
   }
 }

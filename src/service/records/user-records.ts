@@ -16,6 +16,7 @@ import {
 } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
+import type { KeptUsage } from "../../store/api/usage-log.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
@@ -28,12 +29,19 @@ const PAUSE_BETWEEN_PIECES_MS = 2;
 /** Turns per transaction of expiry. */
 const MAX_EXPIRED_AT_ONCE = 20;
 
+/** What is recorded of the prompts of a tenant's users. */
+export interface UserUsage {
+  forget(userId: UserId): Promise<void>;
+  exported(userId: UserId): Promise<readonly KeptUsage[]>;
+}
+
 /** The records of a tenant's users: exported, forgotten, updated, expired. */
 export class UserRecords {
   constructor(
     private readonly parts: MemstemParts,
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
+    private readonly usage: UserUsage,
   ) {}
 
   /**
@@ -44,13 +52,13 @@ export class UserRecords {
     const forgetting = await this.jobs.run(userId, async () => {
       const own = this.jobs.scopeOf(userId, null);
       const quotes = await this.#quotesOf(own, memoryId);
-      const scopes = this.parts.store.scopesOf(this.jobs.tenant, userId);
+      const scopes = await this.parts.store.scopesOf(this.jobs.tenant, userId);
       const labels = new Set<Label>();
       for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
         const { store, now, source } = this.parts;
         const isInSource = source?.owned === true;
         const gone = await retryWhileLocked(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, scope, memoryId, quotes, isInSource, now())),
+          this.scopes.use(scope, (working) => forgetIn(working, store, memoryId, quotes, isInSource, now())),
         );
         for (const label of gone) labels.add(label);
       }
@@ -78,12 +86,11 @@ export class UserRecords {
   /** Forgets a user with everything memstem stores of them, with every agent. */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     const forgotten = await this.jobs.run(userId, async () => {
-      const scopes = await retryWhileLocked(() => {
-        const isInSource = this.parts.source?.owned === true;
-        const deleted = this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource);
-        this.scopes.dropUser(this.jobs.tenant, userId);
-        return deleted;
-      });
+      // First: once the user is deleted here, nobody asks again.
+      await this.usage.forget(userId);
+      const isInSource = this.parts.source?.owned === true;
+      const scopes = await retryWhileLocked(() => this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource));
+      this.scopes.dropUser(this.jobs.tenant, userId);
       if (this.parts.source?.owned)
         await this.parts.source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing);
       return { userId, scopes };
@@ -98,7 +105,7 @@ export class UserRecords {
   async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     const { store, source } = this.parts;
     if (source === null || !source.owned) return;
-    for (const user of store.usersPendingInSource()) {
+    for (const user of await store.usersPendingInSource()) {
       if (signal.aborted) return;
       // Any call of the source for this user finishes them first.
       await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
@@ -111,8 +118,11 @@ export class UserRecords {
     const { store, source } = this.parts;
     this.jobs.rejectIfBusy(userId);
     return this.jobs.run(userId, async () => {
-      await store.settled;
-      return this.jobs.untilClosing(signal, (stop) => exportUser(store, source, this.jobs.tenant, userId, stop));
+      const usage = await this.usage.exported(userId);
+      const exported = await this.jobs.untilClosing(signal, (stop) =>
+        exportUser(store, source, this.jobs.tenant, userId, stop),
+      );
+      return { ...exported, usage };
     });
   }
 
@@ -124,12 +134,12 @@ export class UserRecords {
     const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
     const changed = new Set<UserId>();
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
+      const found: ScopesFound = await store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
       for (const scope of found.scopes) {
         if (event.kind === "updated") {
           const isChanged = await this.jobs.run(scope.userId, () =>
             retryWhileLocked(() =>
-              this.scopes.use(scope, (working) => updateIn(working, store, scope, event, maxMemoryCharacters)),
+              this.scopes.use(scope, (working) => updateIn(working, store, event, maxMemoryCharacters)),
             ),
           );
           if (isChanged) changed.add(scope.userId);
@@ -152,7 +162,7 @@ export class UserRecords {
     const { store } = this.parts;
     let dropped = 0;
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = store.scopesWithOldTurns(before, after);
+      const found: ScopesFound = await store.scopesWithOldTurns(before, after);
       for (const scope of found.scopes) {
         if (signal.aborted) break;
         dropped += await this.#dropUnusedOf(scope, before, signal);
@@ -160,7 +170,7 @@ export class UserRecords {
       after = found.next;
       await setImmediateAsync();
     }
-    if (dropped > 0) store.emptyLog();
+    if (dropped > 0) await store.emptyLog();
     await store.erased();
     return dropped;
   }
@@ -169,12 +179,12 @@ export class UserRecords {
   async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
     const { store, residency = KEEPS_ALL, maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
     const expiry = new ScopeExpiry(store, scope, before, residency);
-    while (this.scopes.use(scope, (working) => expiry.scan(working))) await setImmediateAsync();
+    while (await this.scopes.read(scope, (working) => expiry.scan(working))) await setImmediateAsync();
     let dropped = 0;
     while (expiry.left > 0 && !signal.aborted) {
       dropped += await this.jobs.runOf(scope, () =>
-        retryWhileLocked(() => {
-          const settle = this.scopes.use(scope, (working) => expiry.expireIn(working, maxExpiredAtOnce));
+        retryWhileLocked(async () => {
+          const settle = await this.scopes.use(scope, (working) => expiry.expireIn(working, maxExpiredAtOnce));
           // The scope itself may have expired.
           if (expiry.left <= maxExpiredAtOnce) this.scopes.drop(scope);
           return settle();
@@ -190,6 +200,8 @@ export class UserRecords {
 /** Everything that is held on a user. */
 export interface UserExport extends ExportedUser {
   readonly userId: UserId;
+  /** What was recorded of the user's prompts. */
+  readonly usage: readonly KeptUsage[];
   /** Null: no source is configured. */
   readonly source: {
     readonly name: string;
@@ -205,7 +217,7 @@ async function exportUser(
   tenant: string,
   userId: UserId,
   signal: AbortSignal,
-): Promise<UserExport> {
+): Promise<Omit<UserExport, "usage">> {
   const stored = await store.exportUser(tenant, userId, () => setImmediateAsync());
   if (source === null) return { userId, ...stored, source: null };
   const memories = (source.owned ? await source.list?.({ tenant, userId }, signal) : null) ?? null;

@@ -63,7 +63,7 @@ export class RememberedResponses {
   ) {}
 
   /** Null: not remembered. What a user deleted is not used again, and goes. */
-  of(key: ResponseKey): KnownResponse | null {
+  async of(key: ResponseKey): Promise<KnownResponse | null> {
     const response = this.#use(key);
     if (response === null) return null;
     const turns = [response.messages];
@@ -77,7 +77,7 @@ export class RememberedResponses {
       seen.add(before);
       oldest = before;
     }
-    if (!oldest.watch.isDeleted) return { ...response, history: turns.reverse().flat() };
+    if (!(await oldest.watch.isDeleted())) return { ...response, history: turns.reverse().flat() };
     this.#forget(key);
     return { ...response, history: null };
   }

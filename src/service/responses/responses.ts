@@ -33,10 +33,10 @@ export class Responses {
   ) {}
 
   /** As {@link Chat.complete}. */
-  complete(memstem: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
-    const asked = this.#withItems(memstem, given);
+  async complete(memstem: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+    const asked = await this.#withItems(memstem, given);
     const { compose } = asked;
-    const turn = this.#turnOf(memstem, asked);
+    const turn = await this.#turnOf(memstem, asked);
     const format = new ResponsesFormat(memstem, turn, this.remembered, asked.body["store"] === false, this.onFault);
     const { conversationId } = turn;
     if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
@@ -50,24 +50,24 @@ export class Responses {
   }
 
   /** The request with items in place of references to those that the engine does not keep. */
-  #withItems(tenant: object, asked: ChatRequest): ChatRequest {
+  async #withItems(tenant: object, asked: ChatRequest): Promise<ChatRequest> {
     const { userId, agentId, body } = asked;
     const { input } = body;
     if (!Array.isArray(input) || !input.some(isReference)) return asked;
-    const items = (input as readonly unknown[]).flatMap((item) => {
+    const items = (input as readonly unknown[]).map(async (item) => {
       if (!isReference(item)) return [item];
-      const found = this.remembered.of({ tenant, userId, agentId, id: itemKey(item.id) });
+      const found = await this.remembered.of({ tenant, userId, agentId, id: itemKey(item.id) });
       return found === null || found.isHeld || found.history === null ? [item] : itemsOf(found.history);
     });
-    return { ...asked, body: { ...body, input: items } };
+    return { ...asked, body: { ...body, input: (await Promise.all(items)).flat() } };
   }
 
   /** A response that is remembered, else one that is stored: from before a restart, or one that had to go. */
-  #found(memstem: ChatComposer, key: ResponseKey): KnownResponse | null {
-    const remembered = this.remembered.of(key);
+  async #found(memstem: ChatComposer, key: ResponseKey): Promise<KnownResponse | null> {
+    const remembered = await this.remembered.of(key);
     if (remembered !== null && remembered.history !== null) return remembered;
-    const watch = watchOf(memstem, key.userId);
-    const stored = watch && storedOf(memstem, key);
+    const watch = await watchOf(memstem, key.userId);
+    const stored = watch && (await storedOf(memstem, key));
     if (watch === null || stored === null) return remembered;
     const { conversationId, isHeld, sent } = stored;
     const messages = stored.history.filter((message) => !isInstructions(message));
@@ -75,13 +75,13 @@ export class Responses {
     return { conversationId, previous: null, messages, history: messages, isHeld, sent, watch };
   }
 
-  #turnOf(memstem: ChatComposer, asked: ChatRequest): ResponseTurn {
+  async #turnOf(memstem: ChatComposer, asked: ChatRequest): Promise<ResponseTurn> {
     const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
-    const found = before === null ? null : this.#found(memstem, key(before));
+    const found = before === null ? null : await this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
     const named = compose?.conversationId ?? asked.conversationId ?? found?.conversationId ?? held;
@@ -95,7 +95,7 @@ export class Responses {
       added,
       conversationId: (named ??
         (isContinued || !mayBeContinued(body, added) ? null : newName())) as ConversationId | null,
-      watch: watchOf(memstem, userId),
+      watch: await watchOf(memstem, userId),
     };
   }
 }
@@ -136,17 +136,17 @@ function textIn(given: unknown): string | null {
 }
 
 /** Null where the store fails: the engine may know it. */
-function storedOf(memstem: ChatComposer, { userId, agentId, id }: ResponseKey): FoundResponse | null {
+async function storedOf(memstem: ChatComposer, { userId, agentId, id }: ResponseKey): Promise<FoundResponse | null> {
   try {
-    return memstem.findResponse(userId, agentId, id);
+    return await memstem.findResponse(userId, agentId, id);
   } catch {
     return null;
   }
 }
 
-function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): DeletionWatch | null {
+async function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): Promise<DeletionWatch | null> {
   try {
-    return memstem.watchDeletions(userId);
+    return await memstem.watchDeletions(userId);
   } catch {
     return null;
   }

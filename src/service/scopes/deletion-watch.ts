@@ -1,30 +1,34 @@
 import type { UserId } from "../../core/index.js";
 import type { DeletionCounts, Store } from "../../store/api/store.js";
 
-/** Watches one user's deletions, by any process, from its construction: work that began then must not restore what was deleted since. */
+/** Watches one user's deletions, by any process, since some counts: work that began then must not restore what was deleted since. */
 export class DeletionWatch {
-  readonly #before: DeletionCounts;
-
+  /** @param since what is known to have been deleted when the work began, or before */
   constructor(
     private readonly store: Pick<Store, "deletionsOf">,
     private readonly tenant: string,
     private readonly userId: UserId,
-  ) {
-    this.#before = this.#counts();
+    readonly since: DeletionCounts,
+  ) {}
+
+  /** Watches from now on. */
+  static async begin(store: Pick<Store, "deletionsOf">, tenant: string, userId: UserId): Promise<DeletionWatch> {
+    return new DeletionWatch(store, tenant, userId, await store.deletionsOf(tenant, userId));
   }
 
   /** Whether the user or a memory of theirs was deleted since. */
-  get isDeleted(): boolean {
-    return !isSameCount(this.#before, this.#counts());
+  async isDeleted(): Promise<boolean> {
+    return !this.covers(await this.store.deletionsOf(this.tenant, this.userId));
   }
 
   /** Whether the whole user was deleted since. */
-  get isUserDeleted(): boolean {
-    return this.#before.users !== this.#counts().users;
+  async isUserDeleted(): Promise<boolean> {
+    return this.since.users !== (await this.store.deletionsOf(this.tenant, this.userId)).users;
   }
 
-  #counts(): DeletionCounts {
-    return this.store.deletionsOf(this.tenant, this.userId);
+  /** Whether nothing had been deleted since by the time of these counts. */
+  covers(counts: DeletionCounts): boolean {
+    return isSameCount(this.since, counts);
   }
 }
 

@@ -1,10 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import type { AgentId, Scope, UserId } from "../../core/index.js";
-import { type Store, StoreUnavailableError } from "../../store/api/store.js";
+import { StoreUnavailableError } from "../../store/api/store.js";
 import { BusyUserError } from "../base/errors.js";
 import { type CallerSignal, linkedSignal } from "../base/linked-signal.js";
-import { inSpan } from "../base/spans.js";
-import type { WorkingScopes } from "./working-scopes.js";
 
 /**
  * One first-in, first-out queue of jobs per key: jobs of one key run one at a time, those of different keys concurrently. Holds one entry
@@ -57,12 +55,6 @@ export class UserQueues {
   }
 }
 
-/** A job's result, and when its commit is durable. */
-export interface Committed<T> {
-  readonly result: T;
-  readonly settled: Promise<void>;
-}
-
 /** What one tenant's queues work with. */
 export interface TenantQueuesParts {
   /** All tenants'. */
@@ -71,8 +63,6 @@ export interface TenantQueuesParts {
   readonly closing: AbortSignal;
   /** Most jobs of one user that run or wait. */
   readonly maxWaiting: number;
-  readonly store: Pick<Store, "settled">;
-  readonly scopes: Pick<WorkingScopes, "clear">;
 }
 
 /** The queues of one tenant's users: a user's jobs run one at a time, whatever their agent. */
@@ -91,7 +81,7 @@ export class TenantQueues {
     return { tenant: this.tenant, userId, agentId };
   }
 
-  /** Runs a job after the user's earlier ones. */
+  /** Runs a job after the user's earlier ones. A job that commits ends once that is durable. */
   run<T>(userId: UserId, job: () => T | Promise<T>): Promise<T> {
     return this.runOf({ tenant: this.tenant, userId }, job);
   }
@@ -99,31 +89,6 @@ export class TenantQueues {
   /** The same for a user of any tenant. */
   runOf<T>(scope: Pick<Scope, "tenant" | "userId">, job: () => T | Promise<T>): Promise<T> {
     return this.on.queues.run(queueKey(scope), job);
-  }
-
-  /**
-   * Runs a job that commits: the user's next job starts once the commit is durable. Rejects where it could not be stored; then the scopes in
-   * memory, which are ahead of the store, are dropped.
-   */
-  runStored<T>(userId: UserId, job: () => Committed<T> | Promise<Committed<T>>): Promise<T> {
-    return this.run(userId, async () => {
-      const { result, settled } = await job();
-      try {
-        await inSpan("memstem.commit", {}, () => settled);
-      } catch (error) {
-        this.on.scopes.clear();
-        throw error;
-      }
-      return result;
-    });
-  }
-
-  /** Call it synchronously with the commit: later commits have another `settled`. */
-  committed<T>(result: T): Committed<T> {
-    const { settled } = this.on.store;
-    // Whoever awaits it sees the rejection. If the job fails for another reason, nobody does, and that is no unhandled rejection.
-    settled.catch(() => {});
-    return { result, settled };
   }
 
   /** Throws {@link BusyUserError} where the user's queue is full. @param more requests that will come into it */
@@ -149,23 +114,22 @@ function queueKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string 
 const FIRST_WAIT_MS = 5;
 /** Longest wait between two attempts, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
-/** Time-out of all waits together, in milliseconds. */
+/** Time-out of all attempts and waits together, in milliseconds. */
 const TIMEOUT_MS = 2_000;
 
 /**
  * Retries work with exponential backoff while another process locks the database, until {@link TIMEOUT_MS}; then rejects with the store's
- * error. Other requests run between the attempts: the store's own wait would block the event loop. Failed work has changed nothing.
+ * error. Other requests run between the attempts. Failed work has changed nothing.
  */
 export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
-  let waited = 0;
+  const deadline = performance.now() + TIMEOUT_MS;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
     try {
       return await work();
     } catch (error) {
       const isBusy = error instanceof StoreUnavailableError && error.fault === "busy";
-      if (!isBusy || waited >= TIMEOUT_MS) throw error;
+      if (!isBusy || performance.now() >= deadline) throw error;
       await setTimeout(wait);
-      waited += wait;
     }
   }
 }

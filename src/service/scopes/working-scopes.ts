@@ -1,25 +1,15 @@
 /*
  * scopes: who may work on a scope's state, and when.
- * Enters: jobs of users, and the store. Leaves: scopes in memory at their stored version, one job per user at a time, a retry while
- * another process holds the database, and a watch for deletions by any process. All of the service's locking is here.
+ * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time, a retry while another process holds the
+ * database or has changed a scope, and a watch for deletions by any process. All of the service's locking is here.
  */
 
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
-import { type DeletionCounts, StaleScopeError, type Store, type StoredVersion } from "../../store/api/store.js";
-import { isSameCount } from "./deletion-watch.js";
+import { type DeletionCounts, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
+import { WorkingScope } from "./working-scope.js";
 
-/** A scope in memory, with its stored version. */
-export interface WorkingScope {
-  readonly state: ScopeState;
-  version: StoredVersion | null;
-  /** When its newest request was composed, if by this process; absent: ask the store. Any other's commit loads the scope anew. */
-  newestAt?: number;
-}
-
-interface Entry extends WorkingScope {
-  readonly scope: Scope;
-  /** Deletions at load. A scope without a row has no version that a later deletion would change. */
-  readonly deletions: DeletionCounts;
+interface Entry {
+  readonly working: WorkingScope;
   weight: number;
 }
 
@@ -27,7 +17,7 @@ const MAX_ATTEMPTS = 5;
 
 /**
  * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;
- * it has bounds of its own.
+ * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
  */
 export class WorkingScopes {
   readonly #entries = new Map<string, Entry>();
@@ -53,90 +43,107 @@ export class WorkingScopes {
   /** Nodes of all their context indexes. */
   get nodes(): number {
     let sum = 0;
-    for (const { state } of this.#entries.values()) sum += state.index.size;
+    for (const { working } of this.#entries.values()) sum += working.state.index.size;
     return sum;
   }
 
   /**
-   * Runs `work`, which may change a scope, commit it and set its new version. Reloads the scope first where another process changed it, so
-   * `work` never sees a stale state. If `work` throws, the scope is dropped, since memory may be ahead of the database; if another process
-   * committed first ({@link StaleScopeError}), `work` is repeated on the reloaded scope.
+   * Runs `work`, which may change a scope and commit it. Call it from the user's queue, so that nothing else changes the scope meanwhile. If
+   * `work` rejects, the scope is dropped, since memory may be ahead of the database; if another process was first ({@link StaleScopeError}),
+   * `work` is repeated on the scope as it is then; others that are first again and again are reported as a lock of theirs, to be waited for.
    */
-  use<T>(scope: Scope, work: (working: WorkingScope) => T): T {
+  async use<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
+    const key = keyOf(scope);
     for (let attempt = 1; ; attempt++) {
-      const entry = this.#get(scope);
+      const working = this.#inMemory(key) ?? (await this.#load(scope, key));
       try {
-        const result = work(entry);
-        this.#settle(entry);
+        const result = await work(working);
+        this.#settle(key, working);
         return result;
       } catch (error) {
-        this.#dropAfter(error, scope, attempt);
+        this.#remove(key);
+        if (!(error instanceof StaleScopeError)) throw error;
+        if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
       }
     }
   }
 
-  /** The same for asynchronous work. Call it from the user's queue, so that nothing else uses the scope meanwhile. */
-  async useInSteps<T>(scope: Scope, work: (working: WorkingScope) => Promise<T>): Promise<T> {
+  /**
+   * Runs `work`, which changes nothing, on a scope as it is stored, from anywhere. A job of the user's queue may be changing it: then it may
+   * have what that job is about to store. Repeated like that of {@link use}.
+   */
+  async read<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
+    const key = keyOf(scope);
     for (let attempt = 1; ; attempt++) {
-      const entry = this.#get(scope);
+      const known = attempt === 1 ? this.#inMemory(key) : undefined;
       try {
-        const result = await work(entry);
-        // It may have been dropped meanwhile.
-        if (this.#entries.get(keyOf(scope)) === entry) this.#settle(entry);
+        await known?.check();
+        const working = known ?? (await this.#loaded(scope));
+        // One that is stale is left to the job that may be using it.
+        if (!this.#entries.has(key)) this.#entries.set(key, { working, weight: 0 });
+        const result = await work(working);
+        this.#settle(key, working);
         return result;
       } catch (error) {
-        this.#dropAfter(error, scope, attempt);
+        if (!(error instanceof StaleScopeError)) throw error;
+        if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
       }
     }
+  }
+
+  /** A scope in memory; undefined for none. */
+  find(scope: Scope): Pick<WorkingScope, "base"> | undefined {
+    return this.#entries.get(keyOf(scope))?.working;
+  }
+
+  /** Deletions of a scope's user, as they are stored or as they were when the scope in memory was loaded. */
+  async deletionsOf(scope: Scope): Promise<DeletionCounts> {
+    return this.find(scope)?.base.deletions ?? (await this.store.deletionsOf(scope.tenant, scope.userId));
   }
 
   drop(scope: Scope): void {
     this.#remove(keyOf(scope));
   }
 
-  clear(): void {
-    this.#entries.clear();
-    this.#weight = 0;
-  }
-
   dropUser(tenant: string, userId: UserId): void {
-    for (const [key, { scope }] of this.#entries) {
+    for (const [key, { working }] of this.#entries) {
+      const { scope } = working;
       if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);
     }
   }
 
-  #dropAfter(error: unknown, scope: Scope, attempt: number): void {
-    this.drop(scope);
-    if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
-  }
-
-  #get(scope: Scope): Entry {
-    const key = keyOf(scope);
-    const known = this.#entries.get(key);
-    // Counted before the scope is read: a deletion in between is noticed on the next use.
-    const deletions = this.store.deletionsOf(scope.tenant, scope.userId);
-    if (known !== undefined) {
-      if (isSameCount(known.deletions, deletions) && isSameVersion(known.version, this.store.versionOf(scope))) {
-        this.#entries.delete(key);
-        this.#entries.set(key, known);
-        return known;
-      }
-      this.#remove(key);
-    }
-    const loaded = this.store.loadScope(scope);
-    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
-    const entry: Entry = { scope, state, version: loaded.version, deletions, weight: 0 };
+  /** Counts as a use. */
+  #inMemory(key: string): WorkingScope | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
     this.#entries.set(key, entry);
-    return entry;
+    return entry.working;
   }
 
-  #settle(entry: Entry): void {
-    const { weight } = entry.state;
+  async #load(scope: Scope, key: string): Promise<WorkingScope> {
+    const working = await this.#loaded(scope);
+    this.#remove(key);
+    this.#entries.set(key, { working, weight: 0 });
+    return working;
+  }
+
+  async #loaded(scope: Scope): Promise<WorkingScope> {
+    const { scope: stored, version, deletions } = await this.store.loadScope(scope);
+    const state = new ScopeState(stored, this.countTokens, this.scopeBounds, this.markers);
+    return new WorkingScope(scope, state, { version, deletions }, this.store);
+  }
+
+  #settle(key: string, working: WorkingScope): void {
+    const entry = this.#entries.get(key);
+    // It may have been dropped meanwhile.
+    if (entry?.working !== working) return;
+    const { weight } = working.state;
     this.#weight += weight - entry.weight;
     entry.weight = weight;
-    for (const [key, candidate] of this.#entries) {
+    for (const [other, candidate] of this.#entries) {
       if (this.#weight <= this.maxBytes) return;
-      if (candidate !== entry) this.#remove(key);
+      if (candidate !== entry) this.#remove(other);
     }
   }
 
@@ -146,10 +153,6 @@ export class WorkingScopes {
     this.#entries.delete(key);
     this.#weight -= entry.weight;
   }
-}
-
-function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
-  return a?.scopeId === b?.scopeId && a?.commits === b?.commits;
 }
 
 function keyOf(scope: Scope): string {

@@ -77,6 +77,7 @@ describe("composing for a chat", () => {
     [new StoreUnavailableError("read-only"), "store_read_only", 1],
     [new StoreUnavailableError("failing"), "store_failing", 1],
     [new StoreUnavailableError("damaged"), "store_damaged", 1],
+    [new StoreUnavailableError("unreachable"), "store_unreachable", 1],
     [new StoreUnavailableError("busy"), "store_busy", 0],
     [new BusyUserError(256), "user_queue", 0],
     [new TypeError("ours"), "fault", 1],

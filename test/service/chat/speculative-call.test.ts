@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { RequestId } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../../../src/engines/upstream/upstream.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
@@ -10,10 +11,14 @@ import { SpeculativeCall } from "../../../src/service/chat/speculative-call.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { namingFaults } from "../../../src/store/api/store-faults.js";
-import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
+import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
-import { ana, memories, openService } from "../compose/service-fixture.js";
+import { ana, memories, NOON, openService } from "../compose/service-fixture.js";
 
 describe("a prompt that is being stored", () => {
   const engine = openAiEngine();
@@ -26,8 +31,8 @@ describe("a prompt that is being stored", () => {
     faults.length = 0;
     directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
     const file = join(directory, "memstem.db");
-    database = openDatabase(file);
-    service = openService({ database, store: namingFaults(new SqliteStore(database)) });
+    database = openJournalDatabase(file);
+    service = openService({ database, store: namingFaults(new JournalStore(journalIn(database))) });
     elsewhere = new Database(file, { readonly: true });
   });
   afterEach(async () => {
@@ -37,7 +42,8 @@ describe("a prompt that is being stored", () => {
   });
 
   /** Requests that another process sees. */
-  const stored = () => elsewhere.prepare("select count(*) from requests").pluck().get();
+  const stored = () =>
+    elsewhere.prepare("select count(*) from journal where kind = ?").pluck().get(RECORD_KINDS.indexOf("composed"));
   /** Sends to the engine's socket, and calls back each time that something is sent. */
   function chatting(onSend: (signal: AbortSignal, sent: ReturnType<Upstream["send"]>) => void): Chat {
     const { name, send } = openUpstream({ url: engine.url, timeoutMs: 10_000 });
@@ -92,7 +98,9 @@ describe("a prompt that is being stored", () => {
     });
     const calls: { readonly signal: AbortSignal; readonly sent: Promise<unknown> }[] = [];
     const chat = chatting((signal, sent) => {
-      if (calls.push({ signal, sent }) === 1) database.sqlite.exec("insert into orphans values (1)");
+      // The end of the transaction fails.
+      const trigger = "create trigger orphan after insert on journal begin insert into orphans values (1); end";
+      database.sqlite.exec(calls.push({ signal, sent }) === 1 ? trigger : "drop trigger if exists orphan");
     });
     const asked = asking("Which tea?");
     const plain = await chat.complete(service.chats, asked, new AbortController().signal);
@@ -114,7 +122,15 @@ describe("a prompt that is being stored", () => {
     const calls: AbortSignal[] = [];
     const chat = chatting((signal) => {
       // What another process's commit leaves behind.
-      if (calls.push(signal) === 2) database.sqlite.exec("update users set version = version + 1");
+      if (calls.push(signal) !== 2) return;
+      const n = 1 + Number(database.sqlite.prepare("select max(n) from journal").pluck().get());
+      const key = { scopeId: 1, n, kind: "evicted", at: NOON, turn: 1, turns: 0, conversation: null } as const;
+      const record = { ...key, requestId: "generated-1" as RequestId, leaf: null, changes: null, said: null };
+      database.sqlite
+        .prepare(
+          "insert into journal (scope_id, n, kind, at, turn, turns, request_id, sum) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .run(1, n, RECORD_KINDS.indexOf("evicted"), NOON, 1, 0, record.requestId, sumOfRecord(record));
     });
     await textOf((await chat.complete(service.chats, asking("Which tea?"), new AbortController().signal)).body);
     const { body, composed } = await chat.complete(service.chats, asking("Which cup?"), new AbortController().signal);
@@ -122,13 +138,15 @@ describe("a prompt that is being stored", () => {
     expect(calls.map((signal) => signal.aborted)).toEqual([false, true, false]);
     expect(engine.requests.at(-1)?.body.messages).toEqual(composed?.messages);
     expect(stored()).toBe(2);
-    expect(service.describeIndex(ana, null, 10).counts.requests).toBe(2);
+    expect((await service.describeIndex(ana, null, 10)).counts.requests).toBe(2);
     expect(faults).toEqual([]);
   });
 
   it("is not sent before it is stored where the last one could not be", async () => {
     const seen: unknown[] = [];
     const chat = chatting(() => seen.push(stored()));
+    // No page is free.
+    database.sqlite.exec("vacuum");
     const room = database.sqlite.pragma("page_count", { simple: true });
     const named = asking("Which tea?");
     const long = { ...named, compose: readComposeOptions({ ...LONG, messages: named.body["messages"] }) };
@@ -152,8 +170,8 @@ describe("a prompt that is being stored", () => {
     await engine.close();
     const failing = chat.complete(service.chats, asking("Which tea?"), new AbortController().signal);
     await expect(failing).rejects.toBeInstanceOf(UpstreamError);
-    const live = () => service.describeIndex(ana, null, 10).nodes.flatMap(({ requestIds }) => requestIds);
-    await vi.waitFor(() => expect(live()).toEqual([]));
+    const live = async () => (await service.describeIndex(ana, null, 10)).nodes.flatMap(({ requestIds }) => requestIds);
+    await vi.waitFor(async () => expect(await live()).toEqual([]));
     expect(stored()).toBe(1);
     expect(faults).toEqual([]);
   });

@@ -237,8 +237,8 @@ describe("many requests at once", () => {
         expect({ [asked.name]: await outcomeOf(asked.run(reference)) }).toEqual({ [asked.name]: outcome });
       }
       for (const user of USERS) {
-        const index = service.describeIndex(user as UserId & User, null, 100);
-        expect(index).toEqual(reference.describeIndex(user as UserId & User, null, 100));
+        const index = await service.describeIndex(user as UserId & User, null, 100);
+        expect(index).toEqual(await reference.describeIndex(user as UserId & User, null, 100));
       }
       await Promise.all([service.close(), reference.close()]);
     });

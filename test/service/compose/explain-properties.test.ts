@@ -157,7 +157,7 @@ describe("an explanation", () => {
       fc.asyncProperty(anySteps, async (steps) => {
         const { service, sent } = await play(steps);
         for (const [n, prompt] of sent.entries()) {
-          const { explanation } = service.explain(ana, null, prompt.requestId);
+          const { explanation } = await service.explain(ana, null, prompt.requestId);
           const { nearest, difference, tokens, index, cause, compared } = explanation;
           expect(compared).toBe(n);
           if (n === 0) {
@@ -184,7 +184,7 @@ describe("an explanation", () => {
       fc.asyncProperty(withForgetting, async (steps) => {
         const { service, sent } = await play(steps);
         for (const prompt of sent) {
-          const { explanation } = service.explain(ana, null, prompt.requestId);
+          const { explanation } = await service.explain(ana, null, prompt.requestId);
           const { nearest, difference, tokens } = explanation;
           const earlier = sent.find(({ requestId }) => requestId === nearest?.requestId);
           if (earlier === undefined) continue;
@@ -206,7 +206,7 @@ describe("an explanation", () => {
           `${MARK}${texts[id]}${MARK} ${id} ${version}`.replaceAll("\0", "");
         const { service, sent } = await play(steps, textOf);
         for (const { requestId } of sent) {
-          const said = JSON.stringify(service.explain(ana, null, requestId));
+          const said = JSON.stringify(await service.explain(ana, null, requestId));
           for (const text of [MARK, "Question", "Answer", "Looking", "Be kind", "indeed"])
             expect(said).not.toContain(text);
         }

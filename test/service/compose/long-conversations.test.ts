@@ -9,8 +9,9 @@ import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { ana, openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */
@@ -159,7 +160,7 @@ describe("a conversation that does not end", () => {
 
 describe("a conversation of many turns", () => {
   it("is loaded as its last thousand turns, and more only of its newest epoch", async () => {
-    const database = openDatabase(":memory:");
+    const database = openJournalDatabase(":memory:");
     const service = openService({ database });
     const messages: ChatMessage[] = [];
     const ask = async (turn: number, said: readonly ChatMessage[]) => {
@@ -168,18 +169,18 @@ describe("a conversation of many turns", () => {
     };
     for (let turn = 0; turn < 1_010; turn++) await ask(turn, [{ role: "user", content: `Question ${turn}?` }]);
     const loaded = () =>
-      new SqliteStore(database).loadConversation(
+      new JournalStore(journalIn(database)).loadConversation(
         { tenant: "default", userId: ana, agentId: null },
         "c" as ConversationId,
       );
-    expect(loaded()).toHaveLength(1_000);
+    expect(await loaded()).toHaveLength(1_000);
     for (let turn = 1_010; turn < 1_020; turn++) {
       messages.push({ role: "user", content: `Question ${turn}?` });
       await ask(turn, [...messages]);
       messages.push({ role: "assistant", content: "Yes." });
     }
-    expect(loaded()).toHaveLength(1_000);
-    expect(new Set(loaded().map(({ epoch }) => epoch)).size).toBe(991);
+    expect(await loaded()).toHaveLength(1_000);
+    expect(new Set((await loaded()).map(({ epoch }) => epoch)).size).toBe(991);
     await service.close();
   });
 });

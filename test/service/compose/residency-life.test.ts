@@ -99,9 +99,9 @@ describe.each(MODELS)("users of one service, residency $kind", (config) => {
         expect(await alone.get(step.user)?.take(step)).toEqual(outcome);
       }
       for (const user of USERS) {
-        const index = together.service.describeIndex(user as UserId, null, 1_000);
-        expect(reloading.service.describeIndex(user as UserId, null, 1_000)).toEqual(index);
-        expect(alone.get(user)?.service.describeIndex(user as UserId, null, 1_000)).toEqual(index);
+        const index = await together.service.describeIndex(user as UserId, null, 1_000);
+        expect(await reloading.service.describeIndex(user as UserId, null, 1_000)).toEqual(index);
+        expect(await alone.get(user)?.service.describeIndex(user as UserId, null, 1_000)).toEqual(index);
       }
       await Promise.all(all.map(({ service }) => service.close()));
     });

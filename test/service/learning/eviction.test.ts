@@ -61,7 +61,7 @@ describe("eviction", () => {
       await composeWith(service, { userId: "ana", requestId, query: "x", memories: [...FACTS].slice(n) });
     }
     await service.evict(ids.map(id));
-    expect(service.describeIndex(id("ana"), null, 100).nodes).toEqual([]);
+    expect((await service.describeIndex(id("ana"), null, 100)).nodes).toEqual([]);
     const { blocks, plan } = await composeWith(service, { userId: "ana", query: "y", memories: FACTS });
     expect(blocks.map(({ label }) => label).sort()).toEqual([1, 2, 3]);
     expect(plan.expectedCachedTokens).toBe(0);

@@ -54,8 +54,8 @@ class Asking {
     return this;
   }
 
-  explain(requestId: string): Explanation {
-    return this.service.explain(ana, null, requestId as RequestId).explanation;
+  async explain(requestId: string): Promise<Explanation> {
+    return (await this.service.explain(ana, null, requestId as RequestId)).explanation;
   }
 
   async feedback(requestId: string, cachedTokens: number, promptTokens?: number) {
@@ -67,7 +67,7 @@ class Asking {
 describe("what changed", () => {
   it("is nothing for a first prompt", async () => {
     const asking = await new Asking().single("r1", tea);
-    const { cause, nearest, difference, compared, comparedAll, tokens } = asking.explain("r1");
+    const { cause, nearest, difference, compared, comparedAll, tokens } = await asking.explain("r1");
     expect({ cause, nearest, difference, compared, comparedAll }).toEqual({
       cause: { kind: "first_prompt" },
       nearest: null,
@@ -81,7 +81,7 @@ describe("what changed", () => {
   it("is the order where both prompts have both blocks", async () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike, ...dog });
     await asking.single("r2", { ...tea, ...dog, ...bike });
-    const { cause, difference, behind, nearest } = asking.explain("r2");
+    const { cause, difference, behind, nearest } = await asking.explain("r2");
     expect(cause).toEqual({ kind: "other_order", here: 3, there: 2 });
     expect(difference).toMatchObject({ message: 0, block: 1, here: { label: 3 }, there: { label: 2 } });
     expect(nearest).toMatchObject({ requestId: "r1", conversation: "none", evicted: false });
@@ -92,7 +92,7 @@ describe("what changed", () => {
   it("is a new memory that stands before one that comes later", async () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike });
     await asking.single("r2", { ...tea, ...dog, ...bike });
-    expect(asking.explain("r2")).toMatchObject({
+    expect(await asking.explain("r2")).toMatchObject({
       cause: { kind: "new_memory", label: 3, instead: 2, insteadMoved: true },
       difference: { message: 0, block: 1, here: { kind: "block", label: 3 }, there: { kind: "block", label: 2 } },
     });
@@ -102,8 +102,13 @@ describe("what changed", () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike });
     await asking.single("r2", { ...tea, ...dog });
     await asking.single("r3", { ...tea, ...bike, ...dog });
-    expect(asking.explain("r2").cause).toEqual({ kind: "new_memory", label: 3, instead: 2, insteadMoved: false });
-    expect(asking.explain("r3")).toMatchObject({
+    expect((await asking.explain("r2")).cause).toEqual({
+      kind: "new_memory",
+      label: 3,
+      instead: 2,
+      insteadMoved: false,
+    });
+    expect(await asking.explain("r3")).toMatchObject({
       cause: { kind: "new_memory", label: 3, instead: null },
       nearest: { requestId: "r1" },
       difference: { block: 2, there: { kind: "closing" } },
@@ -114,15 +119,15 @@ describe("what changed", () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike, ...dog });
     await asking.single("r2", { ...tea, ...dog });
     await asking.single("r3", tea);
-    expect(asking.explain("r2").cause).toEqual({ kind: "missing_memory", label: 2, instead: 3 });
-    expect(asking.explain("r3").cause).toEqual({ kind: "missing_memory", label: 3, instead: null });
-    expect(asking.explain("r3").nearest?.requestId).toBe("r2");
+    expect((await asking.explain("r2")).cause).toEqual({ kind: "missing_memory", label: 2, instead: 3 });
+    expect((await asking.explain("r3")).cause).toEqual({ kind: "missing_memory", label: 3, instead: null });
+    expect((await asking.explain("r3")).nearest?.requestId).toBe("r2");
   });
 
   it("is an updated text", async () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike });
     await asking.single("r2", { tea: "Ana drinks black tea now.", ...bike });
-    expect(asking.explain("r2")).toMatchObject({
+    expect(await asking.explain("r2")).toMatchObject({
       cause: { kind: "updated_text", was: 1, is: 3 },
       difference: { message: 0, block: 0, here: { label: 3 }, there: { label: 1 } },
     });
@@ -131,7 +136,7 @@ describe("what changed", () => {
   it("is the line behind the memories", async () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike }, { policy: "sorted" });
     await asking.single("r2", { ...bike, ...tea }, { policy: "sorted" });
-    expect(asking.explain("r2")).toMatchObject({
+    expect(await asking.explain("r2")).toMatchObject({
       cause: { kind: "other_annotations" },
       difference: { block: null, here: { kind: "annotation" }, there: { kind: "closing" } },
     });
@@ -140,7 +145,7 @@ describe("what changed", () => {
   it("is only the question, and then the memories before it should have hit", async () => {
     const asking = await new Asking().single("r1", tea);
     await asking.single("r2", tea, { query: "What else?" });
-    const { cause, tokens, index } = asking.explain("r2");
+    const { cause, tokens, index } = await asking.explain("r2");
     expect(cause).toEqual({ kind: "other_question" });
     expect(index).toEqual({ kind: "expected" });
     expect(tokens.shared).toBeGreaterThanOrEqual(tokens.expected);
@@ -149,7 +154,7 @@ describe("what changed", () => {
   it("is nothing for a prompt that stands in an earlier one", async () => {
     const asking = await new Asking().single("r1", tea);
     await asking.single("r2", tea);
-    const { cause, tokens, difference } = asking.explain("r2");
+    const { cause, tokens, difference } = await asking.explain("r2");
     expect(cause).toEqual({ kind: "repeated" });
     expect(tokens.shared).toBe(tokens.total);
     expect(difference).toMatchObject({ here: null, there: null });
@@ -158,7 +163,7 @@ describe("what changed", () => {
   it("is the instructions, and where in them", async () => {
     const asking = await new Asking().turn("t1", tea, { system: "You are kind. Today is Monday." });
     await asking.turn("t2", tea, { system: "You are kind. Today is Tuesday." });
-    const { cause, difference, tokens, behind } = asking.explain("t2");
+    const { cause, difference, tokens, behind } = await asking.explain("t2");
     expect(cause).toEqual({ kind: "other_instructions" });
     expect(difference).toMatchObject({ message: 0, here: { kind: "instructions", role: "system" } });
     expect(difference?.token).toBe(Math.ceil("You are kind. Today is ".length / 4) - 1);
@@ -169,7 +174,7 @@ describe("what changed", () => {
   it("is nothing in a conversation that only grows", async () => {
     const asking = await new Asking().turn("t1", tea);
     await asking.turn("t2", bike);
-    const { cause, difference, nearest, tokens, index } = asking.explain("t2");
+    const { cause, difference, nearest, tokens, index } = await asking.explain("t2");
     expect(cause).toEqual({ kind: "appended" });
     expect(difference).toMatchObject({ message: 2, here: { kind: "message", role: "assistant" }, there: null });
     expect(nearest).toMatchObject({ requestId: "t1", conversation: "same", totalTokens: tokens.shared });
@@ -182,7 +187,7 @@ describe("what changed", () => {
     await edited.turn("t2", bike);
     edited.history[1] = { role: "assistant", content: "Answer t1, better put" };
     await edited.turn("t3", dog);
-    expect(edited.explain("t3")).toMatchObject({
+    expect(await edited.explain("t3")).toMatchObject({
       cause: { kind: "edited_history" },
       difference: { message: 2, here: { kind: "message", role: "assistant" }, there: { kind: "message" } },
       nearest: { requestId: "t2", conversation: "same" },
@@ -191,7 +196,7 @@ describe("what changed", () => {
     await cut.turn("t2", bike);
     cut.history.splice(0, 2);
     await cut.turn("t3", dog);
-    expect(cut.explain("t3")).toMatchObject({ cause: { kind: "appended" } });
+    expect(await cut.explain("t3")).toMatchObject({ cause: { kind: "appended" } });
   });
 
   it("is a history that was cut, where the prompt has exactly what is left", async () => {
@@ -199,7 +204,7 @@ describe("what changed", () => {
     await cut.turn("t2", bike);
     cut.history.splice(0, 2);
     await cut.turn("t3", dog, { history: "exact" });
-    const explanation = cut.explain("t3");
+    const explanation = await cut.explain("t3");
     expect(explanation.cause).toEqual({ kind: "new_epoch", reason: "window" });
     expect(explanationText(explanation).join(" ")).toContain("A new epoch began because the client cut its history");
   });
@@ -210,7 +215,7 @@ describe("what changed", () => {
     await asking.turn("t3", dog);
     asking.history[2] = { role: "user", content: "Question t2, better put" };
     await asking.turn("t4", bike);
-    expect(asking.explain("t4")).toMatchObject({
+    expect(await asking.explain("t4")).toMatchObject({
       cause: { kind: "edited_history" },
       difference: { message: 3, here: { kind: "message", role: "user" }, there: { kind: "opening" } },
       nearest: { conversation: "same" },
@@ -226,7 +231,7 @@ describe("what changed", () => {
       { role: "user", content: "Well" },
     ];
     await asking.turn("u1", {}, { conversationId: "other", messages });
-    expect(asking.explain("u1")).toMatchObject({
+    expect(await asking.explain("u1")).toMatchObject({
       cause: { kind: "other_history" },
       nearest: { conversation: "other" },
       difference: { message: 1 },
@@ -240,7 +245,7 @@ describe("what changed", () => {
     const asking = await new Asking().turn("t1", { ...bike, ...tea }, { retention, policy: "retrieval" });
     await asking.turn("t2", { ...tea, ...dog, ...bike }, { retention, policy: "sorted" });
     await asking.turn("t3", { ...dog, ...tea }, { retention });
-    const { cause, difference } = asking.explain("t3");
+    const { cause, difference } = await asking.explain("t3");
     expect(cause).toEqual({ kind: "not_retained", retention, what });
     expect(difference?.message).toBe(3);
   });
@@ -259,19 +264,19 @@ describe("what changed", () => {
     let n = 0;
     for (; n < 12; n++) {
       await asking.turn(`t${n}`, facts(n), { retention: "auto" });
-      if (asking.explain(`t${n}`).cause.kind === "fresh_start") break;
+      if ((await asking.explain(`t${n}`)).cause.kind === "fresh_start") break;
     }
-    expect(asking.explain(`t${n}`)).toMatchObject({
+    expect(await asking.explain(`t${n}`)).toMatchObject({
       cause: { kind: "fresh_start", where: "here" },
       difference: { message: 1, here: { kind: "message", role: "user" }, there: { kind: "opening" } },
       nearest: { conversation: "same" },
     });
-    expect(asking.explain(`t${n}`).behind.tokens).toBeGreaterThan(0);
+    expect((await asking.explain(`t${n}`)).behind.tokens).toBeGreaterThan(0);
     // Under other instructions the prompt that started afresh is the only one to begin like what goes back to before it.
     await asking.turn("brief", facts(n + 1), { system: "Be brief.", retention: "keep" });
     asking.history.splice(-4);
     await asking.turn("back", dog, { system: "Be brief.", retention: "keep" });
-    expect(asking.explain("back")).toMatchObject({
+    expect(await asking.explain("back")).toMatchObject({
       cause: { kind: "fresh_start", where: "there" },
       difference: { message: 1, here: { kind: "opening" }, there: { kind: "message", role: "user" } },
       nearest: { requestId: "brief" },
@@ -282,7 +287,7 @@ describe("what changed", () => {
     const asking = await new Asking().turn("t1", { ...tea, ...bike });
     await asking.service.forgetMemory(ana, "bike" as never);
     await asking.turn("t2", dog);
-    const { cause, difference, tokens } = asking.explain("t2");
+    const { cause, difference, tokens } = await asking.explain("t2");
     expect(cause).toEqual({ kind: "forgotten_memory" });
     expect(difference).toMatchObject({ message: 1, here: { kind: "closing" }, there: { kind: "erased" } });
     expect(tokens.shared).toBe(tokens.expected);
@@ -294,7 +299,7 @@ describe("what should have been there", () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike });
     await asking.service.evict(["r1" as RequestId]);
     await asking.single("r2", { ...tea, ...bike });
-    const { index, nearest, tokens, lost } = asking.explain("r2");
+    const { index, nearest, tokens, lost } = await asking.explain("r2");
     expect(nearest).toMatchObject({ requestId: "r1", evicted: true });
     expect(index).toMatchObject({ kind: "left", because: { kind: "evicted" } });
     expect(tokens.expected).toBe(0);
@@ -306,10 +311,10 @@ describe("what should have been there", () => {
     const asking = await new Asking({ residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }) }).turn("t1", tea);
     asking.now += 59_000;
     await asking.turn("t2", bike);
-    expect(asking.explain("t2").index).toEqual({ kind: "expected" });
+    expect((await asking.explain("t2")).index).toEqual({ kind: "expected" });
     asking.now += 60_000;
     await asking.turn("t3", dog);
-    expect(asking.explain("t3")).toMatchObject({
+    expect(await asking.explain("t3")).toMatchObject({
       cause: { kind: "appended" },
       index: { kind: "left", because: { kind: "ttl", ttlMs: 60_000 } },
       nearest: { ageMs: 60_000 },
@@ -321,7 +326,10 @@ describe("what should have been there", () => {
     const asking = await new Asking({ residency }).single("r1", { ...tea, ...bike });
     await asking.single("r2", dog);
     await asking.single("r3", { ...tea, ...bike });
-    expect(asking.explain("r3").index).toMatchObject({ kind: "left", because: { kind: "capacity", tokens: 20 } });
+    expect((await asking.explain("r3")).index).toMatchObject({
+      kind: "left",
+      because: { kind: "capacity", tokens: 20 },
+    });
   });
 
   it("had left with a report of a request in between", async () => {
@@ -333,7 +341,7 @@ describe("what should have been there", () => {
     await asking.feedback("r2", 0);
     asking.now += 60_000;
     await asking.single("r3", { ...long, ...bike });
-    const { index, nearest } = asking.explain("r3");
+    const { index, nearest } = await asking.explain("r3");
     expect(nearest?.requestId).toBe("r1");
     expect(index).toMatchObject({ kind: "left", because: { kind: "reported", requestId: "r2" } });
   });
@@ -345,15 +353,15 @@ describe("what the engine had", () => {
     const asking = await new Asking().single("r1", long);
     asking.now += later;
     await asking.single("r2", { ...long, ...dog });
-    const { expected } = asking.explain("r2").tokens;
+    const { expected } = (await asking.explain("r2")).tokens;
     if (evict) await asking.service.evict(["r1" as RequestId]);
-    await asking.feedback("r2", cached(expected), asking.explain("r2").tokens.total);
-    return { ...asking.explain("r2"), expected };
+    await asking.feedback("r2", cached(expected), (await asking.explain("r2")).tokens.total);
+    return { ...(await asking.explain("r2")), expected };
   }
 
   it("is unknown until it reports", async () => {
     const asking = await new Asking().single("r1", tea);
-    expect(asking.explain("r1").engine).toEqual({ kind: "not_reported" });
+    expect((await asking.explain("r1")).engine).toEqual({ kind: "not_reported" });
   });
 
   it("is as expected within its steps, more, or less", async () => {
@@ -378,7 +386,7 @@ describe("what the engine had", () => {
     hosted.now += 60_000;
     await hosted.single("r2", { ...long, ...dog });
     await hosted.feedback("r2", 0);
-    const { engine, lost } = hosted.explain("r2");
+    const { engine, lost } = await hosted.explain("r2");
     expect(engine).toMatchObject({ kind: "less", because: { kind: "below_minimum", minimumTokens: 1_024 } });
     expect(lost).toEqual({ tokens: 0, price: { unit: "money", amount: 0 } });
     const longer = { tea: `Ana drinks tea ${"every day ".repeat(1_000)}` };
@@ -386,7 +394,7 @@ describe("what the engine had", () => {
     hosted.now += 60_000;
     await hosted.single("r4", { ...longer, ...dog });
     await hosted.feedback("r4", 0);
-    expect(hosted.explain("r4")).toMatchObject({
+    expect(await hosted.explain("r4")).toMatchObject({
       engine: { kind: "less", because: { kind: "no_breakpoint" } },
       lost: { price: { unit: "money" } },
     });
@@ -398,10 +406,10 @@ describe("explaining", () => {
     const asking = await new Asking().turn("t1", tea);
     await asking.turn("t2", { ...bike, ...tea });
     const explain = () => asking.service.explain(ana, null, "t2" as RequestId);
-    const first = explain();
-    const index = asking.service.describeIndex(ana, null, 100);
-    expect(explain()).toEqual(first);
-    expect(asking.service.describeIndex(ana, null, 100)).toEqual(index);
+    const first = await explain();
+    const index = await asking.service.describeIndex(ana, null, 100);
+    expect(await explain()).toEqual(first);
+    expect(await asking.service.describeIndex(ana, null, 100)).toEqual(index);
   });
 
   it("knows no request of another user or agent, and none that was never composed", async () => {
@@ -411,7 +419,9 @@ describe("explaining", () => {
       ["ana", "coach", "r1"],
       ["ana", null, "r2"],
     ] as const) {
-      expect(() => asking.service.explain(user as never, agent as never, id as RequestId)).toThrow(NotFoundError);
+      await expect(asking.service.explain(user as never, agent as never, id as RequestId)).rejects.toThrow(
+        NotFoundError,
+      );
     }
   });
 });

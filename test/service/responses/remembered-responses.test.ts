@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { RememberedResponses, type ResponseKey } from "../../../src/service/responses/remembered-responses.js";
 import { NOTHING_SENT } from "../../../src/service/responses/sent-prompt.js";
-import type { DeletionWatch } from "../../../src/service/scopes/deletion-watch.js";
+import { DeletionWatch } from "../../../src/service/scopes/deletion-watch.js";
 
 const tenant = {};
 const key = (id: string, of: object = tenant): ResponseKey => ({
@@ -11,7 +11,14 @@ const key = (id: string, of: object = tenant): ResponseKey => ({
   agentId: null,
   id,
 });
-const watch = { isDeleted: false } as DeletionWatch;
+const watching = (isDeleted: boolean) =>
+  new DeletionWatch(
+    { deletionsOf: async () => ({ users: isDeleted ? 1 : 0, memories: 0 }) },
+    "default",
+    "ada" as UserId,
+    { users: 0, memories: 0 },
+  );
+const watch = watching(false);
 const response = (text: string, previous: string | null, deleted = watch) => ({
   conversationId: null,
   previous: previous === null ? null : key(previous),
@@ -20,21 +27,21 @@ const response = (text: string, previous: string | null, deleted = watch) => ({
   sent: NOTHING_SENT,
   watch: deleted,
 });
-const saidIn = (remembered: RememberedResponses, id: string) =>
-  remembered.of(key(id))?.history?.map(({ content }) => content) ?? null;
+const saidIn = async (remembered: RememberedResponses, id: string) =>
+  (await remembered.of(key(id)))?.history?.map(({ content }) => content) ?? null;
 
 describe("remembered responses", () => {
-  it("have everything that led to them, once for each that continues one", () => {
+  it("have everything that led to them, once for each that continues one", async () => {
     const remembered = new RememberedResponses();
     remembered.set(key("1"), response("a", null));
     remembered.set(key("2"), response("b", "1"));
     remembered.set(key("3"), response("c", "1"));
-    expect(saidIn(remembered, "2")).toEqual(["a", "b"]);
-    expect(saidIn(remembered, "3")).toEqual(["a", "c"]);
-    expect(remembered.of(key("2", {}))).toBeNull();
+    expect(await saidIn(remembered, "2")).toEqual(["a", "b"]);
+    expect(await saidIn(remembered, "3")).toEqual(["a", "c"]);
+    expect(await remembered.of(key("2", {}))).toBeNull();
   });
 
-  it("are bounded in number and size; one whose beginning is gone has no history", () => {
+  it("are bounded in number and size; one whose beginning is gone has no history", async () => {
     const few = new RememberedResponses(2);
     for (const [id, before] of [
       ["1", null],
@@ -42,27 +49,27 @@ describe("remembered responses", () => {
       ["3", "2"],
     ] as const)
       few.set(key(id), response(id, before));
-    expect(few.of(key("1"))).toBeNull();
-    expect(few.of(key("3"))).toMatchObject({ history: null });
+    expect(await few.of(key("1"))).toBeNull();
+    expect(await few.of(key("3"))).toMatchObject({ history: null });
     const small = new RememberedResponses(100, 200);
     for (let at = 0; at < 50; at++) small.set(key(String(at)), response("x".repeat(50), null));
-    expect(small.of(key("47"))).toBeNull();
-    expect(saidIn(small, "49")).toHaveLength(1);
+    expect(await small.of(key("47"))).toBeNull();
+    expect(await saidIn(small, "49")).toHaveLength(1);
     small.set(key("long"), response("x".repeat(500), null));
-    expect([small.of(key("long")), saidIn(small, "49")]).toEqual([null, ["x".repeat(50)]]);
+    expect([await small.of(key("long")), await saidIn(small, "49")]).toEqual([null, ["x".repeat(50)]]);
   });
 
-  it("are gone once their user deleted something", () => {
+  it("are gone once their user deleted something", async () => {
     const remembered = new RememberedResponses();
-    remembered.set(key("1"), response("a", null, { isDeleted: true } as DeletionWatch));
+    remembered.set(key("1"), response("a", null, watching(true)));
     remembered.set(key("2"), response("b", "1"));
-    expect(remembered.of(key("2"))).toMatchObject({ history: null });
-    expect([remembered.of(key("1")), remembered.of(key("2"))]).toEqual([null, null]);
+    expect(await remembered.of(key("2"))).toMatchObject({ history: null });
+    expect([await remembered.of(key("1")), await remembered.of(key("2"))]).toEqual([null, null]);
   });
 
-  it("end where an engine gave one id twice", () => {
+  it("end where an engine gave one id twice", async () => {
     const remembered = new RememberedResponses();
     remembered.set(key("1"), response("a", "1"));
-    expect(remembered.of(key("1"))).toMatchObject({ history: null });
+    expect(await remembered.of(key("1"))).toMatchObject({ history: null });
   });
 });

@@ -2,12 +2,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { DEFAULT_SCOPE_BOUNDS, type Scope, type UserId } from "../../../src/core/index.js";
+import {
+  DEFAULT_SCOPE_BOUNDS,
+  type MemoryId,
+  type RequestId,
+  type Scope,
+  type UserId,
+} from "../../../src/core/index.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
 import { WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
-import { ana, composeWith, memories, openService } from "../compose/service-fixture.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
+import { composeInto, deltaOf, recordFor, stateOf } from "../../store/api/stored-compose.js";
+import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-scopes-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -15,63 +24,118 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const scopeOf = (n: number): Scope => ({ tenant: "default", userId: `user-${n}` as UserId, agentId: null });
 
 describe("working scopes", () => {
-  it("weigh no more than their bound, whoever asks, and drop the least recently used first", () => {
-    const store = new SqliteStore(openDatabase(":memory:"));
+  it("weigh no more than their bound, whoever asks, and drop the least recently used first", async () => {
+    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 50_000, DEFAULT_SCOPE_BOUNDS);
     for (let n = 0; n < 200; n++) {
-      scopes.use(scopeOf(n), () => {});
-      scopes.use(scopeOf(0), () => {});
+      await scopes.use(scopeOf(n), () => {});
+      await scopes.use(scopeOf(0), () => {});
       expect(scopes.weight).toBeLessThanOrEqual(50_000);
     }
     expect(scopes.size).toBeLessThan(30);
-    const [hot, cold] = [0, 1].map((n) => {
-      let state: unknown;
-      scopes.use(scopeOf(n), (working) => {
-        state = working.state;
-      });
-      return state;
-    });
-    scopes.use(scopeOf(0), ({ state }) => expect(state).toBe(hot));
-    scopes.use(scopeOf(1), ({ state }) => expect(state).toBe(cold));
-    store.close();
+    const [hot, cold] = await Promise.all([0, 1].map((n) => scopes.use(scopeOf(n), ({ state }) => state)));
+    await scopes.use(scopeOf(0), ({ state }) => expect(state).toBe(hot));
+    await scopes.use(scopeOf(1), ({ state }) => expect(state).toBe(cold));
+    await store.close();
   });
 
-  it("are loaded again after work on them threw, and work is repeated when another process was faster", () => {
-    const store = new SqliteStore(openDatabase(":memory:"));
+  it("are loaded again after work on them threw, and work is repeated when another process was faster", async () => {
+    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
     const seen = new Set<unknown>();
-    expect(() =>
+    await expect(
       scopes.use(scopeOf(0), ({ state }) => {
         seen.add(state);
         throw new Error("broken");
       }),
-    ).toThrow("broken");
+    ).rejects.toThrow("broken");
     let attempts = 0;
-    scopes.use(scopeOf(0), ({ state }) => {
+    await scopes.use(scopeOf(0), ({ state }) => {
       seen.add(state);
       if (++attempts < 3) throw new StaleScopeError();
     });
     expect(attempts).toBe(3);
     expect(seen.size).toBe(4);
-    store.close();
+    const alwaysLate = scopes.use(scopeOf(0), () => {
+      throw new StaleScopeError();
+    });
+    await expect(alwaysLate).rejects.toMatchObject({ name: "StoreUnavailableError", fault: "busy" });
+    await store.close();
   });
 
-  it("that are worked on in steps are loaded again in the same way, and weigh nothing once others were let go of them", async () => {
-    const store = new SqliteStore(openDatabase(":memory:"));
+  it("that were let go of while they were worked on weigh nothing afterwards", async () => {
+    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
-    let attempts = 0;
-    const worked = scopes.useInSteps(scopeOf(0), async () => {
+    await scopes.use(scopeOf(0), async () => {
       await Promise.resolve();
-      if (++attempts < 3) throw new StaleScopeError();
-      scopes.clear();
-      return "done";
+      scopes.drop(scopeOf(0));
     });
-    await expect(worked).resolves.toBe("done");
-    expect(attempts).toBe(3);
     expect([scopes.size, scopes.weight]).toEqual([0, 0]);
-    await expect(scopes.useInSteps(scopeOf(0), () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
-    expect(scopes.size).toBe(0);
-    store.close();
+    await store.close();
+  });
+
+  it("are used without a read of the store; a commit finds out that another process was first, and so does a check", async () => {
+    const file = join(directory, "first.db");
+    const [store, other] = [
+      new JournalStore(journalIn(openJournalDatabase(file))),
+      new JournalStore(journalIn(openJournalDatabase(file))),
+    ];
+    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
+    await composeInto(other, scopeOf(0), { requestId: "r1", question: "Tea?", memories: { m1: "Green tea." } });
+    const before = await scopes.use(scopeOf(0), ({ state }) => state);
+    await composeInto(other, scopeOf(0), { requestId: "r2", question: "Tea?", memories: { m2: "Black tea." } });
+    expect(await scopes.use(scopeOf(0), ({ state }) => state)).toBe(before);
+    const sizes: number[] = [];
+    await scopes.use(scopeOf(0), async (working) => {
+      sizes.push(working.state.register.size);
+      working.state.rememberWorker("north", []);
+      await working.commit((base) => store.commitChanges(scopeOf(0), base, deltaOf(working.state)));
+    });
+    expect(sizes).toEqual([1, 2]);
+    await composeInto(other, scopeOf(0), { requestId: "r3", question: "Tea?", memories: { m3: "No tea." } });
+    expect(await scopes.read(scopeOf(0), ({ state }) => state.register.size)).toBe(3);
+    await other.deleteUser("default", scopeOf(0).userId, false);
+    const checked = scopes.use(scopeOf(0), async (working) => {
+      await working.check();
+      return working.state.register.size;
+    });
+    expect(await checked).toBe(0);
+    await Promise.all([store.close(), other.close()]);
+  });
+
+  it("know the requests under way as the store does, and ask it for those of before only", async () => {
+    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
+    const asked: number[] = [];
+    const underWay = store.underWaySince.bind(store);
+    store.underWaySince = (scope, since) => {
+      asked.push(since);
+      return underWay(scope, since);
+    };
+    const scope = scopeOf(0);
+    for (const requestId of ["a", "b"]) await composeInto(store, scope, { requestId, question: "?", memories: {} });
+    await scopes.use(scope, async (working) => {
+      const at = NOON;
+      const compare = async (since: number) =>
+        expect(await working.requests.since(since)).toBe(await underWay(scope, since));
+      await compare(at - 1);
+      for (let n = 0; n < 40; n++) {
+        const { record } = await recordFor(store, scope, { requestId: `r${n}`, question: "?", memories: {} });
+        await working.commit((base) => store.commitCompose(scope, base, { ...record, at: at + n }));
+        working.requests.composed(`r${n}` as RequestId, at + n);
+        if (n % 3 === 0) {
+          const ids = [`r${n}` as RequestId];
+          const { state } = await stateOf(store, scope);
+          await working.commit((base) => store.commitEviction(scope, base, deltaOf(state), ids));
+          working.requests.ended(ids);
+        }
+        // Of more the store does not look which are open.
+        for (const since of n < 28 ? [at - 1, at, at + n - 5, at + n] : [at + 15, at + n]) await compare(since);
+      }
+      expect(await working.requests.since(at - 1)).toBe(at - 1);
+    });
+    expect(asked.length).toBeLessThan(4);
+    await store.close();
   });
 
   it("change no byte of an answer: a service that keeps none in memory answers as one that keeps all", async () => {
@@ -111,5 +175,27 @@ describe("working scopes", () => {
       history.push(asked, { role: "assistant", content: "Yes." });
     }
     await Promise.all([one.close(), two.close(), alone.close()]);
+  });
+
+  it("forget a memory that another process told together with one that this one has not heard of", async () => {
+    const file = join(directory, "forgetting.db");
+    const [one, two] = [0, 1].map(() => {
+      const database = openJournalDatabase(file);
+      return openService({ database, store: new JournalStore(journalIn(database)) });
+    }) as [Memstem, Memstem];
+    const asked = (requestId: string, texts: Readonly<Record<string, string>>) => ({
+      userId: ana,
+      conversationId: "c",
+      requestId,
+      messages: [{ role: "user", content: "Tea?" }],
+      memories: memories(texts),
+    });
+    await composeWith(one, asked("r1", { m1: "Green tea." }));
+    await composeWith(two, asked("r2", { m1: "Green tea.", m2: "Black tea." }));
+    await one.forgetMemory(ana, "m1" as MemoryId);
+    const again = await composeWith(two, asked("r2", {}));
+    expect(JSON.stringify(again.messages)).toContain("Black tea.");
+    expect(JSON.stringify(again.messages)).not.toContain("Green tea.");
+    await Promise.all([one.close(), two.close()]);
   });
 });

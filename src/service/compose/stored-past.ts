@@ -1,0 +1,63 @@
+import {
+  type ChatMessage,
+  Conversation,
+  type ConversationId,
+  type Digest,
+  type HistoryName,
+  possibleSections,
+  recallPast,
+  type Scope,
+  type ScopeState,
+  type ToolMemories,
+} from "../../core/index.js";
+import type { Store, StoredHistory } from "../../store/api/store.js";
+
+/** What is stored of a request's past. Planning is synchronous, so it is read before. */
+export interface StoredPast {
+  /** Null: the `single` layout. */
+  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
+  /** What was said; null where the request says it itself, and where nothing is stored. */
+  readonly history: StoredHistory | null;
+  readonly isOurs: (section: Digest) => boolean;
+  /** Whether any of it was read from the store: it may be newer than the scope in memory. */
+  readonly isRead: boolean;
+}
+
+/** A request, as far as its past depends on it. */
+interface PastRequest {
+  readonly conversationId: ConversationId | null;
+  readonly messages: readonly ChatMessage[];
+  readonly history: HistoryName;
+  readonly toolMemories: ToolMemories | null;
+}
+
+/** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
+export async function readPast(
+  store: Pick<Store, "loadConversation" | "findHistory" | "knownSections">,
+  scope: Scope,
+  state: ScopeState,
+  { conversationId: id, messages, history: name, toolMemories }: PastRequest,
+): Promise<StoredPast> {
+  const known = new Set<Digest>();
+  const isOurs = (section: Digest) => known.has(section);
+  const learn = async (said: readonly ChatMessage[]) => {
+    const asked = possibleSections(said);
+    if (asked.length > 0) for (const section of await store.knownSections(scope, asked)) known.add(section);
+  };
+  await learn(messages);
+  if (id === null) return { conversation: null, history: null, isOurs, isRead: known.size > 0 };
+  const loaded = state.loadedConversation(id);
+  const turns = loaded ?? new Conversation(await store.loadConversation(scope, id));
+  const conversation = { id, turns };
+  /** Whether the conversation has turns, and the request does not continue the newest one. */
+  const isCut = () => {
+    const { newest } = turns;
+    if (newest === undefined) return false;
+    return recallPast({ conversation, messages, isOurs, toolMemories }).history.turns.at(-1)?.turn !== newest;
+  };
+  const history = name === "stored" || isCut() ? await store.findHistory(scope, id) : null;
+  // A client may have said it in a section's form.
+  if (history !== null) await learn(history.messages);
+  const isRead = known.size > 0 || history !== null || (loaded === undefined && turns.newest !== undefined);
+  return { conversation, history, isOurs, isRead };
+}

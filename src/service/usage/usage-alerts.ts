@@ -1,0 +1,130 @@
+import { timeAt } from "../../core/index.js";
+import type { TimedSums, UsageLog, WindowSums } from "../../store/api/usage-log.js";
+import { type AlertRule, isMet } from "./alert-rules.js";
+import type { UsageRecorder } from "./usage-recorder.js";
+
+/** Milliseconds between two evaluations. */
+const EVERY_MS = 60_000;
+const MINUTE_MS = 60_000;
+
+/** A rule, as it was last evaluated. */
+export interface AlertState {
+  readonly rule: AlertRule;
+  readonly isFiring: boolean;
+  /** Since when, in milliseconds since the epoch; null: it is not. */
+  readonly since: number | null;
+  /** In the rule's last window; null: too few prompts. */
+  readonly value: number | null;
+  /** In the window before it; null: too few prompts, or nothing is compared. */
+  readonly reference: number | null;
+}
+
+/** An alert that began or ended. */
+export interface Alert extends AlertState {
+  readonly at: number;
+}
+
+/** What alerts need. */
+export interface AlertParts {
+  readonly rules: readonly AlertRule[];
+  readonly log: UsageLog;
+  readonly recorder: UsageRecorder;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Called when an alert begins or ends. */
+  readonly onAlert: (alert: Alert) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Evaluates the rules every minute. */
+export class AlertWatch {
+  readonly #states: AlertState[];
+  #timer: NodeJS.Timeout | null = null;
+  #evaluating: Promise<void> = Promise.resolve();
+
+  constructor(private readonly parts: AlertParts) {
+    this.#states = parts.rules.map((rule) => ({ rule, isFiring: false, since: null, value: null, reference: null }));
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.evaluate(), EVERY_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#evaluating;
+  }
+
+  /** Of all tenants. */
+  get states(): readonly AlertState[] {
+    return this.#states;
+  }
+
+  statesOf(tenant: string): readonly AlertState[] {
+    return this.#states.filter(({ rule }) => rule.tenant === tenant);
+  }
+
+  /** Evaluates every rule now. */
+  evaluate(): Promise<void> {
+    this.#evaluating = this.#evaluating.then(async () => {
+      for (const [at, state] of this.#states.entries())
+        await this.#evaluate(state).then((next) => {
+          this.#states[at] = next;
+        }, this.parts.onFault);
+    });
+    return this.#evaluating;
+  }
+
+  async #evaluate(state: AlertState): Promise<AlertState> {
+    const { log, recorder, now } = this.parts;
+    const { rule } = state;
+    await recorder.flush();
+    const { tenant, model, engine } = rule;
+    const summary = await log.summary({ tenant, window: "day", now: now(), model, engine });
+    const value = measured(rule, summary, 0);
+    const reference = measured(rule, summary, 1);
+    const met = isMet(rule, value, reference);
+    // Where too little is known, nothing changes: an alert does not end because nobody asks any more.
+    const isFiring = met ?? state.isFiring;
+    const since = isFiring ? (state.since ?? now()) : null;
+    const next = { rule, isFiring, since, value, reference };
+    if (isFiring !== state.isFiring) await this.#tell({ ...next, at: now() });
+    return next;
+  }
+
+  async #tell(alert: Alert): Promise<void> {
+    const { rule, isFiring, at } = alert;
+    this.parts.onAlert(alert);
+    const label = `${rule.name}${isFiring ? "" : " has ended"}`;
+    await this.parts.recorder.note({ tenant: rule.tenant, at, kind: "alert", label, model: rule.model ?? null });
+  }
+}
+
+/** A rule's measure in its last window (`back` 0) or the one before it (1), in whole steps; null: too few prompts. */
+function measured(rule: AlertRule, { points, to, stepMs }: WindowSums, back: 0 | 1): number | null {
+  const length = rule.within_minutes * MINUTE_MS;
+  const end = to - back * length;
+  const within: TimedSums[] = [];
+  for (let at = end - length; at < end; at += stepMs) {
+    const point = points.get(at);
+    if (point !== undefined) within.push(point);
+  }
+  const sum = (of: (sums: TimedSums["sums"]) => number) => within.reduce((all, { sums }) => all + of(sums), 0);
+  switch (rule.measure) {
+    case "cached_share": {
+      const total = sum(({ sharedReportedPromptTokens }) => sharedReportedPromptTokens);
+      if (total === 0 || sum(({ reportedPrompts }) => reportedPrompts) < rule.min_prompts) return null;
+      return sum(({ sharedReportedCachedTokens }) => sharedReportedCachedTokens) / total;
+    }
+    case "missed_tokens":
+      return sum(({ prompts }) => prompts) < rule.min_prompts ? null : sum(({ missedTokens }) => missedTokens);
+    case "first_token_p95_ms": {
+      if (sum(({ timedPrompts }) => timedPrompts) < rule.min_prompts) return null;
+      const times = new Map<number, number>();
+      for (const point of within)
+        for (const [bin, prompts] of point.times) times.set(bin, (times.get(bin) ?? 0) + prompts);
+      return timeAt(times, 0.95);
+    }
+  }
+}

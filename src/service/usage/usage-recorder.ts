@@ -1,0 +1,206 @@
+/*
+ * usage: what answered prompts cost and why they missed, recorded off the request path, and shown.
+ * Enters: what a service's observer is told; queries of a tenant. Leaves: batches for the usage log, about one a second; its rows as events;
+ * alerts. Nothing here waits on a request, and no request waits on it.
+ */
+
+import {
+  composedUsage,
+  type EngineModel,
+  KEEPS_ALL,
+  type RequestId,
+  type ResidencyModel,
+  type Scope,
+  type UserId,
+} from "../../core/index.js";
+import type { EngineReport } from "../../store/api/store.js";
+import {
+  type KeptNote,
+  type KeptUsage,
+  type NewNote,
+  NO_MODEL,
+  type UsageEntry,
+  type UsageLog,
+  type UsageReport,
+} from "../../store/api/usage-log.js";
+import type { MemstemObserver, ObservedCompose, ObservedReport } from "../base/memstem-observer.js";
+import { EarlierPrompts, isInFlight } from "./earlier-prompts.js";
+import { EngineRestarts } from "./engine-restarts.js";
+
+/** Milliseconds between two batches. */
+const BATCH_MS = 1_000;
+/** Most entries that wait to be written; more are left out, and counted. */
+const MAX_WAITING = 20_000;
+/** Listeners of one tenant. */
+export const MAX_LISTENERS = 32;
+
+/** What a recorder needs. */
+export interface RecorderParts {
+  readonly log: UsageLog;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly costs: EngineModel;
+  readonly residency?: ResidencyModel | undefined;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** What is told as it happens. */
+export type RecordedEvent =
+  | { readonly kind: "request"; readonly row: KeptUsage }
+  | { readonly kind: "note"; readonly note: KeptNote };
+
+/** Records what a service does, for all tenants, and tells it to listeners of their tenant. */
+export class UsageRecorder implements MemstemObserver {
+  readonly #earlier = new EarlierPrompts();
+  readonly #restarts = new EngineRestarts<UsageReport>();
+  readonly #listeners = new Map<string, Set<(event: RecordedEvent) => void>>();
+  #waiting: UsageEntry[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> = Promise.resolve();
+  #dropped = 0;
+
+  constructor(private readonly parts: RecorderParts) {}
+
+  /** Entries that were left out since the start, because too many waited. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  composed(prompt: ObservedCompose): void {
+    const { scope, plan, reuse, conversationId, requestId, at, model, engine } = prompt;
+    const { costs, residency: { limits } = KEEPS_ALL } = this.parts;
+    const { reusableTokens, carriedTokens, ...facts } = reuse;
+    const known = this.#earlier.take(prompt);
+    const tokens = { promptTokens: plan.totalTokens, expectedTokens: plan.expectedCachedTokens, carriedTokens };
+    const before = reusableTokens === null ? null : { reusableTokens, ...known };
+    const ttlMs = limits !== undefined && "ttlMs" in limits ? limits.ttlMs : null;
+    const isBounded = limits !== undefined && ("tokens" in limits || "slots" in limits);
+    this.#add({
+      kind: "composed",
+      ...keyOf(scope, requestId),
+      conversationId,
+      at,
+      model: model ?? NO_MODEL,
+      engine,
+      layout: plan.layout,
+      policy: plan.policy,
+      retention: plan.retention,
+      epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
+      usage: composedUsage(tokens, { ...facts, before }, { ttlMs, isBounded }),
+      costs,
+    });
+  }
+
+  reported(observed: ObservedReport): void {
+    const { scope, feedback, report, model } = observed;
+    const entry = (because: UsageReport["facts"]["because"]): UsageReport => ({
+      kind: "reported",
+      ...keyOf(scope, feedback.requestId),
+      model,
+      facts: { report: cacheReport(report), firstTokenMs: report.ttftMs ?? null, because },
+      costs: this.parts.costs,
+    });
+    this.#add(entry(this.#reasonOf(observed, entry("engine_restart"))));
+  }
+
+  evicted(scope: Scope, ids: readonly RequestId[]): void {
+    this.#earlier.evicted(scope, ids);
+  }
+
+  withdrawn(scope: Scope, id: RequestId): void {
+    this.#add({ kind: "withdrawn", ...keyOf(scope, id) });
+  }
+
+  /** Keeps a note, and tells it. */
+  async note(note: NewNote): Promise<KeptNote> {
+    const kept = await this.parts.log.note(note);
+    for (const [tenant, listeners] of this.#listeners) {
+      if (note.tenant === null || note.tenant === tenant)
+        for (const tell of listeners) tell({ kind: "note", note: kept });
+    }
+    return kept;
+  }
+
+  /** Tells a tenant's events as they are written; null where too many listen. The function returned ends it. */
+  listen(tenant: string, tell: (event: RecordedEvent) => void): (() => void) | null {
+    const listeners = this.#listeners.get(tenant) ?? new Set();
+    if (listeners.size >= MAX_LISTENERS) return null;
+    listeners.add(tell);
+    this.#listeners.set(tenant, listeners);
+    return () => {
+      listeners.delete(tell);
+      if (listeners.size === 0 && this.#listeners.get(tenant) === listeners) this.#listeners.delete(tenant);
+    };
+  }
+
+  /** Drops what waits of a user, and waits for what is being written. */
+  async forget(tenant: string, userId: UserId): Promise<void> {
+    this.#waiting = this.#waiting.filter((entry) => entry.tenant !== tenant || entry.userId !== userId);
+    await this.#writing;
+  }
+
+  /** Writes what waits. */
+  flush(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const batch = this.#waiting;
+    this.#waiting = [];
+    if (batch.length === 0) return this.#writing;
+    this.#writing = this.#writing.then(async () => {
+      try {
+        // Rows are read again for those who listen only.
+        this.#tell(await this.parts.log.record(batch, this.parts.now(), [...this.#listeners.keys()]));
+      } catch (error) {
+        this.#dropped += batch.length;
+        this.parts.onFault(error);
+      }
+    });
+    return this.#writing;
+  }
+
+  /** Why the engine had less than expected, if it had. Where a restart shows, those before it that it explains are recorded again. */
+  #reasonOf({ scope, feedback, report }: ObservedReport, ifRestarted: UsageReport): UsageReport["facts"]["because"] {
+    const remembered = this.#earlier.get(scope, feedback.requestId);
+    if (remembered === null || report.cachedTokens === undefined) return null;
+    if (remembered.isBeforeEvicted) return "evicted";
+    const scale = report.promptTokens ? remembered.promptTokens / report.promptTokens : 1;
+    const { tenant, userId, agentId } = scope;
+    const verdict = this.#restarts.take({
+      tenant,
+      scope: JSON.stringify([userId, agentId]),
+      ...remembered,
+      cachedTokens: report.cachedTokens * scale,
+      of: ifRestarted,
+    });
+    if (verdict.kind === "none") return isInFlight(remembered) ? "in_flight" : null;
+    if (verdict.kind === "found") {
+      for (const other of verdict.others) this.#add(other);
+      const note = { tenant, at: verdict.at, kind: "engine_restart", label: "found by reports", model: null } as const;
+      this.note(note).catch(this.parts.onFault);
+    }
+    return "engine_restart";
+  }
+
+  #add(entry: UsageEntry): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#dropped++;
+      return;
+    }
+    this.#waiting.push(entry);
+    this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref();
+  }
+
+  #tell(rows: readonly KeptUsage[]): void {
+    if (this.#listeners.size === 0) return;
+    for (const row of rows.toSorted((a, b) => a.number - b.number))
+      for (const tell of this.#listeners.get(row.tenant) ?? []) tell({ kind: "request", row });
+  }
+}
+
+function keyOf({ tenant, userId, agentId }: Scope, requestId: RequestId) {
+  return { tenant, userId, agentId, requestId };
+}
+
+function cacheReport({ cachedTokens, promptTokens }: EngineReport): UsageReport["facts"]["report"] {
+  return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null };
+}
