@@ -2,6 +2,7 @@ import type { AgentId, Explanation, IndexEntry, RequestId, UserId } from "../cor
 import type { ComposeOptions, MessageLike } from "../service/base/call-options.js";
 import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
 import type { Problem } from "./errors.js";
+import type { UsageRow } from "./usage-row.js";
 
 /*
  * What routes take and give that the library does not have. Where it has them, the types are the library's.
@@ -104,7 +105,11 @@ export interface DescribedIndex {
     readonly requests: number;
   };
   /** Parents before children. */
-  readonly nodes: readonly (Omit<IndexEntry, "id"> & { readonly requestIds: readonly RequestId[] })[];
+  readonly nodes: readonly (Omit<IndexEntry, "id"> & {
+    /** Whether the engine's cache should still hold it, by the configured TTL. */
+    readonly isExpected: boolean;
+    readonly requestIds: readonly RequestId[];
+  })[];
 }
 
 /** A row of the service's database, under its column names. */
@@ -119,6 +124,8 @@ export interface ExportedData {
     /** Rows, by table. */
     readonly tables: Readonly<Record<string, readonly Row[]>>;
   }[];
+  /** What was recorded of the user's prompts, oldest first. */
+  readonly usage: readonly UsageRow[];
   /** Ids of memories that are never sent again. */
   readonly forgottenMemories: readonly string[];
   /** Null: no memory source is configured. */

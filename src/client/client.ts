@@ -25,10 +25,12 @@ import type {
 import { batchLinesOf, requestLines } from "./batch-lines.js";
 import { type CallControl, type ClientOptions, connectionOf } from "./connection.js";
 import { ClosedError, InvalidRequestError } from "./errors.js";
+import { usageEventsOf } from "./event-stream.js";
 import { queryOf } from "./query.js";
 import { BATCH_ANSWER, JSON_ANSWER, type Reader, TEXT_ANSWER, UNMODIFIED_ANSWER } from "./reading.js";
 import { ROUTES, type Route } from "./routes.js";
 import { type Outgoing, send } from "./sending.js";
+import type * as usage from "./usage-answers.js";
 import { toWire } from "./wire-names.js";
 
 /**
@@ -73,6 +75,26 @@ export interface RemoteMemstem {
   describeIndex(options: IndexOptions, call?: CallControl): Promise<DescribedIndex>;
   /** Everything stored on a user. Rows have the database's names. */
   exportUser(options: ForgetUserOptions, call?: CallControl): Promise<ExportedData>;
+  /** What prompts cost over an hour, a day or a month. */
+  usageSummary(options?: usage.UsageViewOptions, call?: CallControl): Promise<usage.UsageSummary>;
+  /** Misses by cause, with what to do about each. */
+  usageMisses(options?: usage.UsageViewOptions, call?: CallControl): Promise<usage.UsageMisses>;
+  /** Prompts, newest first, in pages. */
+  usageRequests(options?: usage.UsageRequestsOptions, call?: CallControl): Promise<usage.UsageRequests>;
+  /** A prompt as bars, beside the one that it should have continued. Rejects with `NotFoundError`. */
+  usageRequest(options: ExplainRequestOptions, call?: CallControl): Promise<usage.UsageRequest>;
+  /** Users by what their prompts reuse. */
+  usageUsers(options?: usage.UsageReuseOptions, call?: CallControl): Promise<usage.UsageUsers>;
+  /** Conversations by what their prompts reuse. */
+  usageConversations(options?: usage.UsageConversationsOptions, call?: CallControl): Promise<usage.UsageConversations>;
+  /** A conversation's newest prompts, by epoch. Rejects with `NotFoundError`. */
+  usageConversation(options: usage.UsageConversationOptions, call?: CallControl): Promise<usage.UsageConversation>;
+  /** The tenant's alert rules. */
+  usageAlerts(call?: CallControl): Promise<usage.UsageAlerts>;
+  /** Prompts and notes as they come, until the service ends it; `break` does too. The time-out is the longest silence: it says something every 15 s. */
+  usageEvents(options?: usage.UsageFilterOptions, call?: CallControl): AsyncIterableIterator<usage.UsageEvent>;
+  /** Notes a deploy or a restart, to be shown in charts. */
+  addUsageNote(options: usage.UsageNoteOptions, call?: CallControl): Promise<usage.UsageNote>;
   /** Forgets a memory for good. */
   forgetMemory(options: ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
@@ -81,6 +103,8 @@ export interface RemoteMemstem {
   receiveMem0Event(event: unknown, call?: CallControl): Promise<void>;
   /** The service's state; it says `stopping` where it is about to end. */
   health(call?: CallControl): Promise<Health>;
+  /** The same, without asking the database: whether the process works. */
+  live(call?: CallControl): Promise<Health>;
   /** Counters and gauges, in Prometheus' text format. */
   metrics(call?: CallControl): Promise<string>;
   /** The service's OpenAPI document. */
@@ -161,6 +185,20 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
     explain: (given, call) => queried(ROUTES.explain, given, call),
     describeIndex: (given, call) => queried(ROUTES.describeIndex, given, call),
     exportUser: (given, call) => queried(ROUTES.exportUser, given, call),
+    usageSummary: (given = {}, call) => queried(ROUTES.usageSummary, given, call),
+    usageMisses: (given = {}, call) => queried(ROUTES.usageMisses, given, call),
+    usageRequests: (given = {}, call) => queried(ROUTES.usageRequests, given, call),
+    usageRequest: (given, call) => queried(ROUTES.usageRequest, given, call),
+    usageUsers: (given = {}, call) => queried(ROUTES.usageUsers, given, call),
+    usageConversations: (given = {}, call) => queried(ROUTES.usageConversations, given, call),
+    usageConversation: (given, call) => queried(ROUTES.usageConversation, given, call),
+    usageAlerts: (call) => queried(ROUTES.usageAlerts, {}, call),
+    async *usageEvents(given = {}, call = {}) {
+      if (isClosed) throw new ClosedError();
+      const outgoing = { route: ROUTES.usageEvents, query: queryOf(given) };
+      yield* await send(connection, outgoing, call, async (response, current) => usageEventsOf(response, current));
+    },
+    addUsageNote: (given, call) => posted(ROUTES.addUsageNote, given, call),
     forgetMemory: (given, call) => queried(ROUTES.forgetMemory, given, call),
     async forgetUser(given, call) {
       await queried(ROUTES.forgetUser, given, call);
@@ -171,6 +209,7 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
       await ask(() => ({ route, body }), call, TEXT_ANSWER);
     },
     health: (call) => ask(() => ({ route: ROUTES.health, alsoAnswered: 503 }), call, JSON_ANSWER as Reader<Health>),
+    live: (call) => ask(() => ({ route: ROUTES.live }), call, JSON_ANSWER as Reader<Health>),
     metrics: (call) => ask(() => ({ route: ROUTES.metrics }), call, TEXT_ANSWER),
     openapi: (call) => ask(() => ({ route: ROUTES.openapi }), call, UNMODIFIED_ANSWER),
     async close() {

@@ -46,3 +46,25 @@ export {
   type Problem,
   type Refusal,
 } from "./errors.js";
+export type {
+  UsageAlerts,
+  UsageConversation,
+  UsageConversationOptions,
+  UsageConversations,
+  UsageConversationsOptions,
+  UsageEvent,
+  UsageFigures,
+  UsageFilterOptions,
+  UsageMisses,
+  UsageNote,
+  UsageNoteOptions,
+  UsageRequest,
+  UsageRequests,
+  UsageRequestsOptions,
+  UsageReuse,
+  UsageReuseOptions,
+  UsageSummary,
+  UsageUsers,
+  UsageViewOptions,
+} from "./usage-answers.js";
+export type { UsageRow } from "./usage-row.js";

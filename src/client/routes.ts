@@ -28,6 +28,11 @@ const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 
 const BY_QUERY = { unmodified: [], retried: "all" } as const;
 
+/** A view of the usage. */
+function usage<V extends string>(operation: string, view: V, answers: string) {
+  return { operations: [operation], method: "GET", path: `/usage/${view}`, ...BY_QUERY, answers } as const;
+}
+
 export const ROUTES = {
   compose: {
     operations: ["compose"],
@@ -106,6 +111,23 @@ export const ROUTES = {
     unmodified: ["scopes.scope", "scopes.tables", "source.memories.metadata"],
     answers: "scopes",
   },
+  usageSummary: usage("getUsageSummary", "summary", "points"),
+  usageMisses: usage("getUsageMisses", "misses", "causes"),
+  usageRequests: usage("listUsageRequests", "requests", "requests"),
+  usageRequest: usage("getUsageRequest", "request", "bars"),
+  usageUsers: usage("listUsageUsers", "users", "users"),
+  usageConversations: usage("listUsageConversations", "conversations", "conversations"),
+  usageConversation: usage("getUsageConversation", "conversation", "epochs"),
+  usageAlerts: usage("listUsageAlerts", "alerts", "rules"),
+  usageEvents: { operations: ["streamUsageEvents"], method: "GET", path: "/usage/events", ...BY_QUERY },
+  addUsageNote: {
+    operations: ["addUsageNote"],
+    method: "POST",
+    path: "/usage/notes",
+    unmodified: [],
+    answers: "kind",
+    retried: "rejected",
+  },
   forgetMemory: {
     operations: ["forgetMemory", "forgetMemoryByQuery"],
     method: "DELETE",
@@ -121,6 +143,7 @@ export const ROUTES = {
     answers: "user_id",
   },
   health: { operations: ["getHealth"], method: "GET", path: "/healthz", ...BY_QUERY, answers: "status" },
+  live: { operations: ["getLiveness"], method: "GET", path: "/livez", ...BY_QUERY, answers: "status" },
   metrics: { operations: ["getMetrics"], method: "GET", path: "/metrics", ...BY_QUERY },
   openapi: { operations: [], method: "GET", path: "/openapi.json", ...BY_QUERY },
 } as const satisfies Readonly<Record<string, Route>>;

@@ -52,6 +52,7 @@ describe("the client's routes", () => {
     });
     expect(exported.scopes[0]?.tables["memory_versions"]?.[0]).toHaveProperty("memory_id", "m-in Paris");
     expect(await client.health()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
+    expect(await client.live()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
     expect(await client.metrics()).toContain("# TYPE memstem_");
     await client.forgetUser({ userId: "." });
     expect((await client.exportUser({ userId: "." })).scopes).toEqual([]);

@@ -20,6 +20,8 @@ import { exampleOf } from "../../src/http/contracts/examples.js";
 import { explainResult, requestExplainQuery, writeExplanation } from "../../src/http/contracts/explain-contract.js";
 import { exportResult } from "../../src/http/contracts/export-contract.js";
 import { OPERATIONS } from "../../src/http/contracts/operations.js";
+import * as usage from "../../src/http/contracts/usage-contract.js";
+import { usageEvents, usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-request-contract.js";
 import type {
   AddOptions,
   ComposeOptions,
@@ -44,9 +46,20 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   explain: { sent: requestExplainQuery, answered: explainResult },
   describeIndex: { sent: wire.userIndexQuery, answered: wire.indexResult },
   exportUser: { sent: wire.userQuery, answered: exportResult },
+  usageSummary: { sent: usage.usageSummaryQuery, answered: usage.usageSummaryResult },
+  usageMisses: { sent: usage.usageMissesQuery, answered: usage.usageMissesResult },
+  usageRequests: { sent: usage.usageRequestsQuery, answered: usage.usageRequestsResult },
+  usageRequest: { sent: usageRequestQuery, answered: usageRequestResult },
+  usageUsers: { sent: usage.usageUsersQuery, answered: usage.usageUsersResult },
+  usageConversations: { sent: usage.usageConversationsQuery, answered: usage.usageConversationsResult },
+  usageConversation: { sent: usage.usageConversationQuery, answered: usage.usageConversationResult },
+  usageAlerts: { sent: usage.usageAlertsQuery, answered: usage.usageAlertsResult },
+  usageEvents: { sent: usage.usageEventsQuery, answered: usageEvents },
+  addUsageNote: { sent: usage.noteBody, answered: usage.usageNote },
   forgetMemory: { sent: wire.memoryQuery, answered: wire.forgetMemoryResult },
   forgetUser: { sent: wire.userQuery, answered: wire.forgetUserResult },
   health: { answered: wire.health },
+  live: { answered: wire.health },
   metrics: {},
   openapi: {},
 };
@@ -208,7 +221,8 @@ describe("an answer's JSON, read by the client", () => {
   });
 
   it("of an index is the library's, less its own ids", () => {
-    const node = { searchPath: [0], labels: [label(1)], uses: 2, live: 1, lastUsed: 3 };
+    const use = { uses: 2, live: 1, lastUsed: 3, usedAt: 1_000, tokens: 10, totalTokens: 30, isExpected: true };
+    const node = { searchPath: [0], labels: [label(1)], ...use };
     const described = {
       userId: "ana" as UserId,
       agentId: null,

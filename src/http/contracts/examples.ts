@@ -3,6 +3,8 @@
  * engine reported of it, what is stored then. A test sends the requests and compares the answers.
  */
 
+import { USAGE_EXAMPLES } from "./usage-examples.js";
+
 /** The body of a request, if the operation has one, and of its answer. */
 export interface Example {
   readonly request?: unknown;
@@ -10,6 +12,7 @@ export interface Example {
 }
 
 const EXAMPLES: Readonly<Record<string, Example>> = {
+  ...USAGE_EXAMPLES,
   compose: {
     request: {
       user_id: "ana",
@@ -72,8 +75,30 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       agent_id: null,
       counts: { conversations: 1, turns: 1, requests: 1, blocks: 2, nodes: 2 },
       nodes: [
-        { search_path: [], labels: [], uses: 1, live_requests: 0, last_used: 1, request_ids: [] },
-        { search_path: [0], labels: [1, 2], uses: 1, live_requests: 1, last_used: 1, request_ids: ["trip-1"] },
+        {
+          search_path: [],
+          labels: [],
+          uses: 1,
+          live_requests: 0,
+          last_used: 1,
+          used_at: 1793426450000,
+          tokens: 12,
+          total_tokens: 12,
+          is_expected: true,
+          request_ids: [],
+        },
+        {
+          search_path: [0],
+          labels: [1, 2],
+          uses: 1,
+          live_requests: 1,
+          last_used: 1,
+          used_at: 1793426450000,
+          tokens: 12,
+          total_tokens: 24,
+          is_expected: true,
+          request_ids: ["trip-1"],
+        },
       ],
     },
   },
@@ -243,7 +268,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   forgetMemory: { answer: { memory_id: "m-2", labels: [2], deleted_from_source: null } },
   receiveMem0Event: { request: { event_details: { event: "DELETE", id: "m-2" } } },
   forgetUser: { answer: { user_id: "ana", scopes: 1 } },
-  exportUser: { answer: { user_id: "ana", scopes: [], forgotten_memories: [], source: null } },
+  exportUser: { answer: { user_id: "ana", scopes: [], usage: [], forgotten_memories: [], source: null } },
+  getLiveness: { answer: { status: "ok", version: "0.1.0", source: null } },
   getHealth: { answer: { status: "ok", version: "0.1.0", source: null } },
 };
 

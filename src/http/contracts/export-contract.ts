@@ -1,5 +1,7 @@
 import { z } from "zod";
 import type { UserExport } from "../../service/records/user-records.js";
+import { usageRow } from "./usage-contract.js";
+import { writeUsageRow } from "./usage-json.js";
 
 /*
  * `GET /users/{user_id}/export`. Rows are the database's, under its column names, with JSON columns parsed; new columns appear by
@@ -35,6 +37,7 @@ export const exportResult = z
         tables,
       }),
     ),
+    usage: z.array(usageRow).meta({ description: "What was recorded of the user's prompts, oldest first." }),
     forgotten_memories: z.array(z.string()).meta({ description: "Ids of memories that are never sent again." }),
     source: z
       .object({
@@ -59,7 +62,13 @@ export const exportResult = z
   .meta({ id: "UserExport", description: "Everything stored on a user, for every agent." });
 
 /** The JSON of {@link exportResult}. */
-export function writeExport({ userId, scopes, forgottenMemories, source }: UserExport): z.input<typeof exportResult> {
+export function writeExport({
+  userId,
+  scopes,
+  usage,
+  forgottenMemories,
+  source,
+}: UserExport): z.input<typeof exportResult> {
   return {
     user_id: userId,
     scopes: scopes.map(({ agentId, scope, tables: of }) => ({
@@ -67,6 +76,7 @@ export function writeExport({ userId, scopes, forgottenMemories, source }: UserE
       scope: { ...scope },
       tables: of as z.input<typeof tables>,
     })),
+    usage: usage.map(writeUsageRow),
     forgotten_memories: [...forgottenMemories],
     source: source && {
       name: source.name,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /*
- * What operators read: `GET /healthz` and `GET /metrics`.
+ * What operators read: `GET /healthz`, `GET /livez` and `GET /metrics`.
  */
 
 export const health = z

@@ -12,6 +12,7 @@ export const TAGS = {
   Cache: "What the engine cached and evicted, and why a prompt hit or missed.",
   Memories: "Add memories to the source, forget one, receive Mem0's events.",
   Users: "Show, export and forget what is stored on a user.",
+  Usage: "What prompts cost over time, and why they missed; the dashboard's data.",
   Operations: "Health and metrics.",
 } as const;
 
@@ -26,6 +27,8 @@ export interface Operation {
 }
 
 const BY_QUERY = "With all ids in the query: a path cannot hold `.` or `..`, and some proxies reject `%2F`.";
+
+const USAGE_PROBLEMS = [...REQUEST_PROBLEMS, 501] as const;
 
 const ofUser = {
   index: {
@@ -149,11 +152,90 @@ export const OPERATIONS = {
   exportUserByQuery: { operationId: "exportUserByQuery", ...ofUser.export, description: BY_QUERY },
   forgetUser: { operationId: "forgetUser", ...ofUser.forget },
   forgetUserByQuery: { operationId: "forgetUserByQuery", ...ofUser.forget, description: BY_QUERY },
+  usageSummary: {
+    operationId: "getUsageSummary",
+    tags: ["Usage"],
+    summary: "Sum up what prompts cost",
+    description:
+      "Cached shares, tokens, time to the first token and money over an hour, a day or a month, by model, engine and layout.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageMisses: {
+    operationId: "getUsageMisses",
+    tags: ["Usage"],
+    summary: "Sum up misses by cause",
+    description: "Shares of tokens and money, with what to do about each cause.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageRequests: {
+    operationId: "listUsageRequests",
+    tags: ["Usage"],
+    summary: "List prompts",
+    description: "Newest first. A page of a rare filter may be short, or empty, and have a next one.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageRequest: {
+    operationId: "getUsageRequest",
+    tags: ["Usage"],
+    summary: "Show a prompt as bars",
+    description:
+      "Its parts by what became of them, beside the earlier prompt that it should have continued, and why it did not.",
+    problems: [...USAGE_PROBLEMS, 404],
+  },
+  usageUsers: {
+    operationId: "listUsageUsers",
+    tags: ["Usage"],
+    summary: "List users by their reuse",
+    description: "Sums over the prompts that are kept, one entry for each agent.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageConversations: {
+    operationId: "listUsageConversations",
+    tags: ["Usage"],
+    summary: "List conversations by their reuse",
+    description: "Sums over the prompts that are kept.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageConversation: {
+    operationId: "getUsageConversation",
+    tags: ["Usage"],
+    summary: "Show a conversation's turns and epochs",
+    description: "Its newest prompts, and where epochs began.",
+    problems: [...USAGE_PROBLEMS, 404],
+  },
+  usageAlerts: {
+    operationId: "listUsageAlerts",
+    tags: ["Usage"],
+    summary: "List alert rules",
+    description: "The tenant's rules of `MEMSTEM_ALERTS`, as they were last evaluated.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageEvents: {
+    operationId: "streamUsageEvents",
+    tags: ["Usage"],
+    summary: "Follow prompts and notes",
+    description: "Server-sent events of this process, about a second after each prompt.",
+    problems: USAGE_PROBLEMS,
+  },
+  usageNotes: {
+    operationId: "addUsageNote",
+    tags: ["Usage"],
+    summary: "Note a deploy or a restart",
+    description: "Shown in the summary of its time.",
+    problems: [...BODY_PROBLEMS, 501],
+  },
   health: {
     operationId: "getHealth",
     tags: ["Operations"],
-    summary: "Check the service",
-    description: "Needs no key. 503 while the service is stopping.",
+    summary: "Check whether requests should be sent here",
+    description: "Needs no key. 503 while the database does not answer, and while the service is stopping.",
+    problems: [400, 422],
+  },
+  live: {
+    operationId: "getLiveness",
+    tags: ["Operations"],
+    summary: "Check whether the process works",
+    description: "Needs no key. Asks nothing of the database: one that is away is no reason to restart.",
     problems: [400, 422],
   },
   metrics: {

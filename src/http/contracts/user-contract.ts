@@ -49,6 +49,12 @@ export const indexResult = z
           uses: z.int().meta({ description: "Requests that passed through or ended here." }),
           live_requests: z.int().meta({ description: "Requests that ended here and were not evicted." }),
           last_used: z.int().meta({ description: "The scope's request counter at the last use: a logical clock." }),
+          used_at: z
+            .int()
+            .meta({ description: "When it was last used, in milliseconds since the epoch; 0: not known." }),
+          tokens: z.int().meta({ description: "Of its blocks; of a root, also those before them. Estimated." }),
+          total_tokens: z.int().meta({ description: "Of the whole prefix that ends here." }),
+          is_expected: z.boolean().meta({ description: "Whether the engine's cache should still hold it." }),
           request_ids: z.array(z.string()),
         }),
       )
@@ -68,6 +74,10 @@ export function writeIndex({ userId, agentId, counts, nodes }: IndexDescription)
       uses: node.uses,
       live_requests: node.live,
       last_used: node.lastUsed,
+      used_at: node.usedAt,
+      tokens: node.tokens,
+      total_tokens: node.totalTokens,
+      is_expected: node.isExpected,
       request_ids: [...node.requestIds],
     })),
   };

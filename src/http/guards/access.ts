@@ -6,7 +6,7 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
-import { type ApiKeys, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
+import { type ApiKeys, type AuthenticatedKey, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
@@ -14,7 +14,7 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { OnRejected } from "../problems/rejection.js";
 import { type GuardedRequest, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
-import { type Guard, PASSED } from "./guard.js";
+import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
 /** What access control needs. */
 export interface AccessParts {
@@ -36,50 +36,49 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
   let wasAsked = false;
+  /** Keys are revoked, never deleted: once true, this stays true. */
+  const areUsed = (any: boolean) => {
+    wasAsked = true;
+    areKeysUsed ||= any;
+    return areKeysUsed;
+  };
+  const unknown = (error: unknown) => {
+    // A store that fails now had no keys when it last answered. One that never answered may have some.
+    if (wasAsked && error instanceof StoreUnavailableError) return false;
+    throw error;
+  };
   const anyKeys = () => {
+    if (areKeysUsed) return true;
     try {
       const any = keys.any();
-      wasAsked = true;
-      return any;
+      return any instanceof Promise ? any.then(areUsed).catch(unknown) : areUsed(any);
     } catch (error) {
-      // A store that fails now had no keys when it last answered. One that never answered may have some.
-      if (wasAsked && error instanceof StoreUnavailableError) return false;
-      throw error;
+      return unknown(error);
     }
   };
-  return function access(c) {
-    if (OPEN_PATHS.has(c.req.path)) return PASSED;
-    if (c.req.path === WEBHOOK_PATH) {
-      if (webhookToken === undefined) return { rejection: answerProblem(c, notFound(c)) };
-      if (!showsWebhookToken(c, webhookToken)) {
-        onRejected("no_key");
-        return {
-          rejection: answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token")),
-        };
-      }
-      c.set("keyId", null);
-      c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
-      return PASSED;
+  const withKey = (c: GuardedRequest) => {
+    const given = givenKey(c);
+    const admitted = given === null ? null : authenticate(given, keys);
+    return admitted instanceof Promise
+      ? admitted.then((key) => verdictOn(c, given, key))
+      : verdictOn(c, given, admitted);
+  };
+  const verdictOn = (c: GuardedRequest, given: string | null, admitted: AuthenticatedKey | null): GuardVerdict => {
+    if (given === null || admitted === null) {
+      onRejected("no_key");
+      const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
+      const detail =
+        given === null
+          ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
+          : "this API key is not valid: it is unknown or was revoked";
+      return { rejection: answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } }) };
     }
-    // Keys are revoked, never deleted: once true, this stays true.
-    areKeysUsed ||= anyKeys();
-    if (areKeysUsed) {
-      const given = givenKey(c);
-      const admitted = given === null ? null : authenticate(given, keys);
-      if (admitted === null) {
-        onRejected("no_key");
-        const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
-        const detail =
-          given === null
-            ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
-            : "this API key is not valid: it is unknown or was revoked";
-        return { rejection: answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } }) };
-      }
-      c.set("keyId", admitted.keyId);
-      if (given !== null && admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
-      c.set("memstem", memstem.forTenant(admitted.tenant));
-      return PASSED;
-    }
+    c.set("keyId", admitted.keyId);
+    if (admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
+    c.set("memstem", memstem.forTenant(admitted.tenant));
+    return PASSED;
+  };
+  const withoutKey = (c: GuardedRequest): GuardVerdict => {
     const host = c.req.header("host") ?? "";
     if (!isLoopbackHost(host)) {
       onRejected("host");
@@ -100,6 +99,24 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     c.set("keyId", null);
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
     return PASSED;
+  };
+  return function access(c) {
+    if (OPEN_PATHS.has(c.req.path)) return PASSED;
+    if (c.req.path === WEBHOOK_PATH) {
+      if (webhookToken === undefined) return { rejection: answerProblem(c, notFound(c)) };
+      if (!showsWebhookToken(c, webhookToken)) {
+        onRejected("no_key");
+        return {
+          rejection: answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token")),
+        };
+      }
+      c.set("keyId", null);
+      c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
+      return PASSED;
+    }
+    const any = anyKeys();
+    if (any instanceof Promise) return any.then((isUsed) => (isUsed ? withKey(c) : withoutKey(c)));
+    return any ? withKey(c) : withoutKey(c);
   };
 }
 

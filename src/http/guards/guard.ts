@@ -13,8 +13,10 @@ export interface GuardVerdict {
   readonly onBegun?: () => void;
 }
 
-/** Decides on a request before its body is read. What it throws is answered as an error. */
-export type Guard = (request: GuardedRequest) => GuardVerdict;
+/**
+ * Decides on a request before its body is read, at once where it can. What it throws, or rejects with, is answered as an error.
+ */
+export type Guard = (request: GuardedRequest) => GuardVerdict | Promise<GuardVerdict>;
 
 /** The verdict on a request that passes, with nothing more to do. */
 export const PASSED: GuardVerdict = {};
@@ -22,7 +24,7 @@ export const PASSED: GuardVerdict = {};
 /** A guard in front of Hono's routes. */
 export function guarded(guard: Guard): MiddlewareHandler<HttpEnvironment> {
   return async function guarded(c, next) {
-    const { rejection, headers, onAnswered, onBegun } = guard(c);
+    const { rejection, headers, onAnswered, onBegun } = await guard(c);
     if (rejection !== undefined) return rejection;
     try {
       await (onAnswered === undefined ? next() : untilAnswered(c, next, onAnswered));

@@ -18,6 +18,7 @@ import {
   UpstreamError,
 } from "../../service/base/errors.js";
 import type { GuardedRequest } from "../requests/request.js";
+import { ManyListenersError, UsageOffError } from "./usage-off-error.js";
 
 /** RFC 9457, with the invalid fields. */
 export const problemSchema = z
@@ -86,7 +87,8 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof UpstreamError) return upstreamProblem(error);
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, `${error.message}: ${error.setting}`);
-  if (error instanceof BodyShareError) return problem(429, error.message);
+  if (error instanceof BodyShareError || error instanceof ManyListenersError) return problem(429, error.message);
+  if (error instanceof UsageOffError) return problem(501, error.message);
   // Nobody reads this one: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
   // The framework's only 400 here is the validator's: a body that it cannot parse.
@@ -129,6 +131,8 @@ const RETRY_AFTER_S: Readonly<Record<StoreUnavailableError["fault"], number>> = 
   "read-only": 30,
   failing: 30,
   damaged: 300,
+  // A server that restarts, or whose standby takes over, is back in seconds.
+  unreachable: 5,
 };
 
 function storeProblem({ fault, message }: StoreUnavailableError): Problem {

@@ -85,11 +85,14 @@ export const BATCH_PATH = "/compose/batch";
 /** Takes Mem0's events. */
 export const WEBHOOK_PATH = "/webhooks/mem0";
 
-/** Open without a key, and under no key's limits: health, and the OpenAPI document. */
-export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/openapi.json"]);
+/** The dashboard's page and its parts: the same bytes for everybody, without data. */
+const PAGE_PATHS = ["/dashboard", "/dashboard/page.js", "/dashboard/page.css", "/dashboard/icon.svg"];
+
+/** Open without a key, and under no key's limits: health, the OpenAPI document, and the dashboard's page. */
+export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/livez", "/openapi.json", ...PAGE_PATHS]);
 
 /** Answered even when the service is overloaded or stopping: what an operator reads then. */
-export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/metrics"]);
+export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/livez", "/metrics"]);
 
 /** Prefix of the OpenAI-compatible paths. */
 export const OPENAI_PATHS = "/v1/";

@@ -14,9 +14,9 @@ import type { HttpEnvironment } from "../requests/request.js";
 
 /** Adds the route twice: with the request's id in the path, and in the query. */
 export function addExplainRoutes(app: OpenAPIHono<HttpEnvironment>): void {
-  const explain = (c: Context<HttpEnvironment>, given: z.output<typeof requestExplainQuery>) => {
+  const explain = async (c: Context<HttpEnvironment>, given: z.output<typeof requestExplainQuery>) => {
     const { user_id, agent_id, request_id } = given;
-    const { explanation, words } = c.get("memstem").explain(user_id, agent_id ?? null, request_id);
+    const { explanation, words } = await c.get("memstem").explain(user_id, agent_id ?? null, request_id);
     return c.json(writeExplanation(explanation, words), 200);
   };
   const byPath = { params: explainPath, query: explainQuery };

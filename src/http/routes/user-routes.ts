@@ -18,8 +18,8 @@ type Ctx = Context<HttpEnvironment>;
 export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   const { userPath, userQuery, memoryPath, memoryQuery, indexResult, forgetUserResult, forgetMemoryResult } = wire;
 
-  const index = (c: Ctx, { user_id, agent_id, limit }: z.output<typeof wire.userIndexQuery>) =>
-    c.json(wire.writeIndex(c.get("memstem").describeIndex(user_id, agent_id ?? null, limit)), 200);
+  const index = async (c: Ctx, { user_id, agent_id, limit }: z.output<typeof wire.userIndexQuery>) =>
+    c.json(wire.writeIndex(await c.get("memstem").describeIndex(user_id, agent_id ?? null, limit)), 200);
   const indexOf = { params: userPath, query: wire.indexQuery };
   app.openapi(bodiless("get", "/users/{user_id}/index", OPERATIONS.index, indexOf, indexResult), (c) =>
     index(c, { ...c.req.valid("param"), ...c.req.valid("query") }),

@@ -4,7 +4,7 @@
  * document, and Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
  */
 
-import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
+import { OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
 import type { ApiKeys } from "../../service/base/api-key.js";
@@ -14,10 +14,10 @@ import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import { PRETTY_PARAMETER } from "../contracts/answer-form.js";
+import type { AlertRule } from "../../service/usage/alert-rules.js";
+import type { Alert } from "../../service/usage/usage-alerts.js";
 import * as wire from "../contracts/contracts.js";
 import { post } from "../contracts/documented-route.js";
-import { exampleOf } from "../contracts/examples.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
@@ -50,9 +50,12 @@ import {
 } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
+import { addDashboardPage } from "../routes/dashboard-page.js";
 import { addExplainRoutes } from "../routes/explain-routes.js";
+import { addHealthRoutes } from "../routes/health-routes.js";
 import { passToEngine } from "../routes/passed-route.js";
 import { answerUnrouted } from "../routes/unrouted.js";
+import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
 import { composeOver, DirectCompose } from "./direct-compose.js";
@@ -84,12 +87,23 @@ export interface HttpParts {
   readonly maxBatchBytes: number;
   /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
+  /** How what prompts cost is recorded; null or absent: it is not. */
+  readonly usage?: UsageSettings | null;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
   /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
+}
+
+/** How what prompts cost is recorded and shown. */
+export interface UsageSettings {
+  /** Whether texts of memories and messages may be shown. */
+  readonly hasText: boolean;
+  readonly rules: readonly AlertRule[];
+  /** Called when an alert begins or ends. */
+  readonly onAlert: (alert: Alert) => void;
 }
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
@@ -113,6 +127,8 @@ export interface HttpSurface {
   readonly admission: Admission;
   /** Call it with every block of the event loop, in milliseconds. */
   readonly onBlocked: (ms: number) => void;
+  /** Call it with each sample of the event loop's delay, in milliseconds. */
+  readonly onDelayed: (ms: number) => void;
   /** Milliseconds that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
 }
@@ -129,6 +145,14 @@ export function createApp(parts: HttpParts): HttpSurface {
   const pending = new PendingRequests(parts.maxPending);
   const metrics = new Metrics(parts.memstem, () => pending.count);
   parts.memstem.observe(metrics);
+  if (parts.usage != null) {
+    const { rules, onAlert } = parts.usage;
+    const alerted = (alert: Alert) => {
+      metrics.alerted(alert);
+      onAlert(alert);
+    };
+    parts.memstem.recordUsage({ rules, onAlert: alerted, onFault: parts.onFault });
+  }
   const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);
@@ -226,30 +250,9 @@ export function createApp(parts: HttpParts): HttpSurface {
   });
   addExplainRoutes(app);
   addUserRoutes(app);
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/healthz",
-      ...described(OPERATIONS.health),
-      parameters: [PRETTY_PARAMETER],
-      security: [],
-      responses: {
-        200: {
-          description: "The service works.",
-          content: { "application/json": { schema: wire.health, example: exampleOf(OPERATIONS.health).answer } },
-        },
-        503: { description: "The service is stopping.", content: { "application/json": { schema: wire.health } } },
-        ...problemResponses(OPERATIONS.health.problems),
-      },
-    }),
-    (c) => {
-      parts.memstem.ping();
-      const { version } = parts;
-      const source = parts.memstem.sourceName;
-      if (isStopping()) return c.json({ status: "stopping" as const, version, source }, 503);
-      return c.json({ status: "ok" as const, version, source }, 200);
-    },
-  );
+  addDashboardPage(app);
+  addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false, isStopping });
+  addHealthRoutes(app, parts);
 
   app.openAPIRegistry.registerPath({
     method: "get",
@@ -267,7 +270,9 @@ export function createApp(parts: HttpParts): HttpSurface {
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
-  return { app, direct, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked: metrics.blocked.bind(metrics) };
+  const onBlocked = metrics.blocked.bind(metrics);
+  const onDelayed = metrics.delayed.bind(metrics);
+  return { app, direct, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked, onDelayed };
 }
 
 /** The limit that an error stands for; null for other errors. */

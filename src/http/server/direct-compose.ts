@@ -99,7 +99,8 @@ export class DirectCompose {
     let route = UNROUTED;
     try {
       for (const guard of this.parts.guards) {
-        const { rejection, headers, onAnswered, onBegun } = guard(request);
+        const verdict = guard(request);
+        const { rejection, headers, onAnswered, onBegun } = verdict instanceof Promise ? await verdict : verdict;
         if (rejection !== undefined) return { route, body: rejection };
         for (const header of headers ?? []) request.headers.push(header);
         if (onAnswered !== undefined) request.untilAnswered(onAnswered);

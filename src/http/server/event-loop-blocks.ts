@@ -33,8 +33,14 @@ export class EventLoopBlocks {
   #last = performance.now();
   #cpu = process.cpuUsage();
 
-  /** @param onBlock called with each block, in milliseconds */
-  constructor(private readonly onBlock: (ms: number) => void) {
+  /**
+   * @param onBlock called with each block, in milliseconds
+   * @param onDelay called with how late each sample came, whatever the cause, in milliseconds
+   */
+  constructor(
+    private readonly onBlock: (ms: number) => void,
+    private readonly onDelay: (ms: number) => void = () => {},
+  ) {
     this.#observer = new PerformanceObserver((list) => {
       for (const { startTime: from, duration: ms } of list.getEntries()) this.#pauses.push({ from, ms });
     });
@@ -53,6 +59,7 @@ export class EventLoopBlocks {
     const cpu = process.cpuUsage();
     const usedMs = (cpu.user - this.#cpu.user + cpu.system - this.#cpu.system) / 1_000;
     const late = now - this.#last - EVERY_MS;
+    this.onDelay(Math.max(0, late));
     // V8 reports a pause only after the tick that it delayed.
     this.#settle();
     if (late >= LEAST_MS) this.#late = { from: this.#last, to: now, lateMs: late, usedMs };

@@ -1,19 +1,27 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PlanDepth, PlanEpoch } from "../../core/index.js";
-import type { Feedback } from "../../service/base/answers.js";
 import type {
   EngineCall,
   MemorySearch,
   MemstemObserver,
   ObservedCompose,
+  ObservedReport,
 } from "../../service/base/memstem-observer.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { Alert } from "../../service/usage/usage-alerts.js";
 import type { RejectionReason } from "../problems/rejection.js";
 import type { RequestLog } from "../requests/request.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** The delay of the event loop. Its bounds, in seconds, are fine where a pause begins to show in answers. */
+export const DELAY_METRIC = {
+  name: "memstem_event_loop_delay_seconds",
+  help: "How late a timer of 20 ms came, whatever the cause.",
+  buckets: [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1],
+};
 
 /**
  * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The accuracy of the
@@ -45,6 +53,7 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS.filter((seconds) => seconds >= 0.025),
     registers: [this.#registry],
   });
+  readonly #delays = new Histogram({ ...DELAY_METRIC, registers: [this.#registry] });
   readonly #longestBlock = new Gauge({
     name: "memstem_event_loop_longest_block_seconds",
     help: "The longest block of the event loop since the service started.",
@@ -141,6 +150,8 @@ export class Metrics implements MemstemObserver {
     ["reason"],
   );
 
+  readonly #alerts = this.#counter("memstem_alerts_total", "Alerts that began, by rule.", ["rule"]);
+
   /** @param pending requests in flight now */
   constructor(memstem: MemstemOfAll, pending: () => number) {
     collectDefaultMetrics({ register: this.#registry });
@@ -160,20 +171,38 @@ export class Metrics implements MemstemObserver {
     gauge("memstem_busy_users", "Users with a running job.", () => memstem.load.busyUsers);
     gauge("memstem_jobs", "Jobs of users, running or queued.", () => memstem.load.jobs);
     gauge("memstem_schedule_waiting", "Prompts that wait to be ordered with others.", () => memstem.load.scheduling);
+    gauge("memstem_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
+      return memstem.recorded?.recorder.dropped ?? 0;
+    });
+    new Gauge({
+      name: "memstem_alert_firing",
+      help: "1 for a rule of MEMSTEM_ALERTS whose alert goes on, else 0.",
+      labelNames: ["rule"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const { rule, isFiring } of memstem.recorded?.alerts?.states ?? [])
+          this.set({ rule: rule.name }, isFiring ? 1 : 0);
+      },
+    });
     new Gauge({
       name: "memstem_engine_law",
       help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
       labelNames: ["part"],
       registers: [this.#registry],
-      collect() {
+      async collect() {
+        const law = await memstem.timeLaw();
         this.reset();
-        const law = memstem.timeLaw;
         if (law === null) return;
         this.set({ part: "fixed" }, law.fixedMs);
         this.set({ part: "per_token" }, law.perTokenMs);
         this.set({ part: "per_pair" }, law.perPairMs);
       },
     });
+  }
+
+  alerted({ rule, isFiring }: Alert): void {
+    if (isFiring) this.#alerts.inc({ rule: rule.name });
   }
 
   served({ method, route, status, ms }: RequestLog): void {
@@ -193,6 +222,11 @@ export class Metrics implements MemstemObserver {
     this.#longestBlock.set(this.#longestBlockMs / 1_000);
   }
 
+  /** A sample of the event loop's delay, in milliseconds. */
+  delayed(ms: number): void {
+    this.#delays.observe(ms / 1_000);
+  }
+
   rejected(reason: RejectionReason): void {
     this.#rejected.inc({ reason });
   }
@@ -201,7 +235,7 @@ export class Metrics implements MemstemObserver {
     this.#notComposed.inc({ reason });
   }
 
-  composed({ plan, warnings }: ObservedCompose): void {
+  composed({ plan, warnings }: Pick<ObservedCompose, "plan" | "warnings">): void {
     this.#composes.inc({ layout: plan.layout, policy: plan.policy });
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
@@ -230,8 +264,9 @@ export class Metrics implements MemstemObserver {
     }
   }
 
-  reported({ expectedCachedTokens, observedCachedTokens }: Feedback, ttftMs: number | null): void {
-    if (ttftMs !== null) this.#firstTokens.observe(ttftMs / 1_000);
+  reported({ feedback, report: { ttftMs }, isFirstTime }: ObservedReport): void {
+    const { expectedCachedTokens, observedCachedTokens } = feedback;
+    if (ttftMs !== undefined && isFirstTime) this.#firstTokens.observe(ttftMs / 1_000);
     if (observedCachedTokens === null) return;
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);

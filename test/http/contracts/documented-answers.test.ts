@@ -37,6 +37,7 @@ describe("what the OpenAPI document says of every answer", () => {
       ["delete", "/users/{user_id}/memories/{memory_id}", "/users/ada/memories/m-tea", undefined],
       ["delete", "/users/{user_id}", "/users/ada", undefined],
       ["get", "/healthz", "/healthz", undefined],
+      ["get", "/livez", "/livez", undefined],
     ] as const;
     for (const [method, path, at, body] of documented) {
       const exchange = await app.send(method.toUpperCase(), at, body);

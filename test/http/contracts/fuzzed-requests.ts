@@ -172,6 +172,7 @@ const looked: fc.Arbitrary<FuzzedRequest> = fc
       fc.constantFrom(
         "/",
         "/healthz",
+        "/livez",
         "/metrics",
         "/openapi.json",
         "/v1/models",

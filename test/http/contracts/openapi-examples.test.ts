@@ -1,14 +1,17 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openAiEngine, sendJson } from "../routes/openai-engine.js";
 import { servedApp } from "../server/served-app.js";
 import { OpenApiDocument } from "./openapi-document.js";
 
 describe("an example of the OpenAPI document", () => {
+  afterEach(() => void vi.useRealTimers());
   const engine = openAiEngine();
   const app = servedApp({ upstream: engine });
   let document: OpenApiDocument;
   beforeEach(async () => {
     document = await OpenApiDocument.of(app);
+    // Only Date is held, not the timers: at the examples' time.
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_793_426_450_000 });
   });
 
   const find = (operationId: string, part: "request" | "answer") =>

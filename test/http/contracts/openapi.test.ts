@@ -17,9 +17,19 @@ describe("GET /openapi.json", () => {
       "DELETE /users/{user_id}",
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
+      "GET /livez",
       "GET /metrics",
       "GET /request/explain",
       "GET /requests/{request_id}/explain",
+      "GET /usage/alerts",
+      "GET /usage/conversation",
+      "GET /usage/conversations",
+      "GET /usage/events",
+      "GET /usage/misses",
+      "GET /usage/request",
+      "GET /usage/requests",
+      "GET /usage/summary",
+      "GET /usage/users",
       "GET /user/export",
       "GET /user/index",
       "GET /users/{user_id}/export",
@@ -30,6 +40,7 @@ describe("GET /openapi.json", () => {
       "POST /evict",
       "POST /feedback",
       "POST /memories",
+      "POST /usage/notes",
       "POST /v1/chat/completions",
       "POST /v1/messages",
       "POST /v1/messages/count_tokens",
@@ -37,11 +48,11 @@ describe("GET /openapi.json", () => {
     ]);
   });
 
-  it("asks for a key, in either form, of every route but the one that says whether the service works", () => {
-    expect(document.isOpen("get", "/healthz")).toBe(true);
+  it("asks for a key, in either form, of every route but those that say whether the service works", () => {
+    for (const path of ["/healthz", "/livez"]) expect(document.isOpen("get", path)).toBe(true);
     for (const operation of document.operations) {
       const [method = "", path = ""] = operation.split(" ");
-      if (operation === "GET /healthz") continue;
+      if (operation === "GET /healthz" || operation === "GET /livez") continue;
       expect(document.isOpen(method.toLowerCase(), path), operation).toBe(false);
       const statuses = document.statuses(method.toLowerCase(), path);
       expect(statuses, operation).toEqual(expect.arrayContaining(["401", "429"]));
@@ -52,6 +63,7 @@ describe("GET /openapi.json", () => {
   it("names ?pretty of every route that makes its own JSON", () => {
     const unmodified = [
       "POST /compose/batch",
+      "GET /usage/events",
       "POST /v1/chat/completions",
       "POST /v1/responses",
       "POST /v1/messages",

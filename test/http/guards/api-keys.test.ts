@@ -10,7 +10,7 @@ import { callerOf, revoke, sendWith } from "./callers.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "Ada drinks tea" }] };
 const chat = { model: "m", user: "ada", messages: [{ role: "user", content: "Tea?" }] };
-const OPEN = ["GET /healthz"];
+const OPEN = ["GET /healthz", "GET /livez"];
 
 describe("a service with an API key", () => {
   const app = servedApp();

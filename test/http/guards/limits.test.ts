@@ -235,6 +235,10 @@ async function inTwoRushes(
   return Promise.all([...first, ...rush(half, bodies.length)]);
 }
 
+async function requestsOf(app: ReturnType<typeof servedApp>, user: string): Promise<number> {
+  return (await app.memstem.describeIndex(user as UserId, null, 1)).counts.requests;
+}
+
 describe("more requests at once than can be served in time", () => {
   const app = servedApp({ environment: { MEMSTEM_MAX_LAG_MS: "1" } });
 
@@ -252,7 +256,7 @@ describe("more requests at once than can be served in time", () => {
       expect(answer).toMatch(/\r\nretry-after: 1\r\n/i);
       expect(answer).toContain("MEMSTEM_MAX_LAG_MS");
     }
-    const stored = asked.map((user) => app.memstem.describeIndex(user as UserId, null, 1).counts.requests);
+    const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
     expect(stored).toEqual(statuses.map((status) => (status === "200" ? 1 : 0)));
     expect((await app.send("GET", "/healthz")).status).toBe(200);
     const away = statuses.filter((status) => status === "503").length;
@@ -290,7 +294,7 @@ describe("more chats at once than can be composed in time", () => {
     expect(plain).toBeGreaterThan(0);
     const sent = engine.requests.filter(({ body }) => body.messages[0]?.content === "Tea?").length;
     expect(sent).toBe(plain);
-    const stored = asked.map((user) => app.memstem.describeIndex(user as UserId, null, 1).counts.requests);
+    const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
     expect(stored.filter((requests) => requests === 0)).toHaveLength(plain);
     const { text } = await app.send("GET", "/metrics");
     expect(text).toContain(`memstem_not_composed_chats_total{reason="lag"} ${plain}`);

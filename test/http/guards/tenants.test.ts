@@ -102,7 +102,50 @@ const composeBody = fc
 
 const query = (given: string | undefined) => (given === undefined ? "" : `agent_id=${given}`);
 
+/** What prompts cost: every view, with ids that others have too, and with guesses of the numbers that pages are found by. */
+const usageView = fc
+  .record({
+    view: fc.constantFrom(
+      "summary",
+      "misses",
+      "requests",
+      "request",
+      "users",
+      "conversations",
+      "conversation",
+      "alerts",
+    ),
+    user,
+    agent,
+    requestId,
+    window: fc.constantFrom("hour", "month"),
+    cause: fc.constantFrom(undefined, "unknown", "rewritten_history", "changed_order"),
+    isOfUser: fc.boolean(),
+    page: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
+    order: fc.constantFrom("missed_tokens", "cached_share", "last_at"),
+  })
+  .map(({ view, page, ...given }): Request => {
+    const ofUser = { user_id: given.user, agent_id: given.agent };
+    const cursor = page?.toString(36);
+    const { window, order, cause, requestId: id, isOfUser } = given;
+    const queries: Readonly<Record<string, Readonly<Record<string, string | undefined>>>> = {
+      summary: { window },
+      misses: { window },
+      requests: { ...(isOfUser ? ofUser : {}), cause, cursor, limit: "3" },
+      request: { ...ofUser, request_id: id },
+      users: { order },
+      conversations: { ...(isOfUser ? ofUser : {}), order },
+      conversation: { ...ofUser, conversation_id: "c", cursor },
+    };
+    const asked = Object.entries(queries[view] ?? {}).flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name}=${value}`],
+    );
+    return () => ({ method: "GET", path: `/usage/${view}?${asked.join("&")}` });
+  });
+
 const request: fc.Arbitrary<Request> = fc.oneof(
+  { weight: 4, arbitrary: usageView },
+  fc.constant<Request>((s) => ({ method: "POST", path: "/usage/notes", body: { kind: "deploy", label: s } })),
   {
     weight: 6,
     arbitrary: fc.tuple(composeBody, fc.constantFrom(undefined, ["w-1", "w-2"])).map(
@@ -308,8 +351,8 @@ describe("two tenants with users of the same name", () => {
       expect((await acme.send("POST", "/feedback", body)).status).toBe(200);
     }
     await other.send("POST", "/compose", { user_id: "u-1", query: "?", memories: [] });
-    const law = (name: string) => app.memstem.forTenant({ name, cacheSecret: name }).timeLaw;
-    expect(law("acme")).not.toBeNull();
-    expect(law("default")).toBeNull();
+    const law = (name: string) => app.memstem.forTenant({ name, cacheSecret: name }).timeLaw();
+    expect(await law("acme")).not.toBeNull();
+    expect(await law("default")).toBeNull();
   });
 });

@@ -51,5 +51,7 @@ describe("a store that fails", () => {
     });
     expect(app.faults).toMatchObject([{ message: expect.stringMatching(/database connection is not open/) }]);
     expect(app.log.at(-1)).toMatchObject({ method, status: 500 });
+    // The process is none that a restart would help.
+    expect((await app.send("GET", "/livez")).status).toBe(200);
   });
 });

@@ -4,7 +4,7 @@ import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
-import { storedRows } from "./stored-rows.js";
+import { storedExchanges } from "./stored-rows.js";
 
 const TITLE = "### Task:\nGenerate a title.\n### Chat History:\n<chat_history>\nUSER: Which tea?\n</chat_history>";
 type Said = OpenAI.ChatCompletionMessageParam[];
@@ -39,7 +39,7 @@ describe("a request that is not to be composed", () => {
     const { choices } = await clientOf(app, inTrip).chat.completions.create({ model: "stub-1", messages });
     return [...messages, choices[0]?.message ?? { role: "assistant", content: "" }];
   };
-  const turns = () => storedRows(app.database).get("turns") ?? [];
+  const turns = () => storedExchanges(app.database).turns;
 
   it.each([
     ["bypass", { "x-memstem-bypass": "true" }, {}],

@@ -1,7 +1,7 @@
 import OpenAI, { APIError } from "openai";
 import { expect, vi } from "vitest";
 import type { ServedApp } from "../server/served-app.js";
-import { storedRows } from "./stored-rows.js";
+import { storedExchanges } from "./stored-rows.js";
 
 /** OpenAI's client with nothing changed but its address, and the user's name in a header. */
 export function clientOf(app: ServedApp, headers: Record<string, string> = { "x-memstem-user": "ada" }): OpenAI {
@@ -31,8 +31,9 @@ export async function errorOf(attempt: Promise<unknown>): Promise<APIError> {
 /** What the engine reported of the first request, once it is stored. */
 export function observedBy(app: ServedApp): Promise<Record<string, number>> {
   return vi.waitFor(() => {
-    const stored = storedRows(app.database).get("requests")?.[0]?.["observed"];
-    expect(stored).toBeTypeOf("string");
-    return JSON.parse(String(stored)) as Record<string, number>;
+    const stored = storedExchanges(app.database).requests[0]?.observed;
+    expect(stored).toBeTypeOf("object");
+    expect(stored).not.toBeNull();
+    return stored as unknown as Record<string, number>;
   });
 }

@@ -1,10 +1,11 @@
 import type OpenAI from "openai";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { StoredAnswer } from "../../../src/store/api/store.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
-import { storedRows } from "./stored-rows.js";
+import { storedExchanges } from "./stored-rows.js";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 
@@ -17,14 +18,9 @@ const QUESTIONS = ["Where does she live?", "Which street was it?", "How many hou
 
 /** What the engine reported of each request, in order, beside what was expected. */
 function reports(database: string) {
-  return (storedRows(database).get("requests") ?? []).map(({ observed, answer }) => {
-    const { plan } = JSON.parse(String(answer)) as { plan: { expectedCachedTokens: number; totalTokens: number } };
-    const report = JSON.parse(String(observed)) as {
-      cachedTokens: number;
-      promptTokens: number;
-      ttftMs: number;
-    } | null;
-    return { expected: plan.expectedCachedTokens, total: plan.totalTokens, ...report };
+  return storedExchanges(database).requests.map(({ observed, answer }) => {
+    const { expectedCachedTokens: expected, totalTokens: total } = (answer as StoredAnswer).plan;
+    return { expected, total, ...(observed as { cachedTokens: number; promptTokens: number; ttftMs: number } | null) };
   });
 }
 

@@ -20,9 +20,11 @@ import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import { namingFaults } from "../../../src/store/api/store-faults.js";
-import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
+import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { type StartedApp, startApp } from "../server/served-app.js";
 import { openAiEngine } from "./openai-engine.js";
 
@@ -39,10 +41,10 @@ function appOnDatabase(source: MemorySource | null, more: Readonly<Record<string
   let app: StartedApp;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-chat-"));
-    database = openDatabase(join(dataDir, "memstem.db"));
+    database = openJournalDatabase(join(dataDir, "memstem.db"));
     let requests = 0;
     const memstem = new Memstem({
-      store: namingFaults(new SqliteStore(database)),
+      store: namingFaults(new JournalStore(journalIn(database))),
       source,
       defaults: {
         policy: DEFAULT_POLICY,
@@ -121,6 +123,8 @@ const AILMENTS: readonly (readonly [what: string, reason: string, status: number
     "store_full",
     507,
     async ({ sqlite }) => {
+      // No page is free.
+      sqlite.exec("vacuum");
       sqlite.pragma(`max_page_count = ${sqlite.pragma("page_count", { simple: true })}`);
       return () => sqlite.pragma("max_page_count = 1073741823");
     },
@@ -140,14 +144,16 @@ const AILMENTS: readonly (readonly [what: string, reason: string, status: number
   ],
   [
     "holds a user's rows that cannot be read",
-    "fault",
-    500,
+    "store_damaged",
+    503,
     async (app) => {
       // Another user's state takes the place of this one's in memory.
       await app.send("/compose", { user_id: "bo", query: "Which tea?", memories: [] });
-      const { run } = app.sqlite.prepare("select run from index_nodes where run <> '[]'").get() as { run: string };
-      app.sqlite.prepare("update index_nodes set run = '{' where run = ?").run(run);
-      return () => app.sqlite.prepare("update index_nodes set run = ? where run = '{'").run(run);
+      const changed = "from journal where changes is not null order by seq limit 1";
+      const { seq, changes } = app.sqlite.prepare(`select seq, changes ${changed}`).get() as Record<string, unknown>;
+      const write = app.sqlite.prepare("update journal set changes = ? where seq = ?");
+      write.run("{", seq);
+      return () => write.run(changes, seq);
     },
   ],
   [
@@ -255,7 +261,7 @@ describe("a chat whose user's turn does not come", () => {
     for (const go of searches) go();
     expect((await slow).status).toBe(200);
     await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(1);
+    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
     expect(app.faults).toEqual([]);
   });
 
@@ -264,7 +270,7 @@ describe("a chat whose user's turn does not come", () => {
     expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
     for (const go of searches) go();
     await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(0);
+    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
     expect(app.faults).toEqual([]);
   });
 
@@ -276,7 +282,7 @@ describe("a chat whose user's turn does not come", () => {
     other.exec("rollback");
     other.close();
     await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect(app.memstem.describeIndex("ada" as UserId, null, 10).counts.turns).toBe(0);
+    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
     expect((await app.chat([question("Which tea?")], { memories })).headers.get("x-memstem-warnings")).toBeNull();
     expect(app.faults).toEqual([]);
   });

@@ -137,7 +137,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     const before = await app.send("POST", "/compose", bob);
     await forget();
     expect(await app.send("POST", "/compose", bob)).toEqual(before);
-    expect(columnsHolding(app.database, SECRET)).toEqual(["blocks.text"]);
+    expect(columnsHolding(app.database, SECRET)).toEqual(["journal.changes"]);
   });
 
   it("gives no label of a forgotten text to another text", async () => {

@@ -4,7 +4,7 @@ import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, errorOf } from "./chat-client.js";
 import { messagesClientOf } from "./messages-client.js";
 import { openAiEngine } from "./openai-engine.js";
-import { storedRows } from "./stored-rows.js";
+import { storedExchanges, storedRows } from "./stored-rows.js";
 
 /** A chat with fields that OpenAI's client does not know. */
 const askWith = (fields: object) => ({ ...ask("Which tea?"), ...fields });
@@ -23,8 +23,8 @@ describe("a request that names its user in a place of the operator's choice", ()
   });
   const named = () => {
     const [row] = storedRows(app.database).get("users") ?? [];
-    const [turn] = storedRows(app.database).get("turns") ?? [];
-    return [row?.["user_id"], row?.["agent_id"], turn?.["conversation_id"]];
+    const [said] = storedExchanges(app.database).turns;
+    return [row?.["user_id"], row?.["agent_id"], said?.turn.conversationId];
   };
 
   it("is known by the first that has a name; an empty header has none", async () => {
@@ -104,7 +104,7 @@ describe("a request whose operator lists no place", () => {
   it("is a single prompt", async () => {
     const headers = { "x-memstem-user": "ada", "x-litellm-session-id": "s-1", "x-opencode-session": "s-1" };
     await clientOf(app, headers).chat.completions.create(ask("Which tea?"));
-    expect(storedRows(app.database).get("turns")?.[0]?.["conversation_id"]).toBeNull();
+    expect(storedExchanges(app.database).turns[0]?.turn.conversationId).toBeNull();
   });
 });
 

@@ -3,7 +3,7 @@ import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, errorOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
-import { storedRows } from "./stored-rows.js";
+import { storedExchanges } from "./stored-rows.js";
 
 describe("memstem's headers", () => {
   const engine = openAiEngine();
@@ -18,8 +18,8 @@ describe("memstem's headers", () => {
   it("name the agent, the policy and the number of memories; none goes to the engine", async () => {
     await create({ "x-memstem-agent": "cook", "x-memstem-policy": "retrieval", "x-memstem-top-k": "3" });
     expect(source.queries.at(-1)).toMatchObject({ scope: { agentId: "cook" }, topK: 3 });
-    const [request] = storedRows(app.database).get("requests") ?? [];
-    expect(JSON.parse(String(request?.["answer"]))).toMatchObject({ plan: { policy: "retrieval" } });
+    const [request] = storedExchanges(app.database).requests;
+    expect(request?.answer).toMatchObject({ plan: { policy: "retrieval" } });
     expect(Object.keys(engine.requests[0]?.headers ?? {}).filter((name) => name.startsWith("x-memstem"))).toEqual([]);
   });
 

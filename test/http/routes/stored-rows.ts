@@ -1,5 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
+import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
+import { openToRead } from "../../../src/store/database/open-database.js";
+import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
+import { SaidCodec, type SaidTurn } from "../../../src/store/journal/said-codec.js";
 
 /** Every row of every table in a database file, by a second connection that can only read. */
 export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]> {
@@ -14,9 +18,46 @@ export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<
   }
 }
 
-/** How many rows each table has. */
+/** A request as the journal's records tell it. */
+export interface StoredRequest {
+  readonly id: string;
+  readonly answer: StoredAnswer | undefined;
+  readonly observed: EngineReport | null;
+}
+
+/** The requests and turns in a file's journal, in the order in which they were stored. */
+export function storedExchanges(file: string): { readonly requests: StoredRequest[]; readonly turns: SaidTurn[] } {
+  const { sqlite, digests } = openToRead(file);
+  try {
+    const said = new SaidCodec(digests);
+    const reports = new Map<string, EngineReport>();
+    const requests: Omit<StoredRequest, "observed">[] = [];
+    const turns: SaidTurn[] = [];
+    const rows = sqlite.prepare("select scope_id, kind, request_id, said from journal order by seq").raw().all();
+    for (const [scopeId, number, id, text] of rows as [number, number, string | null, string | null][]) {
+      const kind = RECORD_KINDS[number];
+      if (kind === "reported" && text !== null) reports.set(`${scopeId} ${id}`, said.decodeReported(text));
+      if ((kind !== "composed" && kind !== "said") || text === null) continue;
+      const record = said.decodeComposed(text);
+      turns.push(...record.turns);
+      if (id !== null) requests.push({ id: `${scopeId} ${id}`, answer: record.request?.answer });
+    }
+    const named = requests.map(({ id, answer }) => ({
+      id: id.slice(id.indexOf(" ") + 1),
+      answer,
+      observed: reports.get(id) ?? null,
+    }));
+    return { requests: named, turns };
+  } finally {
+    sqlite.close();
+  }
+}
+
+/** How many rows each table has, and how many requests and turns stand in the journal's. */
 export function rowCounts(file: string): Record<string, number> {
-  return Object.fromEntries([...storedRows(file)].map(([table, rows]) => [table, rows.length]));
+  const { requests, turns } = storedExchanges(file);
+  const tables = [...storedRows(file)].map(([table, rows]) => [table, rows.length] as const);
+  return { ...Object.fromEntries(tables), requests: requests.length, turns: turns.length };
 }
 
 /** The columns in which a text stands, as `table.column`. */

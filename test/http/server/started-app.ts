@@ -37,13 +37,15 @@ export async function startApp(
     answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
+    usage:
+      settings.usagePrompts === 0 ? null : { hasText: settings.dashboardText === "on", rules: [], onAlert: () => {} },
     onRequest: (entry) => log.push(entry),
     onFault: (error) => faults.push(error),
     clock: () => performance.now(),
   });
   return new Promise((resolve) => {
     const server = nodeServer(surface, "127.0.0.1");
-    const eventLoop = new EventLoopBlocks(surface.onBlocked);
+    const eventLoop = new EventLoopBlocks(surface.onBlocked, surface.onDelayed);
     server.listen(0, "127.0.0.1", () =>
       resolve({
         memstem,

@@ -1,0 +1,224 @@
+/*!
+ * This script includes uPlot (https://github.com/leeoniya/uPlot):
+ *
+ * The MIT License (MIT)
+ *
+ * Copyright (c) 2022 Leon Sorokin
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy
+ * of this software and associated documentation files (the "Software"), to deal
+ * in the Software without restriction, including without limitation the rights
+ * to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+ * copies of the Software, and to permit persons to whom the Software is
+ * furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in
+ * all copies or substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+ * IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+ * FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+ * AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+ * LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
+ * THE SOFTWARE.
+ */
+
+import uPlot from "uplot";
+import { h } from "./dom.js";
+import { moment } from "./format.js";
+import { onColours } from "./theme.js";
+import type { WireNote } from "./wire.js";
+
+/** One series of a chart. */
+export interface Series {
+  readonly name: string;
+  /** Custom property with its colour. */
+  readonly colour: string;
+  /** By step; null: not known, a gap. */
+  readonly values: readonly (number | null)[];
+  readonly kind: "line" | "dashed" | "area";
+}
+
+/** What a chart shows. */
+export interface ChartParts {
+  readonly title: string;
+  /** Milliseconds since the epoch, ascending. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  /** A value in words, for the axis and beside the pointer. */
+  readonly format: (value: number | null) => string;
+  /** Highest value of the axis at least; absent: by the values. */
+  readonly most?: number;
+  /** Draw the series on top of each other. */
+  readonly isStacked?: boolean;
+  readonly notes: readonly WireNote[];
+  readonly signal: AbortSignal;
+}
+
+const HEIGHT = 190;
+
+/** A chart over time, with what happened as lines across it. Its figures are read out as text, too. */
+export function timeChart(parts: ChartParts): HTMLElement {
+  const { title, times, series, format, notes, signal } = parts;
+  if (series.every(({ values }) => values.every((value) => value === null))) {
+    return h(
+      "figure",
+      { class: "chart" },
+      h("figcaption", null, title),
+      h("p", { class: "no-data" }, "Nothing was measured in this window."),
+    );
+  }
+  const plot = h("div", { class: "plot", attrs: { "aria-hidden": true } });
+  const readout = h("p", { class: "readout" });
+  const stacked = parts.isStacked ? stackedUp(series) : series.map(({ values }) => [...values]);
+  const data: uPlot.AlignedData = [times.map((at) => at), ...stacked];
+  const showAt = (at: number | null) => readout.replaceChildren(...readoutAt(parts, at));
+  let chart: uPlot | null = null;
+  const draw = () => {
+    chart?.destroy();
+    const axis = {
+      stroke: colourOf("--muted"),
+      grid: { stroke: colourOf("--line"), width: 1 },
+      ticks: { show: false },
+    };
+    const options: uPlot.Options = {
+      width: Math.max(200, plot.clientWidth),
+      height: HEIGHT,
+      ms: 1,
+      legend: { show: false },
+      cursor: { y: false, points: { size: 6 } },
+      scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(parts.most ?? 0, max * 1.08) || 1] } },
+      axes: [
+        { ...axis, grid: { show: false }, size: 28, values: (_, ticks) => ticks.map((tick) => dateWords(tick, ticks)) },
+        { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+      ],
+      series: [
+        {},
+        ...series.map(({ name, colour, kind }, at) => ({
+          label: name,
+          stroke: colourOf(colour),
+          width: kind === "area" ? 1 : 2,
+          points: { show: stacked[at] !== undefined && isSparse(stacked[at]), size: 5 },
+          spanGaps: kind !== "area",
+          ...(kind === "dashed" ? { dash: [5, 4] } : {}),
+          ...(kind === "area" ? { fill: paler(colour) } : {}),
+        })),
+      ],
+      hooks: {
+        setCursor: [(self) => showAt(self.cursor.idx ?? null)],
+        draw: [(self) => drawNotes(self, notes)],
+      },
+    };
+    chart = new uPlot(options, data, plot);
+  };
+  const sized = new ResizeObserver(() => {
+    if (plot.clientWidth === 0) return;
+    if (chart === null) draw();
+    else chart.setSize({ width: plot.clientWidth, height: HEIGHT });
+  });
+  sized.observe(plot);
+  onColours(signal, draw);
+  signal.addEventListener("abort", () => {
+    sized.disconnect();
+    chart?.destroy();
+  });
+  showAt(null);
+  return h(
+    "figure",
+    { class: "chart", attrs: { "aria-label": `${title}: ${spoken(parts)}` } },
+    h("figcaption", null, title),
+    readout,
+    plot,
+  );
+}
+
+/** A colour, or the custom property that has it, as a canvas takes it. */
+function colourOf(colour: string): string {
+  const probe = h("span", { css: { color: colour.startsWith("--") ? `var(${colour})` : colour } });
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+/** A tick of the time axis: the day where the axis goes over more than two, else the time. */
+function dateWords(tick: number, ticks: readonly number[]): string {
+  const isLong = (ticks.at(-1) ?? 0) - (ticks[0] ?? 0) > 2 * 86_400_000;
+  const words = isLong
+    ? ({ month: "short", day: "numeric" } as const)
+    : ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const);
+  return new Date(tick).toLocaleString(undefined, words);
+}
+
+/** A paler form of a colour that hides what is drawn below it. */
+function paler(name: string): string {
+  return colourOf(`color-mix(in srgb, var(${name}) 34%, var(--surface))`);
+}
+
+/** Running sums, the first series at the bottom; drawn from the top, so that lower ones stay visible. */
+function stackedUp(series: readonly Series[]): (number | null)[][] {
+  return series.map((_, at) =>
+    (series[0]?.values ?? []).map((first, step) =>
+      first === null ? null : series.slice(at).reduce((all, { values }) => all + (values[step] ?? 0), 0),
+    ),
+  );
+}
+
+/** Whether values have neighbours so seldom that a line alone would not show them. */
+function isSparse(values: readonly (number | null)[]): boolean {
+  return values.filter((value) => value !== null).length < 12;
+}
+
+function readoutAt({ times, series, format }: ChartParts, step: number | null): readonly HTMLElement[] {
+  const at =
+    step ??
+    series.reduce(
+      (last, { values }) =>
+        Math.max(
+          last,
+          values.findLastIndex((value) => value !== null),
+        ),
+      -1,
+    );
+  const time = times[at];
+  return [
+    ...series.map(({ name, colour, values }) =>
+      h(
+        "span",
+        { class: "key", css: { "--colour": `var(${colour})` } },
+        `${name} `,
+        h("strong", null, format(values[at] ?? null)),
+      ),
+    ),
+    h("span", { class: "when" }, time === undefined ? "" : moment(time)),
+  ];
+}
+
+/** The newest figures, for who does not see the drawing. */
+function spoken({ series, format }: ChartParts): string {
+  return series
+    .map(({ name, values }) => `${name} ${format(values.findLast((value) => value !== null) ?? null)}`)
+    .join(", ");
+}
+
+function drawNotes(chart: uPlot, notes: readonly WireNote[]): void {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.strokeStyle = colourOf("--bad");
+  ctx.fillStyle = colourOf("--bad");
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const { at } of notes) {
+    const x = Math.round(chart.valToPos(at, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.arc(x, bbox.top, 3 * devicePixelRatio, 0, 2 * Math.PI);
+    ctx.fill();
+  }
+  ctx.restore();
+}

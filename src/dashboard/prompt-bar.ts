@@ -1,0 +1,70 @@
+import { h } from "./dom.js";
+import { percent, shareOf, whole } from "./format.js";
+import type { WireRow } from "./wire.js";
+
+/** A piece of a horizontal bar. */
+export interface Piece {
+  readonly kind: "cached" | "expected" | "again" | "new" | "carried" | "annotation" | "same" | "other";
+  readonly tokens: number;
+  readonly title: string;
+}
+
+/** What the pieces' colours mean, in the order in which a prompt has them. */
+export const PIECES: Readonly<Record<Piece["kind"], string>> = {
+  cached: "cached, by the engine",
+  expected: "expected to be cached",
+  carried: "carried memory",
+  annotation: "annotation",
+  again: "sent before, computed again",
+  new: "new",
+  same: "the same in both prompts",
+  other: "in the earlier prompt only",
+};
+
+/** Pieces in a row, as wide as their tokens. @param most tokens of the whole width; absent: of the pieces */
+export function pieceBar(pieces: readonly Piece[], most?: number): HTMLElement {
+  const all = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
+  const words = pieces.filter(({ tokens }) => tokens > 0).map(({ kind, tokens }) => `${whole(tokens)} ${PIECES[kind]}`);
+  return h(
+    "div",
+    { class: "bar", attrs: { role: "img", "aria-label": words.join(", ") || "no tokens" } },
+    ...pieces
+      .filter(({ tokens }) => tokens > 0)
+      .map(({ kind, tokens, title }) =>
+        h("span", { class: `part ${kind}`, css: { width: `${(tokens / (most ?? all)) * 100}%` }, attrs: { title } }),
+      ),
+  );
+}
+
+/** A prompt's tokens: cached by the engine, or as expected where it did not report; then what missed; then what is new. */
+export function rowPieces(row: WireRow): readonly Piece[] {
+  const { prompt_tokens: all, reported_prompt_tokens: counted, reported_cached_tokens: reported } = row;
+  // The engine counts in its own tokens: its share, of memstem's count.
+  const share = shareOf(reported, counted ?? all);
+  const cached = share === null ? 0 : Math.min(all, Math.round(all * share));
+  const expected = share === null ? Math.min(all, row.expected_cached_tokens) : 0;
+  const left = all - cached - expected;
+  const fresh = Math.min(left, row.new_tokens);
+  return [
+    { kind: "cached", tokens: cached, title: `${whole(cached)} tokens cached, by the engine` },
+    {
+      kind: "expected",
+      tokens: expected,
+      title: `${whole(expected)} tokens expected to be cached; the engine did not report`,
+    },
+    { kind: "again", tokens: left - fresh, title: `${whole(left - fresh)} tokens computed again` },
+    { kind: "new", tokens: fresh, title: `${whole(fresh)} new tokens` },
+  ];
+}
+
+/** The share of a prompt that was cached: by the engine, else as expected, said so. */
+export function rowShare(row: WireRow): { readonly text: string; readonly isExpected: boolean } {
+  const reported = shareOf(row.reported_cached_tokens, row.reported_prompt_tokens ?? row.prompt_tokens);
+  if (reported !== null) return { text: percent(reported), isExpected: false };
+  return { text: percent(shareOf(row.expected_cached_tokens, row.prompt_tokens)), isExpected: true };
+}
+
+/** What the colours mean. */
+export function pieceLegend(kinds: readonly Piece["kind"][]): HTMLElement {
+  return h("p", { class: "legend" }, ...kinds.map((kind) => h("span", { class: `key ${kind}` }, PIECES[kind])));
+}

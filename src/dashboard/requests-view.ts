@@ -1,0 +1,208 @@
+import { getJson } from "./api.js";
+import { CAUSES, causeChip } from "./causes.js";
+import { h } from "./dom.js";
+import { type Column, figuresTable } from "./figures-table.js";
+import { filterForm } from "./filters.js";
+import { ago, duration, moment, money, shortId, whole } from "./format.js";
+import { onUsage } from "./live.js";
+import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
+import { empty, linkTo, showing, type View } from "./view.js";
+import type { WireRow, WireRows } from "./wire.js";
+
+const PAGE = 50;
+/** Rows that stay in the page while prompts come. */
+const MOST_ROWS = 500;
+/** Ages are written again this often. */
+const AGES_MS = 10_000;
+
+/** The address of a request's own view. */
+export function requestLink({
+  user_id: user,
+  agent_id: agent,
+  request_id: id,
+}: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
+  return linkTo(["request"], { user_id: user, agent_id: agent, request_id: id });
+}
+
+/** Answered prompts, newest first, as they come. */
+export const requestsView: View = async ({ root, query, signal }) => {
+  const filter = Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));
+  const rows = new Map<number, HTMLTableRowElement>();
+  const { element, body, rowOf } = figuresTable("Requests, newest first", COLUMNS, []);
+  const status = h("p", { class: "note", attrs: { role: "status" } });
+  const nothing = h("div", null);
+  const more = h("button", { attrs: { type: "button" } }, "Older requests");
+  let next: string | null = null;
+  let isLive = true;
+
+  const says = () => {
+    status.replaceChildren(`${rows.size} shown${isLive ? ", new ones as they come" : ", paused"}.`);
+    nothing.replaceChildren(...(rows.size === 0 ? [nothingHere(Object.values(filter).some(Boolean))] : []));
+    element.hidden = rows.size === 0;
+    more.hidden = next === null;
+  };
+  const read = async () => {
+    const page = await getJson<WireRows>("/usage/requests", { ...filter, limit: PAGE, cursor: next }, signal);
+    for (const row of page.requests) {
+      if (rows.has(row.id)) continue;
+      const made = rowOf(row);
+      rows.set(row.id, made);
+      body.append(made);
+    }
+    next = page.next;
+    says();
+  };
+  more.addEventListener("click", () => void read());
+  const pause = h("button", { attrs: { type: "button", "aria-pressed": "false" } }, "Pause");
+  pause.addEventListener("click", () => {
+    isLive = !isLive;
+    if (isLive) void catchUp().catch(() => {});
+    pause.setAttribute("aria-pressed", String(!isLive));
+    says();
+  });
+
+  const take = (row: WireRow) => {
+    const made = rowOf(row);
+    const known = rows.get(row.id);
+    rows.set(row.id, made);
+    if (known !== undefined) known.replaceWith(made);
+    else {
+      made.classList.add("arrived");
+      body.prepend(made);
+      while (body.rows.length > MOST_ROWS) body.deleteRow(-1);
+    }
+    says();
+  };
+  const catchUp = async () => {
+    const page = await getJson<WireRows>("/usage/requests", { ...filter, limit: PAGE }, signal);
+    for (const row of page.requests.toReversed()) take(row);
+  };
+  onUsage(signal, (event) => {
+    if (!isLive) return;
+    if (event.kind === "missed") void catchUp().catch(() => {});
+    if (event.kind === "request" && isWanted(event.row, filter)) take(event.row);
+  });
+  const ages = setInterval(() => {
+    for (const time of body.querySelectorAll("time")) time.textContent = ago(Date.parse(time.dateTime), Date.now());
+  }, AGES_MS);
+  signal.addEventListener("abort", () => clearInterval(ages));
+
+  await showing(root, signal, async () => {
+    await read();
+    return [
+      h("h1", null, "Requests"),
+      h(
+        "section",
+        { class: "panel" },
+        filterForm(
+          ["requests"],
+          query,
+          [
+            { name: "user_id", title: "User" },
+            { name: "conversation_id", title: "Conversation" },
+            { name: "agent_id", title: "Agent" },
+            { name: "model", title: "Model" },
+            { name: "cause", title: "Cause of miss", options: [["", "any"], ...Object.entries(CAUSES)] },
+          ],
+          h("div", { class: "field" }, pause),
+        ),
+        status,
+        nothing,
+        element,
+        h("div", { class: "row" }, more),
+        pieceLegend(["cached", "expected", "again", "new"]),
+      ),
+    ];
+  });
+};
+
+const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause", "engine", "layout"] as const;
+
+/** Whether a prompt that has just come is one that the view is filtered for. */
+function isWanted(row: WireRow, filter: Readonly<Record<string, string | null>>): boolean {
+  const isOf = (name: "user_id" | "conversation_id" | "agent_id" | "model" | "engine" | "layout") =>
+    !filter[name] || row[name] === filter[name];
+  const isCaused = !filter["cause"] || row.causes.some(({ cause }) => cause === filter["cause"]);
+  return isCaused && (["user_id", "conversation_id", "agent_id", "model", "engine", "layout"] as const).every(isOf);
+}
+
+/** The columns of a table of prompts. */
+const COLUMNS: readonly Column<WireRow>[] = [
+  {
+    title: "When",
+    isName: true,
+    cell: (row) =>
+      h(
+        "a",
+        { attrs: { href: requestLink(row), title: `${row.request_id}, ${moment(row.at)}` } },
+        h("time", { attrs: { datetime: new Date(row.at).toISOString() } }, ago(row.at, Date.now())),
+      ),
+  },
+  {
+    title: "User, conversation",
+    cell: ({ user_id: user, agent_id: agent, conversation_id: conversation }) => [
+      h(
+        "a",
+        { class: "id", attrs: { href: linkTo(["user"], { user_id: user, agent_id: agent }), title: user } },
+        shortId(user),
+      ),
+      agent === null ? null : h("span", { class: "tag" }, shortId(agent, 16)),
+      conversation === null
+        ? h("span", { class: "sub" }, "a single prompt")
+        : h(
+            "a",
+            {
+              class: "sub id",
+              attrs: {
+                href: linkTo(["conversation"], { user_id: user, agent_id: agent, conversation_id: conversation }),
+                title: conversation,
+              },
+            },
+            shortId(conversation),
+          ),
+    ],
+  },
+  {
+    title: "Model",
+    cell: ({ model, policy, retention }) => [
+      h("span", { class: "id" }, shortId(model, 22)),
+      h("span", { class: "sub" }, `${policy}, ${retention}`),
+    ],
+  },
+  { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
+  { title: "Tokens", isNumber: true, cell: (row) => whole(row.prompt_tokens) },
+  {
+    title: "Cached",
+    isNumber: true,
+    cell: (row) => {
+      const { text, isExpected } = rowShare(row);
+      return isExpected
+        ? h("span", { class: "muted", attrs: { title: "expected; the engine did not report" } }, `~${text}`)
+        : text;
+    },
+  },
+  { title: "First token", isNumber: true, cell: (row) => duration(row.first_token_ms) },
+  { title: "Saved", isNumber: true, cell: (row) => money(row.saved_money) },
+  {
+    title: "Missed because",
+    cell: ({ causes }) =>
+      causes.length === 0
+        ? h("span", { class: "muted" }, "–")
+        : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
+  },
+];
+
+function nothingHere(isFiltered: boolean): HTMLElement {
+  return isFiltered
+    ? empty("No request matches", h("p", null, h("a", { attrs: { href: linkTo(["requests"]) } }, "Show all requests")))
+    : empty(
+        "No requests yet",
+        h(
+          "p",
+          null,
+          "New ones appear here by themselves. ",
+          h("a", { attrs: { href: linkTo(["try"]) } }, "Try it with a sample"),
+          ".",
+        ),
+      );
+}

@@ -1,0 +1,125 @@
+/*
+ * What the try-it page is given, read into memories and questions.
+ */
+
+/** A memory as `POST /compose` takes it. */
+export interface TryMemory {
+  readonly id: string;
+  readonly memory: string;
+}
+
+/** A chat message. */
+export interface ChatLine {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** One question of a history, with all that was said before it. */
+export interface TryQuestion {
+  readonly messages: readonly ChatLine[];
+  readonly query: string;
+}
+
+/** What was pasted. */
+export interface TryInput {
+  readonly memories: readonly TryMemory[];
+  readonly system: string;
+  readonly questions: readonly TryQuestion[];
+}
+
+/** What is wrong with the text that was pasted, in words. */
+export class InputError extends Error {
+  override readonly name = "InputError";
+}
+
+/** A run stays small: the service that it runs on serves others. */
+const MOST_QUESTIONS = 12;
+const MOST_MEMORIES = 200;
+
+const ROLES = { system: "system", user: "user", assistant: "assistant", human: "user", ai: "assistant" } as const;
+
+/** Reads memories and a history: lines, or JSON as Mem0 and chat APIs give it. Throws {@link InputError}. */
+export function readTryInput(memories: string, history: string): TryInput {
+  const given = memoriesIn(memories);
+  if (given.length === 0) throw new InputError("Give at least one memory.");
+  if (given.length > MOST_MEMORIES) throw new InputError(`Give at most ${MOST_MEMORIES} memories.`);
+  const lines = messagesIn(history);
+  const said = lines.filter(({ role }) => role !== "system");
+  const questions = said.flatMap(({ role, content }, at) =>
+    role === "user" ? [{ messages: said.slice(0, at + 1), query: content }] : [],
+  );
+  if (questions.length === 0) throw new InputError("Give at least one line that begins with “user:”.");
+  if (questions.length > MOST_QUESTIONS) throw new InputError(`Give at most ${MOST_QUESTIONS} questions.`);
+  const system = lines.filter(({ role }) => role === "system").map(({ content }) => content);
+  return { memories: given, system: system.join("\n"), questions };
+}
+
+function memoriesIn(text: string): TryMemory[] {
+  const json = jsonIn(text);
+  const list = Array.isArray(json) ? json : ((json as { results?: unknown } | null)?.results ?? null);
+  const texts = Array.isArray(list)
+    ? list.map((item: unknown) => (typeof item === "string" ? item : textOf(item, ["memory", "text", "content"])))
+    : text.split("\n");
+  return texts
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .map((memory, at) => ({ id: `m${at + 1}`, memory }));
+}
+
+function messagesIn(text: string): ChatLine[] {
+  const json = jsonIn(text);
+  const list = Array.isArray(json) ? json : ((json as { messages?: unknown } | null)?.messages ?? null);
+  if (Array.isArray(list)) {
+    return list.map((item: unknown) => ({ role: roleOf(textOf(item, ["role"])), content: textOf(item, ["content"]) }));
+  }
+  const found: ChatLine[] = [];
+  for (const line of text.split("\n")) {
+    const [, role, content] = /^\s*(system|user|assistant|human|ai)\s*:\s*(.*)$/i.exec(line) ?? [];
+    const last = found.at(-1);
+    if (role !== undefined) found.push({ role: roleOf(role), content: content ?? "" });
+    else if (last !== undefined) found[found.length - 1] = { ...last, content: `${last.content}\n${line}` };
+    else if (line.trim() !== "") found.push({ role: "user", content: line });
+  }
+  return found.map(({ role, content }) => ({ role, content: content.trim() })).filter(({ content }) => content !== "");
+}
+
+function roleOf(name: string): ChatLine["role"] {
+  const role = ROLES[name.toLowerCase() as keyof typeof ROLES];
+  if (role === undefined)
+    throw new InputError(`“${name}” is no role that can be tried: use system, user or assistant.`);
+  return role;
+}
+
+function textOf(item: unknown, names: readonly string[]): string {
+  const fields = typeof item === "object" && item !== null ? (item as Record<string, unknown>) : {};
+  const found = names.map((name) => fields[name]).find((value) => typeof value === "string");
+  if (typeof found !== "string") throw new InputError(`An entry of the JSON has no ${names.join(" or ")}.`);
+  return found;
+}
+
+function jsonIn(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The memories that share most words with a question, best first: rare words count more. A stand-in for a search. */
+export function searched(memories: readonly TryMemory[], query: string, k: number): TryMemory[] {
+  const words = memories.map(({ memory }) => wordsOf(memory));
+  const weight = (word: string) => Math.log(1 + memories.length / (1 + words.filter((of) => of.has(word)).length));
+  const asked = [...wordsOf(query)];
+  const scores = words.map((of) => asked.reduce((sum, word) => sum + (of.has(word) ? weight(word) : 0), 0));
+  return memories
+    .map((memory, at) => ({ memory, score: scores[at] ?? 0, at }))
+    .toSorted((a, b) => b.score - a.score || a.at - b.at)
+    .slice(0, k)
+    .map(({ memory }) => memory);
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+  return new Set(words.map((word) => (word.length > 4 ? word.replace(/(?:ing|ed|es|s)$/, "") : word)));
+}

@@ -1,0 +1,211 @@
+import { postJson, remove } from "./api.js";
+import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-input.js";
+
+/*
+ * Composes a history several ways, through the public HTTP API. Each way has a user of its own that was made up for it and is deleted when
+ * the run ends. Ids are noted in the browser first, so that what a closed tab left behind is deleted by the next visit.
+ */
+
+/** How the questions of a history are asked. */
+export type TryLayout = "conversation" | "single";
+
+/** One way to compose. */
+export interface Way {
+  readonly id: string;
+  readonly name: string;
+  readonly note: string;
+  /** Fields of `POST /compose` that are this way's own. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Memories go into the instructions, as in Mem0's README, and not through memstem. */
+  readonly inInstructions?: true;
+}
+
+const IN_INSTRUCTIONS: Way = {
+  id: "instructions",
+  name: "Memories in the system prompt",
+  note: "as in Mem0's README: what most agents do",
+  fields: {},
+  inInstructions: true,
+};
+
+/** The ways that a layout is tried in, what most people have first. */
+const WAYS: Readonly<Record<TryLayout, readonly Way[]>> = {
+  conversation: [
+    IN_INSTRUCTIONS,
+    {
+      id: "keep",
+      name: "keep",
+      note: "all earlier memories stay: the prompt only grows",
+      fields: { retention: "keep" },
+    },
+    { id: "volatile", name: "volatile", note: "memories stay, annotations go", fields: { retention: "volatile" } },
+    {
+      id: "ephemeral",
+      name: "ephemeral",
+      note: "memories in the newest message only",
+      fields: { retention: "ephemeral" },
+    },
+    { id: "auto", name: "auto", note: "the cheapest by the engine's cost model", fields: { retention: "auto" } },
+  ],
+  single: [
+    { id: "retrieval", name: "retrieval", note: "as the search gave them", fields: { policy: "retrieval" } },
+    { id: "sorted", name: "sorted", note: "by label", fields: { policy: "sorted" } },
+    { id: "prefix-exact", name: "prefix-exact", note: "memstem's default", fields: { policy: "prefix-exact" } },
+    {
+      id: "carry-over",
+      name: "carry-over",
+      note: "cached memories may stay, up to 1.5 times the tokens",
+      fields: { policy: "carry-over", memory_budget_ratio: 1.5 },
+    },
+  ],
+};
+
+/** The part of a compose answer that is shown. */
+export interface TriedPrompt {
+  readonly messages: readonly ChatLine[];
+  readonly total: number;
+  readonly expectedCached: number;
+  /** Leading characters of the messages, and messages, that an earlier prompt of the same way began with. */
+  readonly shared: TriedPrefix;
+}
+
+/** Where a prompt first differs from the earlier one that it has most in common with. */
+export interface TriedPrefix {
+  readonly messages: number;
+  /** Characters of the first message that differs. */
+  readonly characters: number;
+}
+
+/** A way's prompts, one for each question. */
+export interface TriedWay {
+  readonly way: Way;
+  readonly prompts: readonly TriedPrompt[];
+}
+
+/** How the ids of made-up users begin; the time follows. */
+const TRY_USER = "memstem-try-";
+const LONGEST_RUN_MS = 600_000;
+
+/** What the API answers, as far as it is read here. */
+interface Composed {
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+  readonly plan: { readonly total_tokens: number; readonly expected_cached_tokens: number };
+}
+
+/** Composes every question in every way. Rejects as the API's calls do, and with the signal's reason; deletes its users either way. */
+export async function runTry(
+  input: TryInput,
+  layout: TryLayout,
+  k: number,
+  progress: (done: number, all: number) => void,
+  signal: AbortSignal,
+): Promise<readonly TriedWay[]> {
+  const ways = WAYS[layout];
+  const random = crypto.getRandomValues(new Uint32Array(2)).reduce((text, part) => text + part.toString(36), "");
+  const run = `${Date.now().toString(36)}-${random}`;
+  const all = ways.length * input.questions.length;
+  const tried: TriedWay[] = [];
+  const users: string[] = [];
+  try {
+    for (const way of ways) {
+      const userId = `${TRY_USER}${run}-${way.id}`;
+      users.push(userId);
+      note([...noted(), userId]);
+      const prompts: TriedPrompt[] = [];
+      for (const question of input.questions) {
+        const found = searched(input.memories, question.query, k);
+        const asked = layout === "conversation" ? question.messages : question.messages.slice(-1);
+        const body = {
+          user_id: userId,
+          ...(layout === "conversation" ? { conversation_id: "try" } : {}),
+          messages: [...systemOf(input.system, way, found), ...asked],
+          memories: way.inInstructions ? [] : found,
+          ...way.fields,
+        };
+        const { messages, plan } = await postJson<Composed>("/compose", body, signal);
+        const lines = messages.map(({ role, content }) => ({ role, content: textIn(content) }) as ChatLine);
+        const shared = longest(prompts.map((earlier) => sharedPrefix(earlier.messages, lines)));
+        prompts.push({
+          messages: lines,
+          total: plan.total_tokens,
+          expectedCached: plan.expected_cached_tokens,
+          shared,
+        });
+        progress(tried.length * input.questions.length + prompts.length, all);
+      }
+      tried.push({ way, prompts });
+    }
+    return tried;
+  } finally {
+    await deleteUsers(users);
+  }
+}
+
+/** Deletes the users of runs that ended with their tab. Younger ones may be another tab's, which is still at it. */
+export async function deleteLeftOver(): Promise<void> {
+  const startedAt = (userId: string) => Number.parseInt(userId.slice(TRY_USER.length), 36);
+  await deleteUsers(noted().filter((userId) => !(Date.now() - startedAt(userId) < LONGEST_RUN_MS)));
+}
+
+async function deleteUsers(users: readonly string[]): Promise<void> {
+  const outcomes = await Promise.allSettled(users.map((userId) => remove("/user", { user_id: userId })));
+  const gone = new Set(users.filter((_, at) => outcomes[at]?.status === "fulfilled"));
+  note(noted().filter((userId) => !gone.has(userId)));
+}
+
+function systemOf(system: string, way: Way, memories: readonly TryMemory[]): ChatLine[] {
+  if (!way.inInstructions) return system === "" ? [] : [{ role: "system", content: system }];
+  const lines = memories.map(({ memory }) => `- ${memory}`).join("\n");
+  return [{ role: "system", content: `${system}\nUser Memories:\n${lines}`.trim() }];
+}
+
+function textIn(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.map((part: { text?: string }) => part.text ?? "").join("");
+}
+
+/** The common prefix of two prompts. */
+function sharedPrefix(a: readonly ChatLine[], b: readonly ChatLine[]): TriedPrefix {
+  let messages = 0;
+  while (messages < a.length && messages < b.length && isSame(a[messages], b[messages])) messages++;
+  const [one, other] = [a[messages], b[messages]];
+  if (one === undefined || other === undefined || one.role !== other.role) return { messages, characters: 0 };
+  let characters = 0;
+  while (characters < one.content.length && one.content[characters] === other.content[characters]) characters++;
+  return { messages, characters };
+}
+
+function isSame(a: ChatLine | undefined, b: ChatLine | undefined): boolean {
+  return a?.role === b?.role && a?.content === b?.content;
+}
+
+function longest(prefixes: readonly TriedPrefix[]): TriedPrefix {
+  const none: TriedPrefix = { messages: 0, characters: 0 };
+  return prefixes.reduce((best, one) => {
+    const isLonger =
+      one.messages > best.messages || (one.messages === best.messages && one.characters > best.characters);
+    return isLonger ? one : best;
+  }, none);
+}
+
+const NOTE = "memstem-try-users";
+
+function noted(): readonly string[] {
+  try {
+    const read: unknown = JSON.parse(localStorage.getItem(NOTE) ?? "[]");
+    return Array.isArray(read)
+      ? read.filter((id): id is string => typeof id === "string" && id.startsWith(TRY_USER))
+      : [];
+  } catch {
+    return [];
+  }
+}
+
+function note(users: readonly string[]): void {
+  try {
+    localStorage.setItem(NOTE, JSON.stringify(users));
+  } catch {
+    // Storage is blocked: a tab that is closed in the middle leaves its users until MEMSTEM_KEEP_DAYS deletes them.
+  }
+}

@@ -1,0 +1,33 @@
+import type { z } from "zod";
+import type {
+  usageAlertsResult,
+  usageConversationResult,
+  usageConversationsResult,
+  usageMissesResult,
+  usageNote,
+  usageRequestsResult,
+  usageRow,
+  usageSummaryResult,
+  usageSums,
+  usageUsersResult,
+} from "../http/contracts/usage-contract.js";
+import type { usageRequestResult } from "../http/contracts/usage-request-contract.js";
+import type { indexResult } from "../http/contracts/user-contract.js";
+
+/*
+ * What the HTTP API answers, by its own contracts.
+ */
+
+export type WireSums = z.output<typeof usageSums>;
+export type WireSummary = z.output<typeof usageSummaryResult>;
+export type WireNote = z.output<typeof usageNote>;
+export type WireRow = z.output<typeof usageRow>;
+export type WireRows = z.output<typeof usageRequestsResult>;
+export type WireMisses = z.output<typeof usageMissesResult>;
+export type WireUsers = z.output<typeof usageUsersResult>;
+export type WireConversations = z.output<typeof usageConversationsResult>;
+export type WireConversation = z.output<typeof usageConversationResult>;
+export type WireAlerts = z.output<typeof usageAlertsResult>;
+export type WireRequest = z.output<typeof usageRequestResult>;
+export type WireBar = WireRequest["bars"][number];
+export type WireIndex = z.output<typeof indexResult>;

@@ -1,0 +1,67 @@
+import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
+import type { MemstemOfAll } from "../../service/library/memstem.js";
+import { PRETTY_PARAMETER } from "../contracts/answer-form.js";
+import { health } from "../contracts/contracts.js";
+import { exampleOf } from "../contracts/examples.js";
+import { problemResponses } from "../contracts/openapi-problems.js";
+import { described, OPERATIONS } from "../contracts/operations.js";
+import type { HttpEnvironment } from "../requests/request.js";
+
+/** What the routes tell of. */
+interface HealthParts {
+  readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName">;
+  readonly isStopping: () => boolean;
+  readonly version: string;
+}
+
+/**
+ * Adds `/healthz`, whether requests should be sent here: the database answers, and the service is not stopping. And `/livez`, whether the
+ * process works: it must not be restarted because the database is away.
+ */
+export function addHealthRoutes(
+  app: OpenAPIHono<HttpEnvironment>,
+  { memstem, isStopping, version }: HealthParts,
+): void {
+  const state = () => ({
+    status: isStopping() ? ("stopping" as const) : ("ok" as const),
+    version,
+    source: memstem.sourceName,
+  });
+  const documented = { parameters: [PRETTY_PARAMETER], security: [] };
+  const json = { schema: health };
+  const answer = (description: string, example: unknown) => ({
+    description,
+    content: { "application/json": { ...json, example } },
+  });
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/healthz",
+      ...described(OPERATIONS.health),
+      ...documented,
+      responses: {
+        200: answer("The service works.", exampleOf(OPERATIONS.health).answer),
+        503: { description: "The service is stopping.", content: { "application/json": json } },
+        ...problemResponses(OPERATIONS.health.problems),
+      },
+    }),
+    async (c) => {
+      await memstem.ping();
+      const now = state();
+      return now.status === "ok" ? c.json(now, 200) : c.json(now, 503);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/livez",
+      ...described(OPERATIONS.live),
+      ...documented,
+      responses: {
+        200: answer("The process works.", exampleOf(OPERATIONS.live).answer),
+        ...problemResponses(OPERATIONS.live.problems),
+      },
+    }),
+    (c) => c.json(state(), 200),
+  );
+}

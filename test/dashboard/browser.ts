@@ -1,0 +1,82 @@
+import { existsSync } from "node:fs";
+import axe from "axe-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { z } from "zod";
+
+/** Debian's Chromium, or the one that the environment names; null where there is none. */
+const CHROMIUM =
+  [process.env["CHROMIUM"], "/usr/bin/chromium"].find((path) => path !== undefined && existsSync(path)) ?? null;
+
+/** Describes what a real browser shows; skipped, and said so, where none is installed. */
+export function describeInBrowser(title: string, tests: () => void): void {
+  if (CHROMIUM === null) describe.skip(`${title} (skipped: no Chromium at /usr/bin/chromium)`, tests);
+  else describe(`${title}, in Chromium`, tests);
+}
+
+/** A page, and what happened in it. */
+export interface OpenedPage {
+  readonly page: Page;
+  /** Addresses that it asked for. */
+  readonly asked: readonly string[];
+  /** Errors of scripts, of the console, and what the page's policy rejected. */
+  readonly problems: readonly string[];
+}
+
+/** Opens pages in one browser for the file; each page has a profile of its own, which ends with its test. */
+export function browserPages(): { open(address: string, options?: BrowserContextOptions): Promise<OpenedPage> } {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({
+      executablePath: CHROMIUM ?? "",
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    });
+  });
+  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
+  afterAll(() => browser.close());
+  return {
+    async open(address, options = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: "en-GB", ...options });
+      const page = await context.newPage();
+      page.setDefaultTimeout(20_000);
+      const asked: string[] = [];
+      const problems: string[] = [];
+      page.on("request", (request) => asked.push(request.url()));
+      page.on("pageerror", ({ message }) => problems.push(message));
+      page.on("console", (message) => {
+        if (message.type() === "error") problems.push(message.text());
+      });
+      await page.goto(address);
+      return { page, asked, problems };
+    },
+  };
+}
+
+const findings = z.object({
+  violations: z.array(
+    z.object({
+      id: z.string(),
+      impact: z.string().nullable(),
+      nodes: z.array(z.object({ target: z.array(z.unknown()), failureSummary: z.string().optional() })),
+    }),
+  ),
+});
+
+/** What axe finds in a page that keeps people from using it: its findings of impact serious and critical. */
+export async function seriousFindings(page: Page): Promise<readonly string[]> {
+  // Evaluated by the debugger, which the page's policy does not concern.
+  await page.evaluate(axe.source);
+  const { violations } = findings.parse(await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"));
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`),
+    );
+}

@@ -1,0 +1,110 @@
+import { expect, it } from "vitest";
+import { servedApp } from "../http/server/served-app.js";
+import { browserPages, describeInBrowser, type OpenedPage, seriousFindings } from "./browser.js";
+
+/** The views, as their addresses name them. */
+const VIEWS = [
+  "",
+  "requests",
+  "misses",
+  "users",
+  "try",
+  "request?user_id=ana&request_id=t-2",
+  "user?user_id=ana",
+  "conversation?user_id=ana&conversation_id=trip",
+] as const;
+
+describeInBrowser("the page", () => {
+  const app = servedApp();
+  const pages = browserPages();
+  const open = (view: string, options = {}) => pages.open(`${app.base}/dashboard#/${view}`, options);
+
+  /** Two turns of a conversation, of which the second's instructions differ. */
+  const talk = async () => {
+    const memories = [{ id: "m1", memory: "Ana is vegetarian." }];
+    const first = { role: "user", content: "Where do we eat?" };
+    const asked = { user_id: "ana", conversation_id: "trip", memories };
+    await app.compose({ ...asked, request_id: "t-1", system: "Today is Monday.", messages: [first] });
+    const rest = [
+      { role: "assistant", content: "At home." },
+      { role: "user", content: "And tomorrow?" },
+    ];
+    await app.compose({ ...asked, request_id: "t-2", system: "Today is Tuesday.", messages: [first, ...rest] });
+  };
+  /** Waits until the view has what it asked for. */
+  const settled = async ({ page }: OpenedPage) => {
+    await page.locator("main h1, main [role=alert]").first().waitFor();
+    await page.locator("main:not([aria-busy])").waitFor();
+  };
+  const brightness = async ({ page }: OpenedPage) => {
+    const colour = String(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
+    return (colour.match(/\d+/g) ?? []).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+  };
+
+  it("loads its own files and no other, without a word in the console", async () => {
+    await talk();
+    const opened = await open("");
+    await settled(opened);
+    expect(opened.problems).toEqual([]);
+    expect(opened.asked.map((address) => new URL(address).origin).filter((origin) => origin !== app.base)).toEqual([]);
+    expect(await opened.page.title()).toBe("Now · memstem");
+  });
+
+  it.each(VIEWS)("has no serious finding of axe at #/%s, light and dark", async (view) => {
+    await talk();
+    for (const colorScheme of ["light", "dark"] as const) {
+      const opened = await open(view, { colorScheme });
+      await settled(opened);
+      expect(await seriousFindings(opened.page)).toEqual([]);
+    }
+  });
+
+  it.each(VIEWS)("fits a phone at #/%s", async (view) => {
+    await talk();
+    const opened = await open(view, { viewport: { width: 360, height: 740 } });
+    await settled(opened);
+    expect(await opened.page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+  });
+
+  it("is dark where the system is, and as its button says", async () => {
+    expect(await brightness(await open("try", { colorScheme: "light" }))).toBeGreaterThan(200);
+    const opened = await open("try", { colorScheme: "dark" });
+    expect(await brightness(opened)).toBeLessThan(40);
+    const button = opened.page.getByRole("button", { name: /^Colours/ });
+    await button.click();
+    expect(await button.getAttribute("aria-label")).toBe("Colours: light. Change");
+    expect(await brightness(opened)).toBeGreaterThan(200);
+    await opened.page.reload();
+    expect(await brightness(opened)).toBeGreaterThan(200);
+    await button.click();
+    expect(await brightness(opened)).toBeLessThan(40);
+  });
+
+  it("is used by keyboard: past the menu, through the menu, and in the dialog of the key", async () => {
+    const opened = await open("try");
+    const { page } = opened;
+    await settled(opened);
+    const focused = () => page.evaluate("document.activeElement.id || document.activeElement.textContent");
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("Skip to the content");
+    await page.keyboard.press("Enter");
+    expect(await focused()).toBe("view");
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("try-memories");
+
+    await page.getByRole("link", { name: "Users" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Users and conversations" }).waitFor();
+    expect(await page.getByRole("link", { name: "Users", exact: true }).getAttribute("aria-current")).toBe("page");
+    // A screen reader goes on where the new view begins.
+    expect(await focused()).toBe("view");
+
+    await page.getByRole("button", { name: "Key" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    expect(await focused()).toBe("key");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(await focused()).toBe("Key");
+  });
+});

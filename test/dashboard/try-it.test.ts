@@ -1,0 +1,131 @@
+import { expect, it } from "vitest";
+import { callerOf } from "../http/guards/callers.js";
+import { servedApp } from "../http/server/served-app.js";
+import { browserPages, describeInBrowser, type OpenedPage } from "./browser.js";
+import { storedTexts } from "./stored-text.js";
+
+const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
+
+describeInBrowser("the try-it view", () => {
+  const app = servedApp();
+  const pages = browserPages();
+
+  const open = () => pages.open(`${app.base}/dashboard#/try`);
+  const compose = async ({ page }: OpenedPage) => {
+    await page.getByRole("button", { name: "Compose" }).click();
+    await page.getByText(/prompts composed; the made-up users are deleted again/).waitFor();
+  };
+  /** Way, tokens sent, cached and computed, of each row. */
+  const rowsOf = async ({ page }: OpenedPage) => {
+    const rows = await page.locator("table.figures tbody tr").all();
+    return Promise.all(
+      rows.map(async (row) => {
+        const [sent = 0, cached = 0, computed = 0] = (await row.locator("td.number").allInnerTexts()).map((text) =>
+          Number.parseInt(text.replaceAll(",", ""), 10),
+        );
+        const name = (await row.locator("th").innerText()).split("\n")[0];
+        return { name, sent, cached, computed };
+      }),
+    );
+  };
+  /** Made-up users, and texts of the sample, that are stored. */
+  const left = () => storedTexts(app.dataDir, /memstem-try-[\w-]+|walnuts|tile museum/);
+
+  it("composes the sample by retention and by policy, side by side, and keeps nothing of it", async () => {
+    const opened = await open();
+    await compose(opened);
+    const byRetention = await rowsOf(opened);
+    expect(byRetention.map(({ name }) => name)).toEqual([
+      "Memories in the system prompt",
+      "keep",
+      "volatile",
+      "ephemeral",
+      "auto",
+    ]);
+    for (const { sent, cached, computed } of byRetention) expect(cached + computed).toBe(sent);
+    const [instructions, keep] = byRetention;
+    expect(keep?.computed).toBeLessThan((instructions?.computed ?? 0) * 0.6);
+    expect(await opened.page.locator(".pane").count()).toBe(5);
+    expect(await opened.page.locator(".pane").nth(1).locator("mark.shared").count()).toBeGreaterThan(3);
+    expect(left()).toEqual([]);
+
+    await opened.page.getByLabel("Single questions, by policy").check();
+    await compose(opened);
+    const byPolicy = await rowsOf(opened);
+    expect(byPolicy.map(({ name }) => name)).toEqual(["retrieval", "sorted", "prefix-exact", "carry-over"]);
+    const computedBy = (name: string) => byPolicy.find((row) => row.name === name)?.computed ?? 0;
+    expect(computedBy("prefix-exact")).toBeLessThanOrEqual(computedBy("retrieval"));
+    expect(left()).toEqual([]);
+    expect(opened.asked.filter((address) => !address.startsWith(`${app.base}/`))).toEqual([]);
+    expect(opened.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
+  });
+
+  it("shows the prompt of the question that is chosen", async () => {
+    const opened = await open();
+    await compose(opened);
+    const second = opened.page.getByRole("group", { name: "Question" }).getByRole("button", { name: "2" });
+    await second.click();
+    expect(await second.getAttribute("aria-pressed")).toBe("true");
+    const keep = opened.page.getByRole("region", { name: "Prompt, keep" });
+    expect(await keep.innerText()).toContain("Can Ines come along after work");
+    expect(await keep.innerText()).not.toContain("What could Ana see tomorrow");
+  });
+
+  it("takes pasted JSON, and shows hostile text as text", async () => {
+    const opened = await open();
+    const { page } = opened;
+    await page
+      .getByLabel(/^Memories, one/)
+      .fill(JSON.stringify({ results: [{ memory: HOSTILE }, { memory: "Ana is in Rome" }] }));
+    await page.getByLabel(/^History/).fill(JSON.stringify([{ role: "user", content: `Where? ${HOSTILE}` }]));
+    await compose(opened);
+    const prompt = page.getByRole("region", { name: "Prompt, keep" });
+    expect(await prompt.innerText()).toContain(`Where? ${HOSTILE}`);
+    expect(await prompt.locator("img, script").count()).toBe(0);
+    expect(await page.evaluate("window.hacked")).toBeUndefined();
+  });
+
+  it.each([
+    ["no memories", "", "user: Where?", "Give at least one memory."],
+    ["no question", "Ana is in Rome", "assistant: Hello.", "Give at least one line that begins with “user:”."],
+    ["a role of tools", "Ana is in Rome", '[{"role":"tool","content":"x"}]', /“tool” is no role/],
+    ["too many questions", "Ana", "user: x\n".repeat(13), "Give at most 12 questions."],
+  ])("says what is wrong with %s", async (_what, memories, history, says) => {
+    const { page } = await open();
+    await page.getByLabel(/^Memories, one/).fill(memories);
+    await page.getByLabel(/^History/).fill(history);
+    await page.getByRole("button", { name: "Compose" }).click();
+    await page.getByRole("alert").getByText(says).waitFor();
+  });
+
+  it("deletes what a closed tab left behind, but not what another tab is at", async () => {
+    const old = `memstem-try-${(Date.now() - 3_600_000).toString(36)}-x-keep`;
+    const young = `memstem-try-${Date.now().toString(36)}-y-keep`;
+    for (const user of [old, young, "ana"]) await app.compose({ user_id: user, query: "Where?", memories: [] });
+    const { page } = await open();
+    const noted = JSON.stringify(JSON.stringify([old, young, "ana"]));
+    await page.evaluate(`localStorage.setItem("memstem-try-users", ${noted})`);
+    await page.reload();
+    await expect.poll(left).toEqual([young]);
+    expect(storedTexts(app.dataDir, /^ana$/)).toEqual(["ana"]);
+    expect(await page.evaluate("localStorage.getItem('memstem-try-users')")).toBe(JSON.stringify([young]));
+  });
+
+  it("asks for a key where there are keys, and uses the one that it is given", async () => {
+    const { key } = callerOf(app, "acme");
+    const opened = await open();
+    const { page } = opened;
+    await page.getByRole("button", { name: "Compose" }).click();
+    await page.getByRole("alert").getByText("An API key is needed").waitFor();
+    await page.getByRole("button", { name: "Key" }).click();
+    await page.getByLabel("Key", { exact: true }).fill(key);
+    await page.getByRole("button", { name: "Use it" }).click();
+    await compose(opened);
+    expect((await rowsOf(opened))[1]?.name).toBe("keep");
+    // It is in this tab's storage alone, and in no address.
+    expect(await page.evaluate("Object.values(localStorage).join() + document.cookie + location.href")).not.toContain(
+      key,
+    );
+    expect(opened.asked.filter((address) => address.includes(key))).toEqual([]);
+  });
+});

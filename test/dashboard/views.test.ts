@@ -1,0 +1,260 @@
+import { expect, it } from "vitest";
+import { callerOf } from "../http/guards/callers.js";
+import { type ServedApp, servedApp } from "../http/server/served-app.js";
+import { browserPages, describeInBrowser, seriousFindings } from "./browser.js";
+
+const HOSTILE = `<img src=x onerror="window.hacked=1">"'&<script>window.hacked=1</script>`;
+const MEMORIES = [
+  { id: "m1", memory: "Ana is vegetarian." },
+  { id: "m2", memory: "Ana is in Lisbon this week." },
+];
+
+/** Two turns of a conversation. The second's instructions differ, so nothing of the first can be reused. */
+async function talk(
+  app: ServedApp,
+  user: string,
+  conversation: string,
+  prefix: string,
+  more: object = {},
+): Promise<void> {
+  const first = { role: "user", content: "Where do we eat tonight?" };
+  const said = [
+    first,
+    { role: "assistant", content: "At Jardim das Cerejas." },
+    { role: "user", content: "And tomorrow?" },
+  ];
+  const asked = { user_id: user, conversation_id: conversation, memories: MEMORIES, ...more };
+  await app.compose({ ...asked, request_id: `${prefix}-1`, system: "You plan trips. Monday.", messages: [first] });
+  await app.compose({ ...asked, request_id: `${prefix}-2`, system: `You plan trips. ${prefix}.`, messages: said });
+}
+
+describeInBrowser("the views of what prompts cost", () => {
+  const app = servedApp();
+  const pages = browserPages();
+  const open = async (view: string) => {
+    const opened = await pages.open(`${app.base}/dashboard#/${view}`);
+    await opened.page.locator("main h1").first().waitFor();
+    return opened;
+  };
+  const recorded = async (count: number) => {
+    await expect
+      .poll(async () => {
+        const { requests } = JSON.parse((await app.send("GET", "/usage/requests")).text) as { requests: unknown[] };
+        return requests.length;
+      })
+      .toBe(count);
+  };
+
+  it("show prompts as they come, and what the engine then reports of them, without a reload", async () => {
+    const { page, problems } = await open("requests");
+    await page.getByText("No requests yet").waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    const { plan } = await app.compose({ user_id: "ana", request_id: "r-1", query: "Where?", memories: MEMORIES });
+    const row = page.getByRole("row").filter({ hasText: "ana" });
+    await row.waitFor();
+    expect(await row.count()).toBe(1);
+    expect(await row.innerText()).toContain(String(plan.total_tokens));
+    await app.send("POST", "/feedback", {
+      user_id: "ana",
+      request_id: "r-1",
+      prompt_tokens: 100,
+      cached_tokens: 75,
+      ttft_ms: 120,
+    });
+    await row.getByText("75%").waitFor();
+    await row.getByText("120 ms").waitFor();
+    expect(await page.getByRole("row").filter({ hasText: "ana" }).count()).toBe(1);
+
+    await page.getByRole("button", { name: "Pause" }).click();
+    await app.compose({ user_id: "ben", query: "Where?", memories: MEMORIES });
+    await recorded(2);
+    expect(await page.getByRole("row").filter({ hasText: "ben" }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  it("filter requests, new ones too, and keep the filter in the address", async () => {
+    await talk(app, "ana", "trip", "a");
+    await talk(app, "ben", "work", "b");
+    await recorded(4);
+    const { page } = await open("requests");
+    const rows = page.locator("main tbody tr");
+    await page.getByText("live", { exact: true }).waitFor();
+    await expect.poll(() => rows.count()).toBe(4);
+    await page.getByLabel("User", { exact: true }).fill("ana");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => rows.count()).toBe(2);
+    expect(page.url()).toContain("user_id=ana");
+    await page.getByLabel("Cause of miss").selectOption("changed_instructions");
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.first().innerText()).toContain("instructions changed");
+    await talk(app, "ben", "home", "c");
+    await talk(app, "ana", "home", "d");
+    await expect.poll(() => rows.count()).toBe(2);
+    expect(await page.locator("main tbody").innerText()).not.toContain("ben");
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.goBack();
+    await expect.poll(async () => page.url().includes("cause=")).toBe(false);
+    await expect.poll(() => rows.count()).toBe(4);
+  });
+
+  it("open a request to its prompt beside the one that it should have continued, with the first difference marked", async () => {
+    await talk(app, "ana", "trip", "a");
+    await recorded(2);
+    const { page, problems } = await open("requests");
+    await page.locator("main tbody tr").first().getByRole("link").first().click();
+    await page.getByRole("heading", { level: 1, name: "Request a-2" }).waitFor();
+    const { explanation } = JSON.parse((await app.send("GET", "/request/explain?user_id=ana&request_id=a-2")).text) as {
+      explanation: string[];
+    };
+    expect(await page.locator(".words li").allInnerTexts()).toEqual(explanation);
+    const lanes = page.locator(".lane");
+    expect(await lanes.count()).toBe(2);
+    expect(await page.locator(".difference").count()).toBe(2);
+    expect(await lanes.first().locator("li.is-different").innerText()).toContain("instructions");
+    expect(await lanes.first().innerText()).toContain("memory [1]");
+    expect(await page.locator(".track .differs").count()).toBe(2);
+    // No text where the operator has not allowed it.
+    expect(await page.locator("main").innerText()).not.toMatch(/vegetarian|Jardim|You plan trips/);
+    await page.getByRole("link", { name: "open it" }).click();
+    await page.getByRole("heading", { level: 1, name: "Request a-1" }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("say why prompts missed and what to do about it, and lead to those that did", async () => {
+    await talk(app, "ana", "trip", "a");
+    await recorded(2);
+    const { page } = await open("misses");
+    const card = page.locator("article.cause").filter({ hasText: "The instructions changed" });
+    expect(await card.innerText()).toContain("Keep dates");
+    await card.getByRole("link", { name: "Show them" }).click();
+    await page.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
+    await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
+  });
+
+  it("show the sums of the API, by window and by layout, and follow new prompts", async () => {
+    await talk(app, "ana", "trip", "a");
+    await app.compose({ user_id: "ben", query: "Where?", memories: MEMORIES });
+    await app.send("POST", "/feedback", {
+      user_id: "ana",
+      request_id: "a-2",
+      prompt_tokens: 100,
+      cached_tokens: 40,
+      ttft_ms: 80,
+    });
+    await recorded(3);
+    const { page } = await open("");
+    const share = page.locator(".tile").filter({ hasText: "Cached share" });
+    await share.getByText("40%").waitFor();
+    await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(4);
+    const layouts = page.getByRole("row").filter({ hasText: "layout" });
+    expect(await layouts.allInnerTexts()).toEqual([
+      expect.stringMatching(/conversation\s+2\s/),
+      expect.stringMatching(/single\s+1\s/),
+    ]);
+    await page.getByRole("link", { name: "single" }).click();
+    await page.getByText("layout: single").waitFor();
+    await page.getByRole("link", { name: "Month" }).click();
+    await expect.poll(() => page.url()).toMatch(/layout=single.*window=month|window=month.*layout=single/);
+    const prompts = page.locator(".tile").filter({ hasText: "Prompts" }).locator(".value");
+    await expect.poll(() => prompts.innerText()).toBe("1");
+    await page.getByRole("link", { name: "Hour" }).click();
+    await expect.poll(() => page.url()).toContain("window=hour");
+    await app.compose({ user_id: "ben", query: "When?", memories: MEMORIES });
+    await expect.poll(() => prompts.innerText(), { timeout: 15_000 }).toBe("2");
+  });
+
+  it("lead from users with the worst reuse to the index as a tree, and to a conversation's turns", async () => {
+    await talk(app, "ana", "trip", "a");
+    await app.compose({ user_id: "ana", query: "Where?", memories: MEMORIES });
+    await recorded(3);
+    const { page } = await open("users");
+    await page.getByRole("region", { name: "Users by reuse" }).getByRole("link", { name: "ana" }).click();
+    await page.getByRole("heading", { level: 1, name: "User ana" }).waitFor();
+    const tree = page.getByRole("region", { name: "Context index" });
+    const { nodes } = JSON.parse((await app.send("GET", "/user/index?user_id=ana")).text) as {
+      nodes: { total_tokens: number }[];
+    };
+    expect(await tree.locator("li").count()).toBe(nodes.length);
+    for (const { total_tokens: tokens } of nodes) expect(await tree.innerText()).toContain(`${tokens} tokens`);
+    await page.getByRole("link", { name: "trip" }).click();
+    await page.getByRole("heading", { level: 1, name: "Conversation trip" }).waitFor();
+    expect(await page.locator("a.turn").count()).toBe(2);
+    expect(await seriousFindings(page)).toEqual([]);
+  });
+
+  it("put ids, names and texts of any kind in as text", async () => {
+    await talk(app, HOSTILE, HOSTILE, "h", { agent_id: HOSTILE });
+    await recorded(2);
+    const shown = new URLSearchParams({
+      user_id: HOSTILE,
+      agent_id: HOSTILE,
+      conversation_id: HOSTILE,
+      request_id: "h-2",
+    });
+    for (const view of [
+      "",
+      "requests",
+      "misses",
+      "users",
+      `request?${shown}`,
+      `user?${shown}`,
+      `conversation?${shown}`,
+    ]) {
+      const { page, problems } = await open(view);
+      await page.locator("main:not([aria-busy])").waitFor();
+      expect(await page.locator("main img, main script").count()).toBe(0);
+      expect(await page.evaluate("window.hacked")).toBeUndefined();
+      expect(problems).toEqual([]);
+      if (view !== "" && view !== "misses") expect(await page.locator("main").innerText()).toContain("<img src=x");
+    }
+  });
+
+  it("show a key what is its tenant's, and nothing to no key", async () => {
+    await talk(app, "ana", "trip", "a");
+    await recorded(2);
+    const acme = callerOf(app, "acme");
+    await acme.send("POST", "/compose", { user_id: "carl", query: "Where?", memories: MEMORIES });
+    const { page } = await open("requests").catch(() => pages.open(`${app.base}/dashboard#/requests`));
+    await page.getByText("An API key is needed").waitFor();
+    await page.getByRole("button", { name: "Key" }).click();
+    await page.getByLabel("Key", { exact: true }).fill(acme.key);
+    await page.getByRole("button", { name: "Use it" }).click();
+    const rows = page.locator("main tbody tr");
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.first().innerText()).toContain("carl");
+    await page.getByText("live", { exact: true }).waitFor();
+    await acme.send("POST", "/compose", { user_id: "cora", query: "Where?", memories: MEMORIES });
+    await expect.poll(() => rows.count()).toBe(2);
+    expect(await page.locator("main").innerText()).not.toContain("ana");
+  });
+});
+
+describeInBrowser("the views with text", () => {
+  const app = servedApp({ environment: { MEMSTEM_DASHBOARD_TEXT: "on" } });
+  const pages = browserPages();
+
+  it("show texts where the operator lets them, as text", async () => {
+    const memories = [{ id: "m1", memory: `Ana said ${HOSTILE}` }];
+    await app.compose({ user_id: "ana", request_id: "r-1", query: "Where?", memories });
+    const { page } = await pages.open(`${app.base}/dashboard#/request?user_id=ana&request_id=r-1`);
+    await page.locator(".lane").first().waitFor();
+    expect(await page.locator(".lane").first().innerText()).toContain("<img src=x");
+    expect(await page.locator("main img, main script").count()).toBe(0);
+    expect(await page.evaluate("window.hacked")).toBeUndefined();
+  });
+});
+
+describeInBrowser("the views of a service without a usage log", () => {
+  const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
+  const pages = browserPages();
+
+  it("say that it is turned off, and do not ask for its events again and again", async () => {
+    const { page, asked } = await pages.open(`${app.base}/dashboard`);
+    await page.getByRole("alert").getByText("This is turned off").waitFor();
+    await page.waitForTimeout(3_000);
+    expect(asked.filter((address) => address.endsWith("/usage/events"))).toHaveLength(1);
+    await page.getByRole("link", { name: "Try it" }).click();
+    await page.getByRole("button", { name: "Compose" }).waitFor();
+  });
+});

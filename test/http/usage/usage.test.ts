@@ -1,0 +1,283 @@
+import { describe, expect, it } from "vitest";
+import { problemOf, servedApp } from "../server/served-app.js";
+import { usageOf } from "./usage-client.js";
+
+const MEMORIES = [
+  { id: "m1", memory: "Ana is a vegetarian since she was twelve years old." },
+  { id: "m2", memory: "Ana lives in Lisbon, in a flat near the river." },
+  { id: "m3", memory: "Ana's brother Rui is allergic to nuts." },
+];
+const system = (day: string) => `You plan trips for people who like to eat well. Today is ${day}.`;
+const user = (content: string) => ({ role: "user", content });
+const assistant = (content: string) => ({ role: "assistant", content });
+
+/** Prices: 1 for a token, 1.25 written, 0.1 read; nothing is too short. */
+const PRICES = JSON.stringify({
+  cost: { kind: "money", uncached: 1, written: 1.25, cached: 0.1 },
+  blockTokens: 1,
+  minimumPrefixTokens: 1,
+});
+
+describe("GET /usage/…", () => {
+  const app = servedApp({ environment: { MEMSTEM_COST: PRICES } });
+  const turn = (request: string, messages: readonly object[], more: object = {}) =>
+    app.compose({
+      user_id: "ana",
+      conversation_id: "trip",
+      request_id: request,
+      messages,
+      memories: MEMORIES,
+      ...more,
+    });
+  const first = [user("Where do we eat tonight?")];
+  const second = [...first, assistant("At Jardim das Cerejas."), user("And tomorrow?")];
+  const feedback = (body: object) => app.send("POST", "/feedback", { user_id: "ana", ...body });
+
+  it("shows prompts as they were planned and reported", async () => {
+    await turn("t1", first, { system: system("Monday") });
+    const { plan } = await turn("t2", second, { system: system("Monday") });
+    await feedback({
+      request_id: "t2",
+      prompt_tokens: plan.total_tokens,
+      cached_tokens: plan.expected_cached_tokens,
+      ttft_ms: 40,
+    });
+    const { requests, next } = await usageOf(app, "requests");
+    expect(requests.map(({ request_id }) => request_id)).toEqual(["t2", "t1"]);
+    expect(next).toBeNull();
+    expect(requests[0]).toMatchObject({
+      user_id: "ana",
+      agent_id: null,
+      conversation_id: "trip",
+      model: "unknown",
+      engine: "generic",
+      layout: "conversation",
+      prompt_tokens: plan.total_tokens,
+      expected_cached_tokens: plan.expected_cached_tokens,
+      new_tokens: plan.uncached_tokens,
+      missed_tokens: 0,
+      reported_cached_tokens: plan.expected_cached_tokens,
+      first_token_ms: 40,
+      causes: [],
+    });
+    const saved = plan.total_tokens - 0.1 * plan.expected_cached_tokens - 1.25 * plan.uncached_tokens;
+    expect(requests[0]?.saved_money).toBeCloseTo(saved, 6);
+    const { total, points, by_model, by_engine, by_layout, has_prices } = await usageOf(app, "summary");
+    expect(total).toMatchObject({
+      prompts: 2,
+      reported_prompts: 1,
+      reported_cached_tokens: plan.expected_cached_tokens,
+      cached_share: plan.expected_cached_tokens / plan.total_tokens,
+      first_token_ms: { prompts: 1, mean: 40, p50: expect.closeTo(40, -1) },
+    });
+    expect(has_prices).toBe(true);
+    expect(points).toHaveLength(60);
+    expect(points.reduce((sum, { prompts }) => sum + prompts, 0)).toBe(2);
+    expect([by_model[0]?.model, by_engine[0]?.engine, by_layout[0]?.layout]).toEqual([
+      "unknown",
+      "generic",
+      "conversation",
+    ]);
+  });
+
+  it.each([
+    ["changed_instructions", second, { system: system("Tuesday") }],
+    ["rewritten_history", [user("Where do we go tonight?"), ...second.slice(1)], { system: system("Monday") }],
+  ])("names why it missed: %s", async (cause, messages, more) => {
+    await turn("t1", first, { system: system("Monday") });
+    await turn("t2", messages, more);
+    const { requests } = await usageOf(app, "requests", { cause });
+    expect(requests.map(({ request_id }) => request_id)).toEqual(["t2"]);
+    expect(requests[0]?.causes).toEqual([{ cause, tokens: requests[0]?.missed_tokens }]);
+    const { causes, missed_tokens } = await usageOf(app, "misses", { window: "day" });
+    expect(causes[0]).toMatchObject({ cause, prompts: 1, tokens: missed_tokens, share: 1, is_apart: false });
+    expect(causes[0]?.advice).not.toBe("");
+    expect(causes).toHaveLength(12);
+    expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toEqual([]);
+  });
+
+  it("names why single prompts missed: new memories in front, another order", async () => {
+    const single = (request: string, policy: string, ...at: number[]) =>
+      app.compose({
+        user_id: "ana",
+        request_id: request,
+        system: system("Monday"),
+        query: "Where?",
+        policy,
+        memories: at.map((n) => MEMORIES[n]),
+      });
+    await single("s1", "retrieval", 0, 1);
+    await single("s2", "retrieval", 1, 0);
+    await single("s3", "retrieval", 2, 0, 1);
+    const { requests } = await usageOf(app, "requests");
+    const causes = requests.map(({ request_id, causes: of }) => [request_id, of[0]?.cause]);
+    expect(causes).toEqual([
+      ["s3", "new_memories"],
+      ["s2", "changed_order"],
+      ["s1", undefined],
+    ]);
+  });
+
+  it("names evictions that the engine reported", async () => {
+    await turn("t1", first);
+    expect((await app.send("POST", "/evict", { request_ids: ["t1"] })).status).toBe(200);
+    await turn("t2", second);
+    expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toMatchObject([{ request_id: "t2" }]);
+  });
+
+  it("shows users, conversations, and a conversation's turns", async () => {
+    await turn("t1", first, { agent_id: "guide" });
+    await turn("t2", second, { agent_id: "guide" });
+    await app.compose({ user_id: "ben", query: "Where?", memories: [] });
+    const { users } = await usageOf(app, "users", { order: "last_at" });
+    expect(users).toMatchObject([
+      { user_id: "ben", agent_id: null, prompts: 1, conversations: 0 },
+      { user_id: "ana", agent_id: "guide", prompts: 2, conversations: 1 },
+    ]);
+    expect((await usageOf(app, "conversations")).conversations).toMatchObject([
+      { user_id: "ana", conversation_id: "trip", prompts: 2 },
+    ]);
+    const of = { user_id: "ana", agent_id: "guide", conversation_id: "trip" };
+    const { epochs, next } = await usageOf(app, "conversation", of);
+    expect(epochs.map(({ turns }) => turns.map(({ request_id }) => request_id))).toEqual([["t1", "t2"]]);
+    expect(next).toBeNull();
+    const older = await usageOf(app, "conversation", { ...of, limit: "1" });
+    expect(older.epochs[0]?.turns).toMatchObject([{ request_id: "t2" }]);
+    expect((await usageOf(app, "conversation", { ...of, cursor: older.next ?? "" })).epochs[0]?.turns).toMatchObject([
+      { request_id: "t1" },
+    ]);
+    const query = new URLSearchParams({ user_id: "ana", conversation_id: "trip" });
+    expect(problemOf(await app.send("GET", `/usage/conversation?${query}`))).toMatchObject({ status: 404 });
+  });
+
+  it("shows a prompt as bars beside the one before it, without text", async () => {
+    await turn("t1", first, { system: system("Monday") });
+    const { plan } = await turn("t2", second, { system: system("Tuesday") });
+    const { request, bars, nearest, difference, explanation, has_text } = await usageOf(app, "request", {
+      user_id: "ana",
+      request_id: "t2",
+    });
+    expect(request?.request_id).toBe("t2");
+    expect(has_text).toBe(false);
+    expect(bars[0]).toMatchObject({ kind: "instructions", role: "system", state: "new", is_shared: false, text: null });
+    expect(bars.flatMap(({ label }) => label ?? [])).toEqual([1, 2, 3]);
+    expect(bars.filter(({ kind }) => kind === "block").map(({ state }) => state)).toEqual(["again", "again", "again"]);
+    expect(bars.at(-1)).toMatchObject({ kind: "message", role: "user", state: "new" });
+    expect(bars.every(({ text }) => text === null)).toBe(true);
+    const tokens = bars.reduce((sum, bar) => sum + bar.tokens, 0);
+    expect(Math.abs(tokens - plan.total_tokens)).toBeLessThan(10);
+    expect(nearest).toMatchObject({ request_id: "t1" });
+    expect(difference).toEqual({ here: 0, there: 0 });
+    expect(explanation.cause).toEqual({ kind: "other_instructions" });
+    expect(explanation.explanation.join(" ")).toContain("instructions changed");
+    const missing = await app.send("GET", "/usage/request?user_id=ana&request_id=t9");
+    expect(problemOf(missing)).toMatchObject({ status: 404, errors: [{ field: "request_id" }] });
+  });
+
+  it("paints what is cached by the engine's word, then what was expected", async () => {
+    await turn("t1", first);
+    const { plan } = await turn("t2", second);
+    const shown = () => usageOf(app, "request", { user_id: "ana", request_id: "t2" });
+    const sumOf = (
+      bars: { expected_tokens: number; cached_tokens: number | null }[],
+      name: "expected_tokens" | "cached_tokens",
+    ) => bars.reduce((sum, bar) => sum + (bar[name] ?? 0), 0);
+    const before = (await shown()).bars;
+    expect(sumOf(before, "expected_tokens")).toBe(plan.expected_cached_tokens);
+    expect(before.filter(({ state }) => state === "expected").length).toBeGreaterThan(3);
+    const half = Math.floor(plan.expected_cached_tokens / 2);
+    await feedback({ request_id: "t2", prompt_tokens: plan.total_tokens, cached_tokens: half });
+    const { bars } = await shown();
+    expect(sumOf(bars, "cached_tokens")).toBe(half);
+    expect(bars.map(({ state }) => state).indexOf("cached")).toBe(0);
+    expect(bars.some(({ state }) => state === "expected")).toBe(true);
+  });
+
+  it("keeps notes that a caller adds", async () => {
+    const { status, text } = await app.send("POST", "/usage/notes", { kind: "deploy", label: "agent 7" });
+    expect({ status, note: JSON.parse(text) }).toMatchObject({
+      status: 201,
+      note: { kind: "deploy", label: "agent 7", model: null },
+    });
+    expect((await usageOf(app, "summary")).notes).toEqual([JSON.parse(text)]);
+    expect(problemOf(await app.send("POST", "/usage/notes", { kind: "alert", label: "x" }))).toMatchObject({
+      status: 422,
+    });
+  });
+
+  it("forgets and exports users with their figures", async () => {
+    await turn("t1", first);
+    await app.compose({ user_id: "ben", request_id: "b1", query: "Where?", memories: [] });
+    const exported = async () => JSON.parse((await app.send("GET", "/users/ana/export")).text).usage;
+    expect(await exported()).toMatchObject([{ request_id: "t1", user_id: "ana" }]);
+    // What waits to be written is forgotten too.
+    await turn("t2", second);
+    expect((await app.send("DELETE", "/users/ana")).status).toBe(200);
+    expect(await exported()).toEqual([]);
+    expect((await usageOf(app, "requests")).requests).toMatchObject([{ request_id: "b1" }]);
+    expect((await usageOf(app, "users")).users).toMatchObject([{ user_id: "ben" }]);
+    expect((await usageOf(app, "conversations")).conversations).toEqual([]);
+  });
+
+  it("finds that the engine was restarted where three users in a row find nothing", async () => {
+    const long = system("Monday ".repeat(300));
+    const compose = (name: string, n: number) =>
+      app.compose({
+        user_id: name,
+        conversation_id: "c",
+        request_id: `${name}-${n}`,
+        system: long,
+        messages: n === 1 ? first : second,
+        memories: [],
+      });
+    for (const name of ["ana", "ben", "cleo"]) {
+      await compose(name, 1);
+      await compose(name, 2);
+    }
+    for (const name of ["ana", "ben", "cleo"])
+      await app.send("POST", "/feedback", {
+        user_id: name,
+        request_id: `${name}-2`,
+        cached_tokens: 0,
+        prompt_tokens: 400,
+      });
+    const { requests } = await usageOf(app, "requests", { cause: "engine_restart" });
+    expect(requests.map(({ user_id }) => user_id)).toEqual(["cleo", "ben", "ana"]);
+    expect((await usageOf(app, "summary")).notes).toMatchObject([{ kind: "engine_restart" }]);
+  });
+
+  it("rejects what it does not know", async () => {
+    for (const query of ["window=year", "windows=hour", "model=", "engine=gpt"])
+      expect(problemOf(await app.send("GET", `/usage/summary?${query}`)), query).toMatchObject({ status: 422 });
+    expect(problemOf(await app.send("GET", "/usage/requests?cursor=%20"))).toMatchObject({ status: 422 });
+    expect((await usageOf(app, "requests", { cursor: "zzzzzzzzzzzzzzzzzzzz" })).requests).toEqual([]);
+  });
+});
+
+describe("GET /usage/request with text", () => {
+  const app = servedApp({ environment: { MEMSTEM_DASHBOARD_TEXT: "on" } });
+  it("has the text of every part", async () => {
+    await app.compose({
+      user_id: "ana",
+      request_id: "r1",
+      system: "Be brief.",
+      query: "Where?",
+      memories: MEMORIES.slice(0, 1),
+    });
+    const { bars, has_text } = await usageOf(app, "request", { user_id: "ana", request_id: "r1" });
+    expect(has_text).toBe(true);
+    expect(bars.flatMap(({ text }) => text ?? [])).toEqual(["Be brief.", MEMORIES[0]?.memory, "Where?"]);
+  });
+});
+
+describe("GET /usage/… where nothing is recorded", () => {
+  const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
+  it("is 501, and prompts are composed", async () => {
+    await app.compose({ user_id: "ana", query: "Where?", memories: [] });
+    for (const path of ["summary", "requests", "events"])
+      expect(problemOf(await app.send("GET", `/usage/${path}`))).toMatchObject({
+        status: 501,
+        detail: expect.stringContaining("MEMSTEM_USAGE_PROMPTS"),
+      });
+  });
+});
