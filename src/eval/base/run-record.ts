@@ -103,6 +103,8 @@ const answered = z.strictObject({
   searchMs: milliseconds.nullable(),
   composeMs: milliseconds.nullable(),
   ttftMs: milliseconds.nullable(),
+  /** To the end of the answer; null where it was not measured, as in runs from before it was. */
+  totalMs: milliseconds.nullable().default(null),
   retrievedTokens: count,
   /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
   memoryTokens: count,

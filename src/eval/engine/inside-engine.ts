@@ -30,6 +30,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
         mark: null,
         ask: async ({ messages }, _goesOn, signal) => {
           let text = "";
+          const startedAt = performance.now();
           for await (const event of engine.generate({ messages, maxTokens, cacheSalt: conversation, signal })) {
             if (event.kind === "text") {
               text += event.text;
@@ -37,7 +38,8 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
             }
             const { promptTokens, cachedTokens, completionTokens, ttftMs } = event.usage;
             const answer = isNoise ? null : text.trim();
-            return { promptTokens, cachedTokens, answerTokens: completionTokens, ttftMs, answer };
+            const totalMs = performance.now() - startedAt;
+            return { promptTokens, cachedTokens, answerTokens: completionTokens, ttftMs, totalMs, answer };
           }
           throw new Error("the engine's answer has no end");
         },

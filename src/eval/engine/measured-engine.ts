@@ -25,6 +25,8 @@ export interface EngineAnswer {
   readonly answerTokens: number | null;
   /** Milliseconds from sending the prompt to the first of its answer. */
   readonly ttftMs: number | null;
+  /** Milliseconds from sending the prompt to the end of its answer. */
+  readonly totalMs: number | null;
   /** Null where its text is no answer: simulated, or the noise of random weights. */
   readonly answer: string | null;
 }

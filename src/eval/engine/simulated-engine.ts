@@ -36,6 +36,7 @@ export function simulatedEngine(
           ...serve(prompt, goesOn),
           answerTokens: null,
           ttftMs: null,
+          totalMs: null,
           answer: null,
         }),
         repeat: (prompt, goesOn) => void serve(prompt, goesOn),

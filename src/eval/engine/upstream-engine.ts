@@ -113,7 +113,12 @@ async function completion(
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
-    return { ...countsOf(ENGINES[family].readUsage(json)), ttftMs: null, answer: answer.trim() };
+    return {
+      ...countsOf(ENGINES[family].readUsage(json)),
+      ttftMs: null,
+      totalMs: performance.now() - startedAt,
+      answer: answer.trim(),
+    };
   }
   let ttftMs: number | null = null;
   let answer = "";
@@ -131,7 +136,7 @@ async function completion(
     counts = withKnown(countsOf(ENGINES[family].readUsage(data)), counts);
   }
   if (!isWhole) throw new EngineAnswerError(response.status, "the engine's stream ended before its answer did");
-  return { ...counts, ttftMs, answer: answer.trim() };
+  return { ...counts, ttftMs, totalMs: performance.now() - startedAt, answer: answer.trim() };
 }
 
 type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;

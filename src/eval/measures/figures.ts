@@ -1,4 +1,4 @@
-import type { Interval } from "./paired-difference.js";
+import type { Interval } from "./bootstrap.js";
 
 /** Writes one kind of figure. */
 export type Format = (value: number) => string;

@@ -1,6 +1,7 @@
 import type { AnsweredQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
+import { type BootstrapOptions, bootstrapGroups, type Interval } from "./bootstrap.js";
+import { clustersOf, type ResampledUnit } from "./clusters.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
-import { type BootstrapOptions, bootstrapGroups, type Interval } from "./paired-difference.js";
 
 /** A judge of a run: its name, and whether it calls an answer right; null without a readable verdict. */
 export interface RunJudge {
@@ -44,8 +45,8 @@ export interface JudgeAgreement {
 type Verdicts = readonly [number, number, number, number];
 
 /**
- * Agreement of every two judges of a run. Intervals resample questions, with all arms' answers to them: answers to one question are not
- * independent.
+ * Agreement of every two judges of a run. Intervals resample conversations where there are enough, else questions, with all arms' answers to
+ * them: answers to one question are not independent.
  */
 export function judgeAgreements(
   run: Pick<RunRecord, "judge" | "otherJudges">,
@@ -56,12 +57,20 @@ export function judgeAgreements(
   const answered = records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
   return judges.flatMap((first, at) =>
     judges.slice(at + 1).flatMap((second): JudgeAgreement[] => {
-      const questions = [...verdictsByQuestion(answered, first, second).values()];
-      const all = questions.reduce(added, NO_VERDICTS);
+      const both = answered.filter((record) => first.measure(record) !== null && second.measure(record) !== null);
+      const isClustered = clustersOf(both.map(({ conversation }) => conversation)) !== null;
+      const unit = isClustered ? "conversations" : "questions";
+      const groups = [...verdictsBy(unit, both, first, second).values()];
+      const all = groups.reduce(added, NO_VERDICTS);
       const answers = all[0] + all[1] + all[2] + all[3];
-      const agreement = bootstrapGroups(questions, (drawn) => agreementOf(drawn.reduce(added, NO_VERDICTS)), options);
+      const agreement = bootstrapGroups(
+        groups,
+        (drawn) => agreementOf(drawn.reduce(added, NO_VERDICTS)),
+        options,
+        unit,
+      );
       if (agreement === null) return [];
-      const kappa = bootstrapGroups(questions, (drawn) => kappaOf(drawn.reduce(added, NO_VERDICTS)), options);
+      const kappa = bootstrapGroups(groups, (drawn) => kappaOf(drawn.reduce(added, NO_VERDICTS)), options, unit);
       const [, onlyFirst, onlySecond] = all;
       return [{ first: first.name, second: second.name, answers, agreement, kappa, onlyFirst, onlySecond }];
     }),
@@ -74,7 +83,8 @@ function added(a: Verdicts, b: Verdicts): Verdicts {
   return [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]];
 }
 
-function verdictsByQuestion(
+function verdictsBy(
+  unit: ResampledUnit,
   answered: readonly AnsweredQuestion[],
   first: RunJudge,
   second: RunJudge,
@@ -83,7 +93,7 @@ function verdictsByQuestion(
   for (const record of answered) {
     const [one, other] = [first.measure(record), second.measure(record)];
     if (one === null || other === null) continue;
-    const key = questionKey(record);
+    const key = unit === "conversations" ? record.conversation : questionKey(record);
     const said: Verdicts = [one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)];
     counts.set(key, added(counts.get(key) ?? NO_VERDICTS, said));
   }

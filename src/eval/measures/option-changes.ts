@@ -2,7 +2,7 @@ import { groupBy } from "../../core/text/lists.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
 import { annotationsLabel, budgetLabel } from "../run/arms.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
-import { type PairedDifference, pairedDifference } from "./paired-difference.js";
+import { type Pair, type PairedDifference, pairedDifference } from "./paired-difference.js";
 
 const OPTIONS = ["order", "place", "annotations", "form"] as const;
 
@@ -56,7 +56,7 @@ export function optionChanges(
         return before === undefined || after === undefined ? [] : [{ before, after }];
       });
       if (pairs.length === 0) return [];
-      const differences = meanDifferences(pairs, scores).map((other) => ({ baseline: 0, other }));
+      const differences = meanDifferences(pairs, scores);
       return [
         {
           option,
@@ -107,34 +107,41 @@ function placeOf(retention: EvalArm["retention"]): string {
   return retention === "ephemeral" ? "newest question" : `turn, ${retention}`;
 }
 
+/** A question's score. */
+interface Scored {
+  readonly conversation: string;
+  readonly value: number;
+}
+
 /** Scores by arm, then question. */
-type Scores = ReadonlyMap<string, ReadonlyMap<string, number>>;
+type Scores = ReadonlyMap<string, ReadonlyMap<string, Scored>>;
 
 function scoresOf(records: readonly QuestionRecord[], measure: Measure<AnsweredQuestion>): Scores {
-  const scores = new Map<string, Map<string, number>>();
+  const scores = new Map<string, Map<string, Scored>>();
   for (const record of records) {
     if (!isAnswered(record) || record.isWarmUp) continue;
     const value = measure(record);
     if (value === null) continue;
-    const own = scores.get(record.arm) ?? new Map<string, number>();
-    scores.set(record.arm, own.set(questionKey(record), value));
+    const own = scores.get(record.arm) ?? new Map<string, Scored>();
+    scores.set(record.arm, own.set(questionKey(record), { conversation: record.conversation, value }));
   }
   return scores;
 }
 
+/** Each question's mean difference over the pairs of arms, as a pair with 0. */
 function meanDifferences(
   pairs: readonly { readonly before: EvalArm; readonly after: EvalArm }[],
   scores: Scores,
-): number[] {
-  const sums = new Map<string, { sum: number; n: number }>();
+): Pair[] {
+  const sums = new Map<string, { conversation: string; sum: number; n: number }>();
   for (const { before, after } of pairs) {
     const others = scores.get(after.id);
-    for (const [question, value] of scores.get(before.id) ?? []) {
+    for (const [question, { conversation, value }] of scores.get(before.id) ?? []) {
       const other = others?.get(question);
       if (other === undefined) continue;
       const { sum, n } = sums.get(question) ?? { sum: 0, n: 0 };
-      sums.set(question, { sum: sum + other - value, n: n + 1 });
+      sums.set(question, { conversation, sum: sum + other.value - value, n: n + 1 });
     }
   }
-  return [...sums.values()].map(({ sum, n }) => sum / n);
+  return [...sums.values()].map(({ conversation, sum, n }) => ({ conversation, baseline: 0, other: sum / n }));
 }

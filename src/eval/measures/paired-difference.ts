@@ -1,22 +1,32 @@
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
-import { seeded } from "../base/seeded.js";
 import { isSameGroup } from "./arm-summary.js";
+import { type BootstrapOptions, bootstrapMean, bootstrapMedian, type Interval } from "./bootstrap.js";
+import { type Clusters, clustersOf, type Resampled } from "./clusters.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
 
 /** One question's figure in two arms. */
 export interface Pair {
+  /** The conversation that the question is of. */
+  readonly conversation: string;
   readonly baseline: number;
   readonly other: number;
 }
 
-/** How far two arms lie apart, question by question. Intervals resample questions, so they say nothing of other conversations. */
+/** How far two arms lie apart, question by question. */
 export interface PairedDifference {
   /** Questions measured in both. */
   readonly n: number;
+  /** What the intervals resample. */
+  readonly resampled: Resampled;
   /** Mean of other − baseline. */
   readonly difference: Interval;
   /** Sample variance of the differences; null of a single question. */
   readonly variance: number | null;
+  /**
+   * The variance that one question would need for questions of their own to be as precise as these: `variance` where questions are resampled, else
+   * n · (variance of the mean between conversations). Null of a single question or conversation.
+   */
+  readonly effectiveVariance: number | null;
   /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none, or where it was not asked for. */
   readonly ratio: Interval | null;
 }
@@ -30,17 +40,39 @@ export interface PairedDifferenceOptions extends BootstrapOptions {
 /** Differences with 95 % bootstrap intervals; the same seed gives the same ones. Null of no pairs. */
 export function pairedDifference(pairs: readonly Pair[], options: PairedDifferenceOptions): PairedDifference | null {
   const differences = pairs.map(({ baseline, other }) => other - baseline);
-  const difference = bootstrapMean(differences, options);
+  const conversations = pairs.map(({ conversation }) => conversation);
+  const clusters = clustersOf(conversations);
+  const difference = bootstrapMean(differences, options, clusters);
   if (difference === null) return null;
-  const found = { n: pairs.length, difference, variance: sampleVariance(differences, difference.value) };
+  const variance = sampleVariance(differences, difference.value);
+  const effectiveVariance = clusters === null ? variance : clusteredVariance(differences, difference.value, clusters);
+  const resampled: Resampled = {
+    unit: clusters === null ? "questions" : "conversations",
+    conversations: new Set(conversations).size,
+  };
+  const found = { n: pairs.length, resampled, difference, variance, effectiveVariance };
   if (!options.hasRatio) return { ...found, ratio: null };
-  const ratios = pairs.filter(({ baseline }) => baseline > 0).map(({ baseline, other }) => other / baseline);
-  return { ...found, ratio: bootstrapMedian(ratios, options) };
+  const above = pairs.filter(({ baseline }) => baseline > 0);
+  const ratios = above.map(({ baseline, other }) => other / baseline);
+  const ofRatios = clustersOf(above.map(({ conversation }) => conversation));
+  return { ...found, ratio: bootstrapMedian(ratios, options, ofRatios) };
 }
 
 function sampleVariance(values: readonly number[], mean: number): number | null {
   if (values.length < 2) return null;
   return values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+}
+
+/** n · the variance of the mean, from how far conversations as a whole lie from it. */
+function clusteredVariance(values: readonly number[], mean: number, { of, count }: Clusters): number | null {
+  if (count < 2) return null;
+  const residuals = new Float64Array(count);
+  for (const [at, value] of values.entries()) {
+    const cluster = of[at] ?? 0;
+    residuals[cluster] = (residuals[cluster] ?? 0) + value - mean;
+  }
+  const squares = residuals.reduce((sum, residual) => sum + residual ** 2, 0);
+  return ((count / (count - 1)) * squares) / values.length;
 }
 
 /**
@@ -56,11 +88,11 @@ export function pairsOf(
     records
       .filter(isAnswered)
       .filter(({ isWarmUp }) => !isWarmUp)
-      .map((record) => [questionKey(record), measure(record)] as const);
-  const others = new Map(measured(other));
-  return measured(baseline).flatMap(([key, value]) => {
+      .map((record) => ({ key: questionKey(record), conversation: record.conversation, value: measure(record) }));
+  const others = new Map(measured(other).map(({ key, value }) => [key, value]));
+  return measured(baseline).flatMap(({ key, conversation, value }) => {
     const second = others.get(key) ?? null;
-    return value === null || second === null ? [] : [{ baseline: value, other: second }];
+    return value === null || second === null ? [] : [{ conversation, baseline: value, other: second }];
   });
 }
 
@@ -69,90 +101,4 @@ export function baselineOf(arm: EvalArm, arms: readonly EvalArm[]): EvalArm | nu
   const readme = arms.find((other) => other.policy === "readme" && isSameGroup(other, arm));
   const baseline = readme ?? arms[0];
   return baseline === undefined || baseline.id === arm.id ? null : baseline;
-}
-
-/** An estimate with the interval that 95 % of resamples lie in. */
-export interface Interval {
-  readonly value: number;
-  readonly low: number;
-  readonly high: number;
-}
-
-/** How intervals are taken. */
-export interface BootstrapOptions {
-  readonly seed: number;
-  /** Default: {@link RESAMPLES}. */
-  readonly resamples?: number | undefined;
-}
-
-export const RESAMPLES = 1_000;
-const [LOW, HIGH] = [0.025, 0.975];
-
-/** The mean with its percentile bootstrap interval: values are drawn with replacement, as many as there are. Null of none. */
-export function bootstrapMean(values: readonly number[], options: BootstrapOptions): Interval | null {
-  if (values.length === 0) return null;
-  const given = Float64Array.from(values);
-  const draw = seeded(options.seed);
-  return interval(given.reduce((sum, value) => sum + value, 0) / given.length, options, () => {
-    let sum = 0;
-    for (let i = 0; i < given.length; i++) sum += given[Math.floor(draw() * given.length)] ?? 0;
-    return sum / given.length;
-  });
-}
-
-/** The median with its percentile bootstrap interval; of an even number of values, the mean of the two in the middle. Null of none. */
-export function bootstrapMedian(values: readonly number[], options: BootstrapOptions): Interval | null {
-  if (values.length === 0) return null;
-  const sorted = Float64Array.from(values).sort();
-  const draw = seeded(options.seed);
-  // A resample is counted by rank, so that it needs no sorting.
-  const counts = new Uint32Array(sorted.length);
-  return interval(medianByRank(sorted, counts.fill(1)), options, () => {
-    counts.fill(0);
-    for (let i = 0; i < sorted.length; i++) {
-      const rank = Math.floor(draw() * sorted.length);
-      counts[rank] = (counts[rank] ?? 0) + 1;
-    }
-    return medianByRank(sorted, counts);
-  });
-}
-
-/**
- * A statistic of groups with its percentile bootstrap interval: groups are drawn with replacement, as many as there are. Null where the
- * statistic of all of them is; resamples of which it is null do not count.
- */
-export function bootstrapGroups<G>(
-  groups: readonly G[],
-  statistic: (drawn: readonly G[]) => number | null,
-  { seed, resamples = RESAMPLES }: BootstrapOptions,
-): Interval | null {
-  const value = statistic(groups);
-  if (value === null) return null;
-  const draw = seeded(seed);
-  const estimates = Array.from({ length: resamples }, () =>
-    statistic(groups.map((group) => groups[Math.floor(draw() * groups.length)] ?? group)),
-  ).filter((estimate) => estimate !== null);
-  return intervalOf(value, Float64Array.from(estimates).sort());
-}
-
-/** The median of sorted values, each of which stands there so many times; they are as many as there are values. */
-function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
-  const [lower, upper] = [(sorted.length - 1) >> 1, sorted.length >> 1];
-  let [seen, below] = [0, 0];
-  for (let rank = 0; rank < counts.length; rank++) {
-    const count = counts[rank] ?? 0;
-    if (seen <= lower && lower < seen + count) below = sorted[rank] ?? 0;
-    if (seen <= upper && upper < seen + count) return (below + (sorted[rank] ?? 0)) / 2;
-    seen += count;
-  }
-  return below;
-}
-
-function interval(value: number, { resamples = RESAMPLES }: BootstrapOptions, resample: () => number): Interval {
-  return intervalOf(value, Float64Array.from({ length: resamples }, resample).sort());
-}
-
-function intervalOf(value: number, estimates: Float64Array): Interval {
-  const at = (share: number) => estimates[Math.round(share * (estimates.length - 1))] ?? value;
-  return { value, low: at(LOW), high: at(HIGH) };
 }

@@ -28,8 +28,8 @@ export const TO_SEE = { points: 1, level: 0.05, power: 0.8 } as const;
 const [BY_LEVEL, BY_POWER] = [1.959964, 0.841621];
 
 /**
- * How many questions like these a paired comparison needs to see a difference of {@link TO_SEE}, as scores from 0 to 1, from the variance of
- * the paired differences. Null where nothing varied, or it is not known.
+ * How many questions like these, as many of each conversation, a paired comparison needs to see a difference of {@link TO_SEE}, as scores from
+ * 0 to 1, from the effective variance of the paired differences. Null where nothing varied, or it is not known.
  */
 export function questionsToSee(variance: number | null): number | null {
   if (variance === null || variance === 0) return null;

@@ -105,33 +105,62 @@ function sumOf<T>(items: readonly T[], value: (item: T) => number): number {
   return items.reduce((sum, item) => sum + value(item), 0);
 }
 
-/** Tokens a second of the engine, one prompt after the other; null: unknown. */
+/** How fast an engine is, one prompt after the other; null: unknown. */
 export interface EngineRates {
-  /** Uncached prompt tokens. */
+  /** Uncached prompt tokens a second. */
   readonly prefill: number | null;
+  /** Answer tokens a second. */
   readonly answer: number | null;
+  /** Tokens that its answers have on average. */
+  readonly answerTokens: number | null;
 }
 
-/** Seconds that a run's prompts and its answers, at most, will take; null where the rate is unknown. Judging and searching are not in it. */
+/** Seconds that a run will take; null where a rate is unknown. Judging and searching are not in it. */
+export interface PlannedSeconds {
+  readonly prompts: number | null;
+  /** At most. */
+  readonly answers: number | null;
+  /** With answers as long as those that were measured; null where none were. */
+  readonly likelyAnswers: number | null;
+}
+
 export function plannedSeconds(
-  { promptTokens, cachedTokens, answerTokens }: Pick<RunPlan, "promptTokens" | "cachedTokens" | "answerTokens">,
-  { prefill, answer }: EngineRates,
-): { readonly prompts: number | null; readonly answers: number | null } {
+  { promptTokens, cachedTokens, answerTokens, arms }: Omit<RunPlan, "judge" | "costs">,
+  { prefill, answer, answerTokens: usual }: EngineRates,
+): PlannedSeconds {
+  const questions = sumOf(arms, (arm) => arm.questions);
   return {
     prompts: prefill === null ? null : (promptTokens - cachedTokens) / prefill,
     answers: answer === null ? null : answerTokens / answer,
+    likelyAnswers: answer === null || usual === null ? null : Math.min(answerTokens, questions * usual) / answer,
   };
 }
 
-/** The rate at which an engine took in prompts in another run: uncached tokens ÷ time to the first token. Null where it was not measured. */
-export function measuredPrefill(records: readonly QuestionRecord[]): number | null {
-  let [tokens, seconds] = [0, 0];
-  for (const record of records) {
-    if (!isAnswered(record) || record.isWarmUp) continue;
-    const { promptTokens, cachedTokens, ttftMs } = record;
-    if (promptTokens === null || cachedTokens === null || ttftMs === null) continue;
-    tokens += promptTokens - cachedTokens;
-    seconds += ttftMs / 1_000;
-  }
-  return seconds === 0 || tokens === 0 ? null : tokens / seconds;
+/**
+ * How fast an engine was in another run: uncached tokens ÷ time to the first token, and further answer tokens ÷ time from it to the last. A rate
+ * is null where it was not measured, as that of answers which were not streamed.
+ */
+export function measuredRates(records: readonly QuestionRecord[]): EngineRates {
+  const asked = records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
+  const prefill = asked.flatMap(({ promptTokens, cachedTokens, ttftMs }) =>
+    promptTokens === null || cachedTokens === null || ttftMs === null
+      ? []
+      : [{ tokens: promptTokens - cachedTokens, ms: ttftMs }],
+  );
+  const answers = asked.flatMap(({ answerTokens, ttftMs, totalMs }) =>
+    answerTokens === null || answerTokens < 2 || ttftMs === null || totalMs === null
+      ? []
+      : [{ tokens: answerTokens - 1, ms: totalMs - ttftMs }],
+  );
+  const counted = asked.flatMap(({ answerTokens }) => answerTokens ?? []);
+  return {
+    prefill: perSecond(prefill),
+    answer: perSecond(answers),
+    answerTokens: counted.length === 0 ? null : sumOf(counted, (tokens) => tokens) / counted.length,
+  };
+}
+
+function perSecond(times: readonly { readonly tokens: number; readonly ms: number }[]): number | null {
+  const [tokens, ms] = [sumOf(times, (one) => one.tokens), sumOf(times, (one) => one.ms)];
+  return tokens <= 0 || ms <= 0 ? null : tokens / (ms / 1_000);
 }

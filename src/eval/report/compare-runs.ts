@@ -33,7 +33,7 @@ export function compareRuns(a: ComparedRun, b: ComparedRun): string {
     "## Settings that differ",
     settings(a.run, b.run),
     "## B against A",
-    "Per arm that both have: mean of B − A and median of B ÷ A of the questions that both answered, with 95 % intervals over questions. Warm-ups are left out.",
+    "Per arm that both have: mean of B − A and median of B ÷ A of the questions that both answered, with 95 % bootstrap intervals over conversations; over questions, where fewer than six conversations are in both. Warm-ups are left out.",
     common.length === 0 ? "No arm is in both." : markdownTable(differences(common, a, b)),
     "## In one only",
     inOneOnly(common, a, b),

@@ -63,13 +63,17 @@ ${htmlTable({ ...table, groups })}</details>
 function cachedShareFigure({ run, records }: ReportContent): Markup {
   const familiar = policyStyles(run.arms);
   const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
-    const styles = panelStyles(arms, familiar);
     const lines = arms.map((arm) => ({ arm, turns: cachedOverTurns(ofArm(records, arm), WINDOW) }));
+    const shown = distinguishable(lines);
+    const styles = panelStyles(
+      shown.map(({ arm }) => arm),
+      familiar,
+    );
     const described = lines.map(({ arm, turns }) => {
       const last = turns.at(-1);
       return `${armLabel(arm)}: ${last === undefined ? NOT_MEASURED : `${percent(last.share)} at the end`}`;
     });
-    const drawn = lines.map(({ arm, turns }) => ({
+    const drawn = shown.map(({ arm, turns }) => ({
       style: styles.get(arm) ?? BASE,
       points: turns.map(({ turn, share }) => ({ x: turn, share })),
     }));
@@ -96,10 +100,20 @@ function cachedShareFigure({ run, records }: ReportContent): Markup {
   });
   return figure(
     "Cached share over turns.",
-    `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better.`,
+    `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better. A panel has at most ${LINE_STYLES} lines beside Mem0’s README: those that end highest; the table has all.`,
     { caption: "Cached share by quarter of the conversation", rowsAre: "Prompts built by", columns: QUARTERS },
     panels,
   );
+}
+
+/** The lines that a panel can show apart: the baseline's, and of the others those that end highest, in the run's order. */
+function distinguishable<L extends { readonly arm: EvalArm; readonly turns: readonly { readonly share: number }[] }>(
+  lines: readonly L[],
+): readonly L[] {
+  const end = ({ turns }: L) => turns.at(-1)?.share ?? -1;
+  const others = lines.filter(({ arm }) => arm.policy !== "readme").toSorted((a, b) => end(b) - end(a));
+  const kept = new Set(others.slice(0, LINE_STYLES));
+  return lines.filter((line) => line.arm.policy === "readme" || kept.has(line));
 }
 
 function spreadFigure({ run, records }: ReportContent): Markup {

@@ -1,6 +1,7 @@
 import { largest, smallest } from "../../core/text/lists.js";
+import { RESAMPLES } from "../measures/bootstrap.js";
+import { LEAST_CONVERSATIONS } from "../measures/clusters.js";
 import { percent } from "../measures/figures.js";
-import { RESAMPLES } from "../measures/paired-difference.js";
 import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 import { NOT_MEASURED, type ReportTable } from "./report-table.js";
@@ -50,7 +51,7 @@ export function reportNotes(content: ReportContent): string[] {
               : `${unread} verdicts could not be read and count neither way.`
           }`,
         ]),
-    `Intervals are 95 % percentile bootstrap intervals over questions (${RESAMPLES} resamples, seed ${run.seed}): they say how much these questions vary, not how other conversations would.`,
+    `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would.`,
     `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A cached prefix shorter than the provider’s minimum is billed as uncached; a model whose minimum is not known gets the largest of its provider’s${unknownMinimum(content)}. A provider’s own cache may hold less: it has breakpoints and lifetimes of its own. Prices change.`,
   ];
 }

@@ -40,7 +40,7 @@ export function reportPage(content: ReportContent): string {
 <p class="about">${about}</p>
 </header>
 ${banner}<ul class="quality">${qualityLines(content).map(
-    (line) => markup`<li>${line}</li>
+    (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
 ${glance(content)}${quality(content)}<section>
@@ -79,6 +79,14 @@ ${failures(content.failures)}<section>
 </body>
 </html>
 `.source;
+}
+
+/** A line whose first sentence stands out: what a run shows, before its figures. */
+function firstStrong(line: string): Markup {
+  const end = line.indexOf(". ") + 1;
+  return end === 0
+    ? markup`<strong>${line}</strong>`
+    : markup`<strong>${line.slice(0, end)}</strong>${line.slice(end)}`;
 }
 
 function quality(content: ReportContent): Markup | null {

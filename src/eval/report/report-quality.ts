@@ -95,11 +95,11 @@ function precision(found: readonly PairedDifference[]): string[] {
     0,
   );
   const asked = found.map(({ n }) => n);
-  const needed = found.flatMap(({ variance }) => questionsToSee(variance) ?? []);
+  const needed = found.flatMap(({ effectiveVariance }) => questionsToSee(effectiveVariance) ?? []);
   const test = `(two-sided level ${100 * TO_SEE.level} %, power ${100 * TO_SEE.power} %)`;
   const same = found.filter((one) => verdictOf(one) === "same");
   return [
-    `Precision: ${range(asked)} questions in both arms; intervals of 95 % reach at most ±${points(widest)} points. ${
+    `Precision: ${range(asked)} questions in both arms, ${drawn(found)}; intervals of 95 % reach at most ±${points(widest)} points. ${
       needed.length === 0
         ? "What a difference of one point would take cannot be said, as no score differed."
         : `To see a difference of ${TO_SEE.points} point ${test}, ${range(needed)} questions like these would be needed.`
@@ -110,6 +110,15 @@ function precision(found: readonly PairedDifference[]): string[] {
           `Where no score differed, up to ${points(mostChanged(smallest(same.map(({ n }) => n))))} % of questions may still score differently (95 %, rule of three).`,
         ]),
   ];
+}
+
+/** What the intervals resample, and what that leaves out. */
+function drawn(found: readonly PairedDifference[]): string {
+  const conversations = range(found.map(({ resampled }) => resampled.conversations));
+  const of = `of ${conversations} ${conversations === "1" ? "conversation" : "conversations"}`;
+  return found.some(({ resampled }) => resampled.unit === "questions")
+    ? `${of}: too few to resample, so intervals resample questions and say nothing of other conversations`
+    : `${of}, which the intervals resample`;
 }
 
 function range(counts: readonly number[]): string {
@@ -125,7 +134,7 @@ const COLUMNS = ["In both", "Points (95 % interval)", "Says", "Questions to see 
 
 function changeCells(found: PairedDifference | null): Cell[] {
   if (found === null) return COLUMNS.map(() => null);
-  const needed = questionsToSee(found.variance);
+  const needed = questionsToSee(found.effectiveVariance);
   return [
     { text: String(found.n) },
     { text: pointsOf(found) },

@@ -19,7 +19,6 @@ code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .banner strong{color:var(--warn)}
 .quality{border-left:4px solid var(--accent);background:var(--tint);padding:.6rem .9rem;margin:1.25rem 0;list-style:none}
 .quality li{margin:.25rem 0;max-width:62rem}
-.quality li:first-child{font-weight:600}
 .glance{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15.5rem),1fr));gap:1rem;margin:1.75rem 0 0;padding:0;list-style:none}
 .glance li{border:1px solid var(--rule);border-radius:8px;padding:.9rem 1rem 1rem}
 .glance h3{margin:0 0 .5rem;color:var(--soft)}
@@ -33,16 +32,19 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
 .panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
-.numbers{margin:0 0 .5rem;padding-left:1.4rem;font-size:.8125rem;columns:14rem auto}
-.line.front{stroke-width:1.5;stroke-dasharray:3 3}
+.numbers{margin:0 0 .5rem;padding-left:1.6rem;font-size:.8125rem;columns:15rem auto;column-gap:2.4rem;overflow-wrap:anywhere}
+.numbers li{break-inside:avoid}
+.legend li{padding-left:calc(28px + .45rem);text-indent:calc(-28px - .45rem)}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
 .tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
 .label,.value{font-size:12px;fill:var(--ink)}
 .value{font-weight:600}
+.label.number{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 .value.none{font-weight:400;fill:var(--soft)}
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .line.base{stroke:var(--base);stroke-width:4.5}
+.line.front{stroke:var(--base);stroke-width:1.5;stroke-dasharray:3 3}
 .line.s0{stroke:var(--s0)}
 .line.s1{stroke:var(--s1);stroke-dasharray:7 4}
 .line.s2{stroke:var(--s2);stroke-dasharray:2 4}
@@ -60,7 +62,7 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .whisker.base{stroke:var(--base)}
 .whisker.accent{stroke:var(--accent)}
 .median{stroke:var(--ink);stroke-width:2}
-.scroll{overflow-x:auto;margin:0 0 1.5rem}
+.scroll{overflow-x:auto;margin:0 0 1.5rem;background:linear-gradient(to left,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,linear-gradient(to left,var(--rule),transparent) right/1.1rem 100% no-repeat scroll}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
 caption{text-align:left;font-weight:600;padding:0 0 .4rem;white-space:nowrap}
@@ -68,7 +70,7 @@ th,td{padding:.36rem .7rem;text-align:right;vertical-align:top;border-top:1px so
 thead th{border-top:0;border-bottom:1px solid var(--ink);vertical-align:bottom;font-weight:600;white-space:normal;min-width:4.5rem}
 th:first-child{text-align:left;font-weight:400;position:sticky;left:0;background:var(--paper);min-width:0;padding-left:0}
 thead th:first-child{font-weight:600}
-.group th:first-child{font-weight:600;padding-top:.9rem}
+.group th:first-child{font-weight:600;padding-top:.9rem;background:none}
 tbody tr:first-child th,tbody tr:first-child td{border-top-color:transparent}
 tbody tr:not(.group):hover th,tbody tr:not(.group):hover td{background:var(--tint)}
 small{font-size:.8125rem}

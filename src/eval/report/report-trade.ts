@@ -1,6 +1,6 @@
 import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
+import type { Interval } from "../measures/bootstrap.js";
 import { dollars, milliseconds, percent, points, signed, tokens, withInterval } from "../measures/figures.js";
-import type { Interval } from "../measures/paired-difference.js";
 import { type Markup, markup } from "./html.js";
 import { figure, type Panel } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";

@@ -95,17 +95,32 @@ export interface ChartRow {
   readonly note: string;
 }
 
-/** Height of a row and of its shape, and room around the rows. */
-const ROWS = { height: 40, shape: 12, left: 2, right: 10, top: 4, bottom: 20 } as const;
+/** Height of a line of a label and of a shape, what is between rows, and room around the rows. */
+const ROWS = { line: 15, shape: 12, gap: 13, left: 2, right: 10, top: 4, bottom: 20 } as const;
+/** Room of a character at the style sheet's size, in the widest of its typefaces. */
+const CHARACTER = 7.3;
 
-/** Rows under each other, each with its label and its figure above, on one axis from 0. */
+/** Rows under each other, each with its label and its figure above, on one axis from 0. A label that is too long for a line gets more. */
 export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
   const max = largest(
     rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))),
     0,
   );
   const x = (value: number) => ROWS.left + (max === 0 ? 0 : value / max) * (CHART_WIDTH - ROWS.left - ROWS.right);
-  const bottom = ROWS.top + rows.length * ROWS.height;
+  let top: number = ROWS.top;
+  const drawn = rows.map(({ label, style, shape, note }) => {
+    const room = CHART_WIDTH - ROWS.left - ROWS.right - CHARACTER * (note.length + 1);
+    const lines = labelLines(label, Math.floor(room / CHARACTER));
+    const first = top + 13;
+    const last = first + (lines.length - 1) * ROWS.line;
+    top = last + 5 + ROWS.shape + ROWS.gap - 3;
+    return markup`${lines.map(
+      (line, at) => markup`<text class="label" x="${ROWS.left}" y="${first + at * ROWS.line}">${line}</text>
+`,
+    )}<text class="${shape === null ? "value none" : "value"}" x="${CHART_WIDTH - ROWS.right}" y="${last}" text-anchor="end">${note}</text>
+${shape === null ? null : drawShape(shape, style, last + 5, x)}`;
+  });
+  const bottom = top;
   const grid = axisTicks(max).map(
     (
       value,
@@ -113,13 +128,18 @@ export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
 <text class="tick" x="${coordinate(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
 `,
   );
-  const drawn = rows.map(({ label, style, shape, note }, index) => {
-    const top = ROWS.top + index * ROWS.height;
-    return markup`<text class="label" x="${ROWS.left}" y="${top + 13}">${label}</text>
-<text class="${shape === null ? "value none" : "value"}" x="${CHART_WIDTH - ROWS.right}" y="${top + 13}" text-anchor="end">${note}</text>
-${shape === null ? null : drawShape(shape, style, top + 18, x)}`;
-  });
   return svgChart(text, bottom + ROWS.bottom, [...grid, ...drawn]);
+}
+
+/** A label in lines of at most so many characters, broken at spaces; a word longer than that stands by itself. */
+function labelLines(label: string, most: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of label.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > most) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }
 
 function farEnd(shape: RowShape): number {

@@ -84,6 +84,7 @@ export class ArmRun {
       searchMs: search.searchMs,
       composeMs: prompt.composeMs,
       ttftMs: answer.ttftMs,
+      totalMs: answer.totalMs,
       retrievedTokens: prompt.retrievedTokens,
       memoryTokens: prompt.memoryTokens,
       evidence: question.evidence.length,

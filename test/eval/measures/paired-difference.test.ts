@@ -1,13 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { quantile } from "../../../src/eval/measures/measured.js";
-import {
-  baselineOf,
-  bootstrapMean,
-  bootstrapMedian,
-  pairedDifference,
-  pairsOf,
-} from "../../../src/eval/measures/paired-difference.js";
+import { baselineOf, pairedDifference, pairsOf } from "../../../src/eval/measures/paired-difference.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM } from "../run/run-fixture.js";
 
 describe("pairsOf", () => {
@@ -28,8 +20,8 @@ describe("pairsOf", () => {
       answeredBy(EXACT_ARM, 0, { ttftMs: 1 }),
     ];
     expect(pairsOf(readme, exact, ({ ttftMs }) => ttftMs)).toEqual([
-      { baseline: 100, other: 10 },
-      { baseline: 500, other: 50 },
+      { conversation: "conv-26", baseline: 100, other: 10 },
+      { conversation: "conv-30", baseline: 500, other: 50 },
     ]);
   });
 });
@@ -41,7 +33,7 @@ describe("pairedDifference", () => {
       { baseline: 200, other: 20 },
       { baseline: 0, other: 6 },
       { baseline: 10, other: 9 },
-    ];
+    ].map((pair) => ({ conversation: "conv-26", ...pair }));
     const found = pairedDifference(pairs, { seed: 1, hasRatio: true });
     expect(found?.n).toBe(4);
     // (−50 − 180 + 6 − 1) ÷ 4; ratios 0.5, 0.1, 0.9, and none of a baseline of 0.
@@ -51,7 +43,7 @@ describe("pairedDifference", () => {
   });
 
   it("has an interval as wide as a normal approximation says, of many values", () => {
-    const pairs = Array.from({ length: 2_000 }, (_, i) => ({ baseline: 0, other: i % 2 }));
+    const pairs = Array.from({ length: 2_000 }, (_, i) => ({ conversation: "conv-26", baseline: 0, other: i % 2 }));
     const found = pairedDifference(pairs, { seed: 3, hasRatio: true });
     // Standard error √(0.25 ÷ 2,000) = 0.01118; 1.96 of them to either side.
     expect(found?.difference.low).toBeCloseTo(0.5 - 0.0219, 2);
@@ -59,41 +51,28 @@ describe("pairedDifference", () => {
     expect(found?.ratio).toBeNull();
   });
 
+  it("of six conversations and more resamples conversations, with all their questions", () => {
+    // Within a conversation all questions differ alike: two thousand questions say no more than ten conversations.
+    const pairs = Array.from({ length: 2_000 }, (_, i) => ({
+      conversation: `c${i % 10}`,
+      baseline: 0,
+      other: (i % 10) / 9,
+    }));
+    const found = pairedDifference(pairs, { seed: 3, hasRatio: false });
+    expect(found?.resampled).toEqual({ unit: "conversations", conversations: 10 });
+    // Student's 2.262 standard errors of √(0.1132 ÷ 10).
+    expect(found?.difference.low).toBeCloseTo(0.5 - 0.241, 1);
+    expect(found?.difference.high).toBeCloseTo(0.5 + 0.241, 1);
+    expect(found?.variance).toBeCloseTo(0.1019, 3);
+    expect(found?.effectiveVariance).toBeCloseTo(2_000 * (0.11317 / 10), 1);
+    const few = pairs.filter(({ conversation }) => conversation < "c5");
+    const ofFew = pairedDifference(few, { seed: 3, hasRatio: false });
+    expect(ofFew?.resampled).toEqual({ unit: "questions", conversations: 5 });
+    expect(ofFew?.effectiveVariance).toBe(ofFew?.variance);
+  });
+
   it("of no pairs is none", () => {
     expect(pairedDifference([], { seed: 1, hasRatio: true })).toBeNull();
-  });
-});
-
-describe("any bootstrap interval", () => {
-  const values = fc.array(fc.integer({ min: -1_000, max: 1_000 }), { minLength: 1, maxLength: 40 });
-  const seed = fc.integer();
-  const resamples = 200;
-
-  it("is the same for the same seed", () => {
-    fc.assert(
-      fc.property(values, seed, (given, seed) => {
-        expect(bootstrapMean(given, { seed, resamples })).toEqual(bootstrapMean(given, { seed, resamples }));
-        expect(bootstrapMedian(given, { seed, resamples })).toEqual(bootstrapMedian(given, { seed, resamples }));
-      }),
-    );
-  });
-
-  it("holds the mean and the median, which are those of the values, and no more than the values do", () => {
-    fc.assert(
-      fc.property(values, seed, (given, seed) => {
-        const mean = bootstrapMean(given, { seed, resamples });
-        const median = bootstrapMedian(given, { seed, resamples });
-        expect(mean?.value).toBeCloseTo(given.reduce((a, b) => a + b, 0) / given.length, 9);
-        expect(median?.value).toBe(quantile(given, 0.5));
-        for (const found of [mean, median]) {
-          if (found === null) throw new Error("there are values");
-          expect(found.low).toBeLessThanOrEqual(found.value + 1e-9);
-          expect(found.high).toBeGreaterThanOrEqual(found.value - 1e-9);
-          expect(found.low).toBeGreaterThanOrEqual(Math.min(...given));
-          expect(found.high).toBeLessThanOrEqual(Math.max(...given));
-        }
-      }),
-    );
   });
 });
 

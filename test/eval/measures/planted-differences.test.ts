@@ -43,6 +43,28 @@ function madeUpRun(seed: number): QuestionRecord[] {
   }).flat();
 }
 
+/** How far what an arm gains is another in every conversation: standard deviation. */
+const BETWEEN = 0.08;
+
+/** The same model on ten conversations of 10 to 30 questions, with which order and place do more or less. */
+function madeUpConversations(seed: number): QuestionRecord[] {
+  const draw = seeded(seed);
+  const normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
+  return Array.from({ length: 10 }, (_, nth) => {
+    const own = new Map(ARMS.map((arm) => [arm, arm.policy === "sorted" ? BETWEEN * normal() : 0]));
+    return Array.from({ length: 10 + Math.floor(20 * draw()) }, (_, question) => {
+      const easy = 0.3 + 0.4 * draw();
+      const shared = draw();
+      return ARMS.map((arm) => {
+        const drawn = draw() < 0.7 ? shared : draw();
+        const isCorrect = drawn < rightness(arm, easy) + (own.get(arm) ?? 0);
+        const judge = { isCorrect, prompt: "", raw: "" };
+        return answeredBy(arm, question, { conversation: `conv-${nth}`, judge });
+      });
+    }).flat();
+  }).flat();
+}
+
 function found(run: QualityChange | null, option: string, to: string) {
   const change = run?.options.find((one) => one.option === option && one.to.startsWith(to));
   if (change?.found == null) throw new Error(`no ${option} ${to}`);
@@ -76,6 +98,35 @@ describe("planted differences, over 200 seeds", () => {
       expect(mean).toBeCloseTo(planted, 1.7);
     },
   );
+
+  it("on ten conversations that differ: covered by intervals over conversations, and not by intervals over questions", () => {
+    const [retrieval, sorted] = ["retrieval", "sorted"].map((policy) =>
+      ARMS.find((arm) => arm.policy === policy && arm.place === null && arm.annotations?.kind === "none"),
+    );
+    if (retrieval === undefined || sorted === undefined) throw new Error("no such arms");
+    const arms = [retrieval, sorted];
+    const seeds = Array.from({ length: SEEDS }, (_, seed) => seed);
+    const records = seeds.map((seed) => madeUpConversations(seed + 1));
+    const coverage = (of: (records: readonly QuestionRecord[]) => readonly QuestionRecord[]) =>
+      seeds.filter((seed) => {
+        const change = qualityChange({ ...JUDGED, arms, seed }, of(records[seed] ?? []))?.arms[0]?.found;
+        if (change == null) throw new Error("not compared");
+        const { low, high } = change.difference;
+        return low <= PLANTED.sorted && PLANTED.sorted <= high;
+      }).length;
+    const covered = coverage((all) => all);
+    expect(covered).toBeGreaterThanOrEqual(LEAST_COVERED);
+    expect(covered).toBeLessThan(SEEDS);
+    // As if all questions were one conversation's.
+    const asOne = coverage((all) =>
+      all.map((record) => ({
+        ...record,
+        conversation: "conv-0",
+        question: 100 * Number(record.conversation.slice("conv-".length)) + record.question,
+      })),
+    );
+    expect(asOne).toBeLessThan(LEAST_COVERED);
+  });
 
   it("finds nothing between arms that differ in nothing that counts", () => {
     const [mine, papers] = ["memstem", "paper"].map((wording) =>

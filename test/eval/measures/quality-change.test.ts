@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { QuestionRecord } from "../../../src/eval/base/run-record.js";
 import { seeded } from "../../../src/eval/base/seeded.js";
-import { bootstrapMean } from "../../../src/eval/measures/paired-difference.js";
+import { bootstrapMean } from "../../../src/eval/measures/bootstrap.js";
 import { mostChanged, qualityChange, questionsToSee, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
 import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";

@@ -57,6 +57,7 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     searchMs: null,
     composeMs: null,
     ttftMs: null,
+    totalMs: null,
     retrievedTokens: 0,
     memoryTokens: 0,
     evidence: 0,

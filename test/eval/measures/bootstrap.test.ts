@@ -1,0 +1,119 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { seeded } from "../../../src/eval/base/seeded.js";
+import { bootstrapGroups, bootstrapMean, bootstrapMedian } from "../../../src/eval/measures/bootstrap.js";
+import { clustersOf, LEAST_CONVERSATIONS, tailOf } from "../../../src/eval/measures/clusters.js";
+import { quantile } from "../../../src/eval/measures/measured.js";
+
+describe("any bootstrap interval", () => {
+  const values = fc.array(fc.integer({ min: -1_000, max: 1_000 }), { minLength: 1, maxLength: 40 });
+  const seed = fc.integer();
+  const resamples = 200;
+
+  it("is the same for the same seed", () => {
+    fc.assert(
+      fc.property(values, seed, (given, seed) => {
+        expect(bootstrapMean(given, { seed, resamples })).toEqual(bootstrapMean(given, { seed, resamples }));
+        expect(bootstrapMedian(given, { seed, resamples })).toEqual(bootstrapMedian(given, { seed, resamples }));
+      }),
+    );
+  });
+
+  it("holds the mean and the median, which are those of the values, and no more than the values do", () => {
+    fc.assert(
+      fc.property(values, seed, (given, seed) => {
+        const mean = bootstrapMean(given, { seed, resamples });
+        const median = bootstrapMedian(given, { seed, resamples });
+        expect(mean?.value).toBeCloseTo(given.reduce((a, b) => a + b, 0) / given.length, 9);
+        expect(median?.value).toBe(quantile(given, 0.5));
+        for (const found of [mean, median]) {
+          if (found === null) throw new Error("there are values");
+          expect(found.low).toBeLessThanOrEqual(found.value + 1e-9);
+          expect(found.high).toBeGreaterThanOrEqual(found.value - 1e-9);
+          expect(found.low).toBeGreaterThanOrEqual(Math.min(...given));
+          expect(found.high).toBeLessThanOrEqual(Math.max(...given));
+        }
+      }),
+    );
+  });
+});
+
+describe("an interval over conversations", () => {
+  /** So many conversations of 40 to 120 questions, whose means differ by themselves around 0. */
+  function drawn(conversations: number, seed: number) {
+    const draw = seeded(seed);
+    const normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
+    return Array.from({ length: conversations }, (_, at) => {
+      const own = 0.1 * normal();
+      return Array.from({ length: 40 + Math.floor(80 * draw()) }, () => ({
+        of: `c${at}`,
+        value: own + 0.5 * normal(),
+      }));
+    }).flat();
+  }
+
+  /** Share of 200 seeds whose interval holds 0. */
+  function coverage(conversations: number, isClustered: boolean): number {
+    const seeds = Array.from({ length: 200 }, (_, seed) => seed);
+    const covered = seeds.filter((seed) => {
+      const values = drawn(conversations, seed + 1);
+      const clusters = isClustered ? clustersOf(values.map(({ of }) => of)) : null;
+      const found = bootstrapMean(
+        values.map(({ value }) => value),
+        { seed },
+        clusters,
+      );
+      return found !== null && found.low <= 0 && 0 <= found.high;
+    });
+    return covered.length / seeds.length;
+  }
+
+  it.each([LEAST_CONVERSATIONS, 10, 30])(
+    "of %i covers in about 95 %, where one over questions does not",
+    (conversations) => {
+      expect(coverage(conversations, true)).toBeGreaterThanOrEqual(0.89);
+      expect(coverage(conversations, true)).toBeLessThan(1);
+      expect(coverage(conversations, false)).toBeLessThan(0.8);
+    },
+  );
+
+  it("leaves out less on either side, the fewer conversations there are", () => {
+    // Φ(−√(10 ÷ 9) · 2.262) and Φ(−√(100 ÷ 99) · 1.984).
+    expect(tailOf(10)).toBeCloseTo(0.00855, 4);
+    expect(tailOf(100)).toBeCloseTo(0.0231, 4);
+  });
+
+  it("has the mean and the median of all values, whatever is drawn", () => {
+    const values = drawn(8, 5);
+    const clusters = clustersOf(values.map(({ of }) => of));
+    const numbers = values.map(({ value }) => value);
+    for (const found of [
+      bootstrapMean(numbers, { seed: 1 }, clusters),
+      bootstrapMedian(numbers, { seed: 1 }, clusters),
+    ]) {
+      if (found === null) throw new Error("there are values");
+      expect(found.low).toBeLessThan(found.value);
+      expect(found.high).toBeGreaterThan(found.value);
+    }
+    expect(bootstrapMedian(numbers, { seed: 1 }, clusters)?.value).toBe(quantile(numbers, 0.5));
+  });
+
+  it("of a conversation for each question is that over questions, but for the widening", () => {
+    const values = Array.from({ length: 400 }, (_, at) => at % 7);
+    const [one, other] = [null, clustersOf(values.map((_, at) => `c${at}`))].map((clusters) =>
+      bootstrapMean(values, { seed: 2 }, clusters),
+    );
+    expect(other?.low).toBeCloseTo(one?.low ?? 0, 1);
+    expect(other?.high).toBeCloseTo(one?.high ?? 0, 1);
+  });
+
+  it("over groups is widened likewise", () => {
+    const groups = [0, 1, 2, 3, 4, 5, 6, 7];
+    const mean = (drawn: readonly number[]) => drawn.reduce((sum, value) => sum + value, 0) / drawn.length;
+    const [questions, conversations] = (["questions", "conversations"] as const).map((unit) =>
+      bootstrapGroups(groups, mean, { seed: 1 }, unit),
+    );
+    expect(conversations?.low).toBeLessThan(questions?.low ?? 0);
+    expect(conversations?.high).toBeGreaterThan(questions?.high ?? 0);
+  });
+});

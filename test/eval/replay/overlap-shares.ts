@@ -1,0 +1,78 @@
+/** What a user's searches have in common, each as a share of all blocks that they returned. */
+export interface OverlapShares {
+  /** Blocks that an earlier search returned too, at any place: "unordered" overlap. */
+  readonly shared: number;
+  /** Blocks within the longest prefix that an earlier search began with too: "ordered" overlap, all that a prefix cache can reuse as it is. */
+  readonly aligned: number;
+  /** Largest overlap with any one earlier search: no order of a search's own blocks can reuse more. */
+  readonly nearest: number;
+}
+
+/** Overlap of one user's searches, each a list of distinct blocks, best first. All 0 where nothing was returned. */
+export function overlapShares(searches: readonly (readonly number[])[]): OverlapShares {
+  const seen = new Set<number>();
+  const earlier: ReadonlySet<number>[] = [];
+  let [shared, nearest] = [0, 0];
+  for (const search of searches) {
+    shared += search.filter((block) => seen.has(block)).length;
+    nearest += Math.max(0, ...earlier.map((blocks) => search.filter((block) => blocks.has(block)).length));
+    for (const block of search) seen.add(block);
+    earlier.push(new Set(search));
+  }
+  const aligned = leadingHeld(searches).reduce((sum, held) => sum + held, 0);
+  const all = blocksOf(searches);
+  const share = (blocks: number) => (all === 0 ? 0 : blocks / all);
+  return { shared: share(shared), aligned: share(aligned), nearest: share(nearest) };
+}
+
+/** Share of blocks that an earlier turn of the same session returned, where every so many searches are a session. */
+export function sharedInSession(searches: readonly (readonly number[])[], turns: number): number {
+  let shared = 0;
+  for (let first = 0; first < searches.length; first += turns) {
+    const session = searches.slice(first, first + turns);
+    shared += overlapShares(session).shared * blocksOf(session);
+  }
+  const all = blocksOf(searches);
+  return all === 0 ? 0 : shared / all;
+}
+
+/**
+ * Share of all returned blocks that is of the blocks returned most often.
+ *
+ * @param part which part of the distinct blocks that were returned at all, from 0 to 1
+ */
+export function shareOfMostReturned(searches: readonly (readonly number[])[], part: number): number {
+  const counts = new Map<number, number>();
+  for (const block of searches.flat()) counts.set(block, (counts.get(block) ?? 0) + 1);
+  const sorted = [...counts.values()].sort((a, b) => b - a);
+  const most = sorted.slice(0, Math.round(part * sorted.length));
+  const all = blocksOf(searches);
+  return all === 0 ? 0 : most.reduce((sum, count) => sum + count, 0) / all;
+}
+
+interface Step {
+  readonly next: Map<number, Step>;
+}
+
+/** Of each order, how many blocks from its front some earlier order began with: an endless cache that is exact on blocks. */
+export function leadingHeld(orders: readonly (readonly number[])[]): number[] {
+  const root: Step = { next: new Map() };
+  return orders.map((order) => {
+    let at = root;
+    let held = 0;
+    let isHeld = true;
+    for (const block of order) {
+      const known = at.next.get(block);
+      isHeld &&= known !== undefined;
+      if (isHeld) held++;
+      const step: Step = known ?? { next: new Map() };
+      at.next.set(block, step);
+      at = step;
+    }
+    return held;
+  });
+}
+
+function blocksOf(searches: readonly (readonly number[])[]): number {
+  return searches.reduce((sum, { length }) => sum + length, 0);
+}
