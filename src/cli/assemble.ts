@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
@@ -20,11 +21,15 @@ import { type ApiKeys, newSecret, withConfiguredKey } from "../service/base/api-
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { Memstem } from "../service/library/memstem.js";
+import type { Store } from "../store/api/store.js";
 import { namingFaults } from "../store/api/store-faults.js";
+import { DEFAULT_USAGE_BOUNDS, type UsageLog } from "../store/api/usage-log.js";
 import type { OpenDatabase } from "../store/database/open-database.js";
-import { ThreadedCheckpoints } from "../store/database/threaded-checkpoints.js";
+import { JournalStore } from "../store/journal/journal-store.js";
+import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
-import { SqliteStore } from "../store/sqlite/sqlite-store.js";
+import { journalIn } from "../store/sqlite/open-journal.js";
+import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
@@ -37,6 +42,9 @@ import {
   sourceOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
+
+/** The usage log, in the data directory. */
+const USAGE_DATABASE = "usage.db";
 
 /** What the service needs of the engine inside: its tokenizer, and the size of its context. */
 type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
@@ -59,7 +67,7 @@ export interface AssembledService {
   readonly memstem: Memstem;
   readonly source: MemorySource | null;
   readonly keys: ApiKeys;
-  readonly storedKeys: StoredApiKeys;
+  readonly storedKeys: StoredApiKeys | PostgresApiKeys;
 }
 
 /** The same with who may ask it. */
@@ -75,6 +83,32 @@ export function assembleWithKeys(
   return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
 }
 
+/**
+ * The same, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then. Rejects with
+ * `DatabaseOpenError`.
+ */
+export async function assembleWhereStored(
+  settings: Settings,
+  source?: MemorySource | null,
+  inside: Inside | null = null,
+): Promise<AssembledService> {
+  const { databaseUrl, apiKey } = settings;
+  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
+  const opened = source === undefined ? openSource(settings) : source;
+  const { openPostgres } = await import("../store/postgres/open-postgres.js");
+  const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
+  const memstem = assembleWith(new JournalStore(journal), settings, opened, inside);
+  if (apiKey === undefined) return { memstem, source: opened, keys: storedKeys, storedKeys };
+  const { name } = DEFAULT_TENANT;
+  try {
+    const cacheSecret = await storedKeys.cacheSecretOf(name, newSecret(), Date.now());
+    return { memstem, source: opened, keys: withConfiguredKey(storedKeys, apiKey, { name, cacheSecret }), storedKeys };
+  } catch (error) {
+    await memstem.close();
+    throw error;
+  }
+}
+
 /** With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its other keys have. */
 function withConfigured(stored: StoredApiKeys, { apiKey }: Settings): ApiKeys {
   if (apiKey === undefined) return stored;
@@ -88,8 +122,13 @@ function assembleOn(
   source: MemorySource | null = openSourceBeside(database, settings),
   inside: Inside | null = null,
 ): Memstem {
+  return assembleWith(new JournalStore(journalIn(database)), settings, source, inside);
+}
+
+function assembleWith(store: Store, settings: Settings, source: MemorySource | null, inside: Inside | null): Memstem {
   return new Memstem({
-    store: namingFaults(new SqliteStore(database, new ThreadedCheckpoints(database.sqlite))),
+    store,
+    usage: settings.databaseUrl === undefined ? usageLogFor(settings) : undefined,
     source,
     defaults: {
       policy: settings.policy,
@@ -118,6 +157,24 @@ function assembleOn(
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
     scheduleMs: settings.scheduleMs,
     maxWaitingPerUser: settings.maxWaitingPerUser,
+  });
+}
+
+/**
+ * Whether prompts are recorded for the dashboard. Not on a database server: the log is one instance's file, and another instance could not take
+ * a deleted user out of it.
+ */
+export function keepsUsage({ usagePrompts, databaseUrl }: Pick<Settings, "usagePrompts" | "databaseUrl">): boolean {
+  return usagePrompts > 0 && databaseUrl === undefined;
+}
+
+/** In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more. */
+function usageLogFor({ dataDir, usagePrompts, keepDays }: Settings): UsageLog {
+  const days = Math.min(DEFAULT_USAGE_BOUNDS.days, keepDays ?? DEFAULT_USAGE_BOUNDS.days);
+  return new ThreadedUsageLog(join(dataDir, USAGE_DATABASE), {
+    ...DEFAULT_USAGE_BOUNDS,
+    prompts: Math.max(1, usagePrompts),
+    days,
   });
 }
 

@@ -5,6 +5,7 @@ import { ERASURE_MARKER } from "../memory/erasure.js";
 import { faultOf } from "../store/api/store-faults.js";
 import { checkDatabase } from "../store/check/check-database.js";
 import { checkStructure } from "../store/check/check-structure.js";
+import { rebuildIndexes } from "../store/check/rebuild-indexes.js";
 import { backupDatabase } from "../store/database/backup-database.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { makeDirectory } from "../store/database/make-directory.js";
@@ -18,8 +19,11 @@ const MEM0 = "mem0";
 /**
  * `memstem check`: checks every database of a data directory, also while a service runs on it, and prints what is wrong with each.
  * True where nothing is wrong. Throws `DatabaseOpenError` where the directory has no database of ours.
+ *
+ * @param isRebuilding makes the indexes of memstem's own database again first
  */
-export function runCheck(directory: string, print: (line: string) => void): boolean {
+export function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): boolean {
+  if (isRebuilding && existsSync(join(directory, DATABASE))) rebuildIndexes(join(directory, DATABASE));
   const { schema, scopes, requests, findings } = checkDatabase(join(directory, DATABASE));
   const behind = schema.applied < schema.known;
   const said = behind

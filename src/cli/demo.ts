@@ -13,6 +13,7 @@ import {
 } from "../eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
+import { showDemoPage } from "./demo-page.js";
 import { encodeO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
 import { withProgress } from "./progress-bar.js";
@@ -26,6 +27,8 @@ export interface DemoOptions {
   readonly k: number;
   /** First so many questions only. */
   readonly limit?: number;
+  /** Show the dashboard behind the figures. */
+  readonly open?: boolean;
 }
 
 const SAMPLE = fileURLToPath(new URL("../../examples/sample-locomo.json", import.meta.url));
@@ -33,18 +36,35 @@ const NO_ANSWER = "I don't know.";
 
 /**
  * Loads a conversation's facts into embedded Mem0, searches for each of its questions, and shows what an engine would have to prefill
- * for them with Mem0's README prompt and with memstem. All in a directory of its own, which is removed again.
+ * for them with Mem0's README prompt and with memstem; with `open`, also in the dashboard. All in a directory of its own, which is removed again.
  */
 export async function runDemo(options: DemoOptions, print: (line: string) => void): Promise<void> {
   needEmbeddedMem0("demo");
   const conversation = await readConversation(options);
-  const questions = conversation.questions.slice(0, options.limit);
   const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
   const interrupt = () => {
     rmSync(dataDir, { recursive: true, force: true });
     process.exit(130);
   };
   process.once("SIGINT", interrupt);
+  try {
+    await printFigures(conversation, options, dataDir, print);
+    if (options.open !== true) return;
+    process.off("SIGINT", interrupt);
+    await showDemoPage(dataDir, print);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+    process.off("SIGINT", interrupt);
+  }
+}
+
+async function printFigures(
+  conversation: LocomoConversation,
+  options: DemoOptions,
+  dataDir: string,
+  print: (line: string) => void,
+): Promise<void> {
+  const questions = conversation.questions.slice(0, options.limit);
   const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
   const source = openEmbeddedMem0({ dataDir, threshold: 0 });
   try {
@@ -81,8 +101,6 @@ export async function runDemo(options: DemoOptions, print: (line: string) => voi
   } finally {
     await source.close();
     await memstem.close();
-    await rm(dataDir, { recursive: true, force: true });
-    process.off("SIGINT", interrupt);
   }
 }
 

@@ -9,7 +9,7 @@ import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversatio
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import { PRICES } from "../eval/measures/prices.js";
 import { readRun } from "../eval/measures/read-run.js";
-import { type EngineRates, measuredPrefill, planRun } from "../eval/measures/run-plan.js";
+import { type EngineRates, measuredRates, planRun } from "../eval/measures/run-plan.js";
 import { planText } from "../eval/report/plan-text.js";
 import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
 import { beginRun } from "../eval/run/run-file.js";
@@ -35,7 +35,8 @@ export async function runEvalPlan(options: EvalPlanOptions, print: (line: string
     const picked = await pickedData(options, stop.signal);
     const { conversations } = picked;
     const run = beginRun(options.out, describeRun(options, picked), true);
-    const records = await composeAll(options, run, conversations, stop.signal);
+    const asked = recordedIn(options.out);
+    const records = await composeAll({ options, run, asked }, conversations, stop.signal);
     const texts = new Map(
       conversations.flatMap(({ id, asked }) =>
         asked.map(({ at, question }) => [JSON.stringify([id, at]), question.question]),
@@ -48,27 +49,37 @@ export async function runEvalPlan(options: EvalPlanOptions, print: (line: string
       countTokens: countO200k,
       textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",
     });
-    print(planText(plan, ratesOf(options)));
+    print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
     print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
   } finally {
     stop.end();
   }
 }
 
+/** What a run has asked already. */
+function recordedIn(directory: string): readonly QuestionRecord[] {
+  const results = new JsonLines(join(directory, "results.jsonl"), questionRecord);
+  results.close();
+  return results.kept;
+}
+
+interface BegunRun {
+  readonly options: EvalPlanOptions;
+  readonly run: RunRecord;
+  readonly asked: readonly QuestionRecord[];
+}
+
 /** Composes what is left of a run, on a simulated cache. */
 async function composeAll(
-  options: EvalPlanOptions,
-  run: RunRecord,
+  { options, run, asked }: BegunRun,
   conversations: readonly EvaluatedConversation[],
   signal: AbortSignal,
 ): Promise<readonly QuestionRecord[]> {
   const cost = costModel(options);
   const searches = new RecordedSearches(options.out);
-  const results = new JsonLines(join(options.out, "results.jsonl"), questionRecord);
   const recorded = new Map(
-    results.kept.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
+    asked.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
   );
-  results.close();
   const composed: QuestionRecord[] = [];
   try {
     const memories = await searchConversations({ options, conversations, searches }, signal, () => {});
@@ -101,20 +112,26 @@ async function composeAll(
   return composed;
 }
 
-function ratesOf({ prefillRate, answerRate, ratesFrom }: EvalPlanOptions): EngineRates {
-  const measured = ratesFrom === undefined ? null : measuredRate(ratesFrom);
-  return { prefill: prefillRate ?? measured, answer: answerRate ?? null };
+/** As given, else as measured in the run that is named, else as in this one before it was stopped. */
+function ratesOf({ prefillRate, answerRate, ratesFrom }: EvalPlanOptions, own: readonly QuestionRecord[]): EngineRates {
+  const measured = ratesFrom === undefined ? measuredRates(own) : ratesMeasuredIn(ratesFrom);
+  return {
+    prefill: prefillRate ?? measured.prefill,
+    answer: answerRate ?? measured.answer,
+    answerTokens: measured.answerTokens,
+  };
 }
 
-function measuredRate(directory: string): number {
-  let rate: number | null;
+function ratesMeasuredIn(directory: string): EngineRates {
+  let rates: EngineRates;
   try {
     const text = (name: string) => readFileSync(join(directory, name), "utf8");
-    rate = measuredPrefill(readRun(text("run.json"), text("results.jsonl")).records);
+    rates = measuredRates(readRun(text("run.json"), text("results.jsonl")).records);
   } catch (error) {
     throw new EvaluationError(`--rates-from ${directory}: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (rate === null)
-    throw new EvaluationError(`--rates-from ${directory}: that run measured no time to the first token`);
-  return rate;
+  if (rates.prefill === null && rates.answer === null) {
+    throw new EvaluationError(`--rates-from ${directory}: that run measured no time, or its answers were not streamed`);
+  }
+  return rates;
 }

@@ -38,9 +38,9 @@ export function addEvalCommands(program: Command): void {
       .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked"),
   )
     .addOption(new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"))
-    .option("--prefill-rate <number>", "tokens a second that the engine prefills", rate)
-    .option("--answer-rate <number>", "tokens a second that the engine answers with", rate)
-    .option("--rates-from <directory>", "take the prefill rate of a run that was measured")
+    .option("--prefill-rate <number>", "prompt tokens a second that the engine prefills", rate)
+    .option("--answer-rate <number>", "answer tokens a second that the engine generates", rate)
+    .option("--rates-from <directory>", "take both rates of a run that was measured, such as one of a few questions")
     .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
       const { runEvalPlan } = await import("./eval-plan.js");
       await runEvalPlan(runOptions(dataset, given), print);

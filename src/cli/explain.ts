@@ -2,7 +2,7 @@ import { z } from "zod";
 import { writeExplanation } from "../http/contracts/explain-contract.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { assemble } from "./assemble.js";
+import { assembleWhereStored } from "./assemble.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
@@ -19,9 +19,9 @@ const named = z.object({ request_id: field.requestId, user: field.userId, agent:
 export async function runExplain(id: string, options: ExplainOptions, print: (line: string) => void): Promise<void> {
   const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
   // No memory is searched: no source is opened.
-  const memstem = assemble(withDatabase(readSettings(process.env)), null);
+  const { memstem } = await assembleWhereStored(withDatabase(readSettings(process.env)), null);
   try {
-    const { explanation, words } = memstem.explain(user, agent, request_id);
+    const { explanation, words } = await memstem.explain(user, agent, request_id);
     print(options.json === true ? JSON.stringify(writeExplanation(explanation, words), null, 2) : words.join("\n"));
   } finally {
     await memstem.close();

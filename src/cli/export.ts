@@ -3,7 +3,7 @@ import { writeExport } from "../http/contracts/export-contract.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { assemble } from "./assemble.js";
+import { assembleWhereStored } from "./assemble.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
@@ -19,7 +19,7 @@ export async function runExport(
   print: (line: string) => void,
 ): Promise<void> {
   const { user_id } = readOptions(z.object({ user_id: field.userId }), { user_id: user });
-  const memstem = assemble(withDatabase(readSettings(process.env)));
+  const { memstem } = await assembleWhereStored(withDatabase(readSettings(process.env)));
   try {
     const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
     print(JSON.stringify(writeExport(await own.exportUser(user_id)), null, 2));

@@ -5,6 +5,7 @@ import { newApiKey, newSecret } from "../service/base/api-key.js";
 import { NotFoundError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
+import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { openDataDir, withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
@@ -23,16 +24,16 @@ const newKey = z.object({ tenant, label: label.optional() });
  * Makes a key for a tenant and prints it, the only time that it can be seen. What a tenant other than the default one does not see is noted.
  * Throws `InvalidRequestError`.
  */
-export function addKey(
+export async function addKey(
   options: { tenant: string; label?: string },
   print: (line: string) => void,
   note: (line: string) => void,
-): void {
+): Promise<void> {
   const named = readOptions(newKey, options);
-  withKeys((keys) => {
+  await withKeys(async (keys) => {
     const { id, key, secretDigest } = newApiKey();
     const { tenant, label = null } = named;
-    keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
+    await keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
     print(key);
     if (tenant !== DEFAULT_TENANT.name) for (const line of effectOf(tenant)) note(line);
   }, readSettings(process.env));
@@ -48,9 +49,9 @@ function effectOf(tenant: string): readonly string[] {
 }
 
 /** Prints every key, oldest first, without its secret. */
-export function listKeys(print: (line: string) => void): void {
-  withKeys((keys) => {
-    for (const { id, tenant, createdAt, revokedAt, label } of keys.list()) {
+export async function listKeys(print: (line: string) => void): Promise<void> {
+  await withKeys(async (keys) => {
+    for (const { id, tenant, createdAt, revokedAt, label } of await keys.list()) {
       const state = revokedAt === null ? "valid" : `revoked ${timeOf(revokedAt)}`;
       print([id, tenant, `made ${timeOf(createdAt)}`, state, ...(label === null ? [] : [label])].join("  "));
     }
@@ -58,16 +59,24 @@ export function listKeys(print: (line: string) => void): void {
 }
 
 /** Revokes a key: a service that runs lets nobody in with it from the next request on. Throws `NotFoundError`. */
-export function revokeKey(id: string): void {
-  withKeys((keys) => {
-    if (!keys.revoke(id, Date.now())) throw new NotFoundError("id", "no such key, or it is revoked already");
+export async function revokeKey(id: string): Promise<void> {
+  await withKeys(async (keys) => {
+    if (!(await keys.revoke(id, Date.now()))) throw new NotFoundError("id", "no such key, or it is revoked already");
   });
 }
 
-function withKeys(work: (keys: StoredApiKeys) => void, settings = withDatabase(readSettings(process.env))): void {
+async function withKeys(
+  work: (keys: StoredApiKeys | PostgresApiKeys) => Promise<void>,
+  settings = withDatabase(readSettings(process.env)),
+): Promise<void> {
+  if (settings.databaseUrl !== undefined) {
+    const { openPostgres } = await import("../store/postgres/open-postgres.js");
+    const { journal, keys } = await openPostgres(settings.databaseUrl);
+    return work(keys).finally(() => journal.close());
+  }
   const database = openDataDir(settings);
   try {
-    work(new StoredApiKeys(database));
+    await work(new StoredApiKeys(database));
   } finally {
     database.sqlite.close();
   }

@@ -128,11 +128,17 @@ program
     "check a data directory: files, every user's index, every stored answer; works while a service runs on it",
   )
   .argument("[directory]", "which (default: MEMSTEM_DATA_DIR)")
-  .action(async (directory: string | undefined) => {
+  .option(
+    "--rebuild-indexes",
+    "first make the indexes of memstem.db again from its rows; a service on it waits meanwhile",
+  )
+  .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
     const { runCheck } = await import("./data-directory.js");
-    const isSound = runCheck(directory ?? readSettings(process.env).dataDir, (line) =>
-      process.stdout.write(`${line}\n`),
-    );
+    const { fileDirectory } = await import("./open-data-dir.js");
+    const print = (line: string) =>
+      process.stdout.write(`${line}
+`);
+    const isSound = runCheck(directory ?? fileDirectory(readSettings(process.env)), print, rebuildIndexes);
     if (!isSound) process.exitCode = 1;
   });
 
@@ -142,8 +148,8 @@ program
   .argument("<directory>", "the copy, itself a data directory; must not exist")
   .action(async (directory: string) => {
     const { runBackup } = await import("./data-directory.js");
-    const { dataDir } = readSettings(process.env);
-    await runBackup(dataDir, directory, (line) => process.stdout.write(`${line}\n`));
+    const { fileDirectory } = await import("./open-data-dir.js");
+    await runBackup(fileDirectory(readSettings(process.env)), directory, (line) => process.stdout.write(`${line}\n`));
   });
 
 program
@@ -153,6 +159,7 @@ program
   .option("--conversation <id>", "which of its conversations (default: the first)")
   .option("--k <number>", "memories per question", wholeNumber, 20)
   .option("--limit <number>", "only the first n questions", positive)
+  .option("--open", "then show the dashboard in the browser, until Ctrl-C: its try-it view takes your own memories")
   .action(async (options: DemoOptions) => {
     const { runDemo } = await import("./demo.js");
     await runDemo(options, (line) => process.stdout.write(`${line}\n`));
@@ -226,7 +233,7 @@ keys
   .option("--label <text>", "what it is for")
   .action(async (options: { tenant: string; label?: string }) => {
     const { addKey } = await import("./keys.js");
-    addKey(options, printLine, (line) => process.stderr.write(`memstem: ${line}\n`));
+    await addKey(options, printLine, (line) => process.stderr.write(`memstem: ${line}\n`));
   });
 
 keys
@@ -234,7 +241,7 @@ keys
   .description("print every key without its secret: id, tenant, when it was made, whether it holds, label")
   .action(async () => {
     const { listKeys } = await import("./keys.js");
-    listKeys(printLine);
+    await listKeys(printLine);
   });
 
 keys
@@ -243,7 +250,7 @@ keys
   .argument("<id>", "as `keys list` prints it; the middle part of the key")
   .action(async (id: string) => {
     const { revokeKey } = await import("./keys.js");
-    revokeKey(id);
+    await revokeKey(id);
   });
 
 addEngineCommands(program);

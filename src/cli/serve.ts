@@ -11,7 +11,10 @@ import { nodeServer } from "../http/server/node-server.js";
 import { InvalidRequestError, MemorySourceError, StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/sweeps.js";
-import { assembleWithKeys, openChatEngine, openEngineInside } from "./assemble.js";
+import type { Alert } from "../service/usage/usage-alerts.js";
+import { readAlertFile } from "./alert-file.js";
+import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
+import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
@@ -41,9 +44,18 @@ export async function startService(settings: Settings): Promise<RunningService> 
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
+  const alerts = readAlertFile(settings);
+  const ending = new AbortController();
+  const announced = (alert: Alert) => {
+    log.warn(alertBody(alert), "alert");
+    if (alerts.webhook !== undefined)
+      postAlert(alerts.webhook, alert, ending.signal).catch((error: unknown) => {
+        log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
+      });
+  };
   const inside = await openEngineInside(settings);
   const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
-  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !storedKeys.anyValid()) {
+  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !(await storedKeys.anyValid())) {
     await memstem.close();
     await inside?.close();
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
@@ -65,6 +77,9 @@ export async function startService(settings: Settings): Promise<RunningService> 
     bodyRate: bodyPaceOf(settings),
     answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
+    usage: keepsUsage(settings)
+      ? { hasText: settings.dashboardText === "on", rules: alerts.rules, onAlert: announced }
+      : null,
     maxBatchBytes: settings.maxBatchBytes,
     // Writing it takes as long as much of a compose: behind the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
@@ -77,18 +92,19 @@ export async function startService(settings: Settings): Promise<RunningService> 
     throw error;
   });
   const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
-  log.info({ address, source: sourceOf(settings), dataDir: settings.dataDir }, "listening");
+  log.info({ address, source: sourceOf(settings), ...placeOf(settings) }, "listening");
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
-  const tenants = storedKeys.countOtherTenants(DEFAULT_TENANT.name);
+  const tenants = await storedKeys.countOtherTenants(DEFAULT_TENANT.name);
   if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
   const stopSweeps =
     settings.keepDays === undefined
       ? async () => {}
       : startSweeps(memstem, { keepDays: settings.keepDays, now: () => Date.now(), onFault });
+  memstem.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
   const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);
-  const eventLoop = new EventLoopBlocks(surface.onBlocked);
+  const eventLoop = new EventLoopBlocks(surface.onBlocked, surface.onDelayed);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -110,6 +126,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
       clearTimeout(cut);
       clearInterval(sweep);
       eventLoop.stop();
+      ending.abort();
       await memstem.close(left());
       await inside?.close();
     })();
@@ -120,11 +137,18 @@ export async function startService(settings: Settings): Promise<RunningService> 
 
 async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
   try {
-    return assembleWithKeys(settings, undefined, inside);
+    return await assembleWhereStored(settings, undefined, inside);
   } catch (error) {
     await inside?.close();
     throw error;
   }
+}
+
+/** Where users' data is, without the name and password that open it. */
+function placeOf({ dataDir, databaseUrl }: Settings): { readonly dataDir: string } | { readonly database: string } {
+  if (databaseUrl === undefined) return { dataDir };
+  const { host, pathname } = new URL(databaseUrl);
+  return { database: `postgres://${host}${pathname}` };
 }
 
 function upstreamOf(inside: EmbeddedEngine, onFault: (error: unknown) => void) {

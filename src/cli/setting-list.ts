@@ -20,6 +20,7 @@ import {
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { workers } from "../service/fields/fields.js";
+import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 import { headerName, identitySources, sessionRouter } from "./session-settings.js";
 import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
 
@@ -75,6 +76,11 @@ export const SETTINGS = {
       .optional(),
   ),
   dataDir: setting("MEMSTEM_DATA_DIR", "directory of memstem's files", z.string().min(1).default("memstem-data")),
+  databaseUrl: setting(
+    "MEMSTEM_DATABASE_URL",
+    "PostgreSQL database that many instances share, postgres://user:password@host:port/name; default: a file in MEMSTEM_DATA_DIR",
+    z.url({ protocol: /^postgres(?:ql)?$/, error: "must be a postgres:// address" }).optional(),
+  ),
   source: setting(
     "MEMSTEM_SOURCE",
     "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded where its packages are installed, else none",
@@ -261,6 +267,21 @@ export const SETTINGS = {
     "MEMSTEM_CORS_ORIGINS",
     "CORS origins, as https://app.example.org, separated by commas; default: none",
     origins.pipe(z.array(origin)).optional(),
+  ),
+  usagePrompts: setting(
+    "MEMSTEM_USAGE_PROMPTS",
+    "prompts whose figures are kept for the dashboard and GET /usage, for a month at most; 0: none are recorded; see docs/dashboard.md",
+    wholeNumber(0, 100_000_000).default(DEFAULT_USAGE_BOUNDS.prompts),
+  ),
+  dashboardText: setting(
+    "MEMSTEM_DASHBOARD_TEXT",
+    "on or off: show the text of memories and messages in the dashboard and in GET /usage/request",
+    z.enum(["on", "off"]).default("off"),
+  ),
+  alerts: setting(
+    "MEMSTEM_ALERTS",
+    "JSON file of alert rules, such as a cached share that falls by a third within an hour; see docs/dashboard.md; default: none",
+    z.string().min(1).optional(),
   ),
   keepDays: setting(
     "MEMSTEM_KEEP_DAYS",

@@ -37,6 +37,11 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const source = sourceOf(settings);
   const unusable = unusableSource(settings);
   if (unusable !== null) issues.push({ field: SETTINGS.source.variable, message: unusable });
+  if (source === "embedded" && settings.databaseUrl !== undefined) {
+    const message =
+      "must be rest, hosted or none with MEMSTEM_DATABASE_URL: the embedded Mem0 keeps its memories in one instance's directory";
+    issues.push({ field: SETTINGS.source.variable, message });
+  }
   if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
     issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
   }

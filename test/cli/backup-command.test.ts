@@ -3,8 +3,10 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Choices, memoryOf } from "../crash/actors.js";
-import { ask, GONE } from "../crash/answers.js";
-import { commands } from "./memstem-process.js";
+import { ask, GONE, servicesAt } from "../crash/answers.js";
+import { commands, type Listening } from "./memstem-process.js";
+
+const at = ({ address }: Listening) => servicesAt(() => address);
 
 describe("memstem backup", () => {
   const memstem = commands();
@@ -24,7 +26,7 @@ describe("memstem backup", () => {
           query: "Well?",
           memories: choices.found(user),
         };
-        const text = await ask(service.address, "POST", "/compose", body);
+        const text = await ask(at(service), "POST", "/compose", body);
         if (text === GONE) throw new Error("the service died");
         answers.set(id, { body, text });
       }
@@ -52,7 +54,7 @@ describe("memstem backup", () => {
     rmSync(memstem.dataDir, { recursive: true });
     renameSync(copy, memstem.dataDir);
     const restored = await memstem.serve();
-    for (const { body, text } of before) expect(await ask(restored.address, "POST", "/compose", body)).toBe(text);
+    for (const { body, text } of before) expect(await ask(at(restored), "POST", "/compose", body)).toBe(text);
   });
 
   it("takes the embedded Mem0's memories along", async () => {
@@ -71,7 +73,7 @@ describe("memstem backup", () => {
     await service.ended;
     const environment = { MEMSTEM_SOURCE: "embedded", MEMSTEM_DATA_DIR: copy, MEMSTEM_SEARCH_TIMEOUT_MS: "600000" };
     const restored = await memstem.serve(environment);
-    const found = await ask(restored.address, "POST", "/compose", {
+    const found = await ask(at(restored), "POST", "/compose", {
       user_id: "ada",
       query: "Which tea does Ada drink?",
     });
@@ -127,7 +129,7 @@ describe("memstem check", () => {
   it("says what is wrong, and ends with 1", async () => {
     const service = await memstem.serve();
     const body = { user_id: "ada", request_id: "r", query: "Well?", memories: [memoryOf("ada", 0)] };
-    await ask(service.address, "POST", "/compose", body);
+    await ask(at(service), "POST", "/compose", body);
     service.kill("SIGTERM");
     await service.ended;
     expect(await memstem.run(["check"])).toMatchObject({
@@ -136,10 +138,10 @@ describe("memstem check", () => {
       stderr: "",
     });
     const sqlite = new Database(join(memstem.dataDir, "memstem.db"));
-    sqlite.exec("update blocks set text = 'another'");
+    sqlite.exec("update journal set changes = replace(changes, 'a', 'b')");
     sqlite.close();
     const found = await memstem.run(["check", memstem.dataDir]);
     expect(found).toMatchObject({ code: 1, stderr: "" });
-    expect(found.stdout).toContain('memstem.db: user "default" "ada": turn 1 sent a section whose digest is missing');
+    expect(found.stdout).toContain('memstem.db: user "default" "ada": record 1 of scope 1: its checksum is another\'s');
   });
 });

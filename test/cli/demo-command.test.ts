@@ -1,6 +1,6 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { commands } from "./memstem-process.js";
 
 describe("memstem demo", () => {
@@ -38,6 +38,23 @@ describe("memstem demo", () => {
     }
     expect(cells[3]?.[6]).toMatch(/^\d+\.\d× fewer$/);
     expect(cells[4]?.[6]).toMatch(/^\d+\.\d× fewer$/);
+    expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it("opens the dashboard's try-it view, and deletes its data when told to end", async () => {
+    const tools = join(memstem.root, "bin");
+    const opened = join(memstem.root, "opened");
+    mkdirSync(tools);
+    // In place of the desktop's own opener.
+    writeFileSync(join(tools, "xdg-open"), `#!/bin/sh\necho "$1" > ${opened}\n`, { mode: 0o755 });
+    const path = `${tools}:${process.env["PATH"]}`;
+    const begun = memstem.begin(["demo", "--limit", "1", "--open"], { PATH: path });
+    const address = await begun.printed(/The dashboard is at (\S+)\n/);
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard#\/try$/);
+    await vi.waitFor(() => expect(readFileSync(opened, "utf8")).toBe(`${address}\n`), 10_000);
+    expect(await (await fetch(address)).text()).toContain("/dashboard/page.js");
+    begun.kill("SIGINT");
+    expect((await begun.ended).code).toBe(0);
     expect(memstem.leftBehind).toEqual([]);
   });
 

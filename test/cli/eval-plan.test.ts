@@ -36,6 +36,9 @@ describe("memstem eval plan", () => {
     expect(plan).toMatchObject({ code: 0, stderr: "" });
     expect(plan.stdout).toContain("--resume begins there");
     expect(plan.stdout).toContain("Answers: at most 0 tokens. Judging: no judge is named.");
+    expect(plan.stdout).toContain(
+      "Time: not known, as the engine is simulated. With --engine and --model, run the same options with --limit 5",
+    );
     expect(await memstem.run(["eval", "locomo", ...settings(...arms)])).toMatchObject({ code: 1 });
     expect(await memstem.run(["eval", "locomo", ...settings(...arms), "--resume"])).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
@@ -80,12 +83,14 @@ describe("memstem eval plan", () => {
     expect(all).toBeCloseTo(prompts + answers + judgement, 2);
     expect(answers).toBeCloseTo((720 * 10) / 1e6, 3);
     expect(plan.stdout).toMatch(
-      /Time, one prompt after the other: prompts \d+ s, answers at most 72 s; together at most \d+/,
+      /Time, one prompt after the other, at 1,000 prompt tokens a second and 10 answer tokens a second: prompts \d+ s, answers at most 72 s; together at most \d+/,
     );
     // The run measured its own rate.
     const again = ["--rates-from", out(), "--out", join(memstem.root, "again")];
     const measured = await memstem.run(["eval", "plan", ...settings(...arms), ...again]);
-    expect(measured.stdout).toMatch(/prompts \d+ s, answers: not known/);
+    expect(measured.stdout).toMatch(
+      /prompts \d+ s, answers at most \d+ s \(\d+ s if as long as those measured: \d+ tokens each\)/,
+    );
   });
 
   it("cannot plan with memories that a language model makes", async () => {

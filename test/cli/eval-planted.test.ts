@@ -126,7 +126,7 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
     // No difference without its interval.
     expect(first.match(/[+−][\d.]+ \([+−]?[\d.]+ to [+−]?[\d.]+\) points/g)?.length).toBe(3);
     expect(precision).toMatch(
-      /^- Precision: 54 questions in both arms; .* power 80 %\), [\d,]+ to [\d,]+ questions like these/,
+      /^- Precision: 54 questions in both arms, of 1 conversation: too few to resample, .* power 80 %\), [\d,]+ to [\d,]+ questions like these/,
     );
     expect(report).toContain("## One option at a time, all else alike");
   });

@@ -14,7 +14,13 @@ describe("memstem export", () => {
     expect(code).toBe(0);
     expect(exportResult.parse(JSON.parse(stdout)).scopes[0]?.tables.blocks).toMatchObject([{ text: "green tea" }]);
     const other = await memstem.run(["export", "ada", "--tenant", "acme"], { environment });
-    expect(JSON.parse(other.stdout)).toEqual({ user_id: "ada", scopes: [], forgotten_memories: [], source: null });
+    expect(JSON.parse(other.stdout)).toEqual({
+      user_id: "ada",
+      scopes: [],
+      usage: [],
+      forgotten_memories: [],
+      source: null,
+    });
     expect(memstem.leftBehind).toEqual([]);
   });
 

@@ -15,6 +15,8 @@ export interface Listening {
 /** A command that runs. */
 export interface Begun {
   kill(signal: NodeJS.Signals): void;
+  /** Resolves with what the pattern's group matched, once standard output has it. */
+  printed(pattern: RegExp): Promise<string>;
   readonly ended: Promise<Ended>;
 }
 
@@ -30,7 +32,7 @@ export interface Commands {
     options?: { readonly input?: string; readonly environment?: Environment },
   ): Promise<Ended>;
   /** Starts a command, to be stopped before it ends. */
-  begin(args: readonly string[]): Begun;
+  begin(args: readonly string[], environment?: Environment): Begun;
   /** Starts `memstem serve`, on a free port unless told otherwise; resolves when it listens. */
   serve(environment?: Environment): Promise<Listening>;
 }
@@ -76,9 +78,9 @@ export function commands(): Commands {
       child.stdin.end(input);
       return ended;
     },
-    begin(args) {
-      const { child, ended } = start(args, {});
-      return { kill: (signal) => void child.kill(signal), ended };
+    begin(args, environment = {}) {
+      const { child, ended, printed } = start(args, environment);
+      return { kill: (signal) => void child.kill(signal), printed, ended };
     },
     async serve(environment = {}) {
       const started = start(["serve"], { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", ...environment });

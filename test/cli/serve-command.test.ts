@@ -25,7 +25,7 @@ describe("memstem serve", () => {
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
       source: null,
     });
-    expect(readdirSync(memstem.dataDir).every((name) => name.startsWith("memstem.db"))).toBe(true);
+    expect(readdirSync(memstem.dataDir).every((name) => /^(memstem|usage)\.db/.test(name))).toBe(true);
     expect(memstem.leftBehind).toEqual([]);
   });
 

@@ -76,6 +76,7 @@ describe("memstem serve, told to stop while an answer streams", () => {
     expect(health.status).toBe(503);
     expect(health.headers.get("connection")).toBe("close");
     expect(await health.json()).toMatchObject({ status: "stopping" });
+    expect((await fetch(`${service.address}/livez`)).status).toBe(200);
     const refused = await fetch(`${service.address}/users/ada/index`);
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("1");

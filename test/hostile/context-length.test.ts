@@ -16,7 +16,7 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 
 const LIMIT = 6_000;
@@ -149,9 +149,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("1 Ada rows.");
     // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
     expect(next.headers.get("x-memstem-warnings")).toBe("memory_left_out");
-    expect(storedRows(app.database).get("requests")).toHaveLength(2);
-    expect(storedRows(app.database).get("turns")).toHaveLength(2);
-    expect(storedRows(app.database).get("conversations")).toMatchObject([{ turns: 2 }]);
+    expect(storedExchanges(app.database).requests).toHaveLength(2);
+    const { turns } = storedExchanges(app.database);
+    expect(turns).toHaveLength(2);
+    expect(new Set(turns.map(({ turn }) => turn.conversationId)).size).toBe(1);
   });
 
   it("answers a repeated request id with the prompt that the engine took", async () => {

@@ -11,7 +11,7 @@ import { CUT_MARK, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { checkDatabase } from "../../src/store/check/check-database.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { columnsHolding, storedExchanges } from "../http/routes/stored-rows.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { forgetQuotes } from "./forget-quotes.js";
 import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
@@ -65,7 +65,7 @@ describe("what quotes a forgotten memory", () => {
         messages: PLACES["a tool's result"]?.(json({ quote })),
         memories: [],
       });
-    expect(json(storedRows(app.database).get("blocks"))).toContain(CUT_MARK);
+    expect(columnsHolding(app.database, CUT_MARK)).toContain("journal.changes");
     await forget("m-long");
     expect(holding(["Ada's confession"])).toEqual([]);
   });
@@ -92,10 +92,10 @@ describe("what quotes a forgotten memory", () => {
     await says("r-2", json({ code: json({ code: "4711" }) }));
     await says("r-3", "Order 1471123 is late.");
     await forget("m-pin");
-    const bodies = (storedRows(app.database).get("messages") ?? []).map(({ body }) => body);
-    expect(bodies.filter((body) => body !== null)).toEqual([
-      json({ role: "user", content: "Code?" }),
-      json({ role: "user", content: "Order 1471123 is late." }),
+    const messages = storedExchanges(app.database).turns.flatMap(({ given }) => given);
+    expect(messages.filter((message) => message !== null)).toEqual([
+      { role: "user", content: "Code?" },
+      { role: "user", content: "Order 1471123 is late." },
     ]);
   });
 
@@ -157,7 +157,7 @@ describe("a memory that stands in memstem's own Mem0 alone", () => {
     await app.compose({ user_id: "ada", messages, memories: [] });
     await app.send("DELETE", `/users/ada/memories/${memory?.id}`);
     expect(filesHolding(app.dataDir, ["spare key with"])).toEqual([]);
-    expect(storedRows(app.database).get("messages")).toMatchObject([{ body: null }]);
+    expect(storedExchanges(app.database).turns.map(({ given }) => given)).toEqual([[null]]);
   }, 60_000);
 });
 

@@ -8,7 +8,7 @@ import type { ChatMessage } from "../../src/core/index.js";
 import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 
 type Refuse = (previous: string, role: string) => { status: number; body: unknown };
@@ -132,7 +132,7 @@ describe.each(Object.entries(REFUSALS))("an agent with tools on %s", (_who, refu
       sends: 1,
       status: 200,
     });
-    expect(storedRows(app.database).get("turns")).toHaveLength(13);
+    expect(storedExchanges(app.database).turns).toHaveLength(13);
     expect(app.faults).toEqual([]);
   });
 

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 
 const FACTS = Array.from(
@@ -127,7 +127,7 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
       history.push(answer);
     }
     // Each turn is said again at most once more, however long the history is.
-    expect(storedRows(app.database).get("turns")?.length).toBeLessThanOrEqual(TURNS * 2 * 10);
+    expect(storedExchanges(app.database).turns.length).toBeLessThanOrEqual(TURNS * 2 * 10);
     expect(app.faults).toEqual([]);
   }, 30_000);
 

@@ -1,0 +1,59 @@
+import { setTimeout as setTimeoutAsync } from "node:timers/promises";
+import type { Alert } from "../service/usage/usage-alerts.js";
+
+/** Milliseconds that one try may take. */
+const TIMEOUT_MS = 10_000;
+/** Milliseconds before the tries after the first. */
+const RETRIES_MS = [1_000, 5_000, 30_000] as const;
+
+/** What is posted of an alert. */
+export function alertBody({ rule, isFiring, at, value, reference }: Alert) {
+  const { name, measure, tenant, model = null, engine = null } = rule;
+  return { name, state: isFiring ? "firing" : "resolved", measure, tenant, model, engine, value, reference, at };
+}
+
+/**
+ * Posts alerts as JSON, tried again three times; a redirect is a failure. Rejects with why the last try failed, without the address, which
+ * may hold a secret.
+ *
+ * @param waitsMs milliseconds before the tries after the first
+ */
+export async function postAlert(
+  url: string,
+  alert: Alert,
+  signal: AbortSignal,
+  waitsMs: readonly number[] = RETRIES_MS,
+): Promise<void> {
+  for (let failed = 0; ; failed++) {
+    const problem = await tryPost(url, JSON.stringify(alertBody(alert)), signal);
+    const wait = waitsMs[failed];
+    if (problem === null) return;
+    if (wait === undefined || signal.aborted) throw new AlertNotSentError(problem);
+    await setTimeoutAsync(wait, undefined, { signal, ref: false }).catch(() => {});
+  }
+}
+
+/** Null: it was taken. */
+async function tryPost(url: string, body: string, signal: AbortSignal): Promise<string | null> {
+  try {
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      redirect: "error",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    await answer.body?.cancel();
+    return answer.ok ? null : `it was answered ${answer.status}`;
+  } catch (error) {
+    return error instanceof Error ? error.name : "it failed";
+  }
+}
+
+/** An alert could not be posted. */
+export class AlertNotSentError extends Error {
+  override readonly name = "AlertNotSentError";
+  constructor(why: string) {
+    super(`an alert could not be posted: ${why}`);
+  }
+}

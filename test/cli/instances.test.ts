@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { newDatabase, testServer } from "../postgres/test-server.js";
+import { commands, type Listening } from "./memstem-process.js";
+
+const server = await testServer();
+
+interface Composed {
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+}
+
+const TEA = { id: "m-tea", memory: "Ana likes green tea." };
+const DOG = { id: "m-dog", memory: "Ana has a dog called Bo." };
+
+describe.skipIf(server.url === null)("instances of the service on one PostgreSQL database", () => {
+  const memstem = commands();
+
+  async function ask(instance: Listening, path: string, body?: object, method = "POST"): Promise<Response> {
+    return fetch(`${instance.address}${path}`, {
+      method,
+      ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+    });
+  }
+
+  async function compose(instance: Listening, body: object): Promise<Composed> {
+    const response = await ask(instance, "/compose", { user_id: "ana", ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Composed;
+  }
+
+  it("continue each other's conversations byte-exactly, and none sends what another forgot, nor after a kill", async () => {
+    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
+    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+
+    const first = {
+      conversation_id: "c",
+      request_id: "r1",
+      messages: [{ role: "user", content: "Tea?" }],
+      memories: [TEA, DOG],
+    };
+    const answered = await compose(one, first);
+    expect(await compose(two, first)).toEqual(answered);
+
+    const history = [...first.messages, { role: "assistant", content: "Green." }, { role: "user", content: "And Bo?" }];
+    const second = await compose(two, { conversation_id: "c", request_id: "r2", messages: history, memories: [DOG] });
+    expect(second.messages.slice(0, answered.messages.length)).toEqual(answered.messages);
+
+    one.kill("SIGKILL");
+    await one.ended;
+    const three = await memstem.serve(environment);
+    expect(await compose(three, { ...first, messages: first.messages })).toEqual(answered);
+
+    expect((await ask(two, "/users/ana/memories/m-tea", undefined, "DELETE")).status).toBeLessThan(300);
+    const later = [...history, { role: "assistant", content: "Bo." }, { role: "user", content: "Tea again?" }];
+    const third = await compose(three, {
+      conversation_id: "c",
+      request_id: "r3",
+      messages: later,
+      memories: [TEA, DOG],
+    });
+    expect(JSON.stringify(third)).not.toContain("green tea");
+    expect(
+      JSON.stringify(await compose(two, { messages: [{ role: "user", content: "?" }], memories: [TEA] })),
+    ).not.toContain("green tea");
+  });
+
+  it("share their API keys, with the command that makes them", async () => {
+    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
+    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+    const { stdout } = await memstem.run(["keys", "add"], { environment });
+    for (const instance of [one, two]) {
+      const asked = (headers: Record<string, string>) => fetch(`${instance.address}/users/ana/scopes`, { headers });
+      expect((await asked({})).status).toBe(401);
+      expect((await asked({ authorization: `Bearer ${stdout.trim()}` })).status).not.toBe(401);
+    }
+    expect((await memstem.run(["keys", "list"], { environment })).stdout).toContain("valid");
+  });
+
+  it("say what they cannot do", async () => {
+    const environment = { MEMSTEM_DATABASE_URL: "postgres://ana:hunter2@127.0.0.1:1/none", MEMSTEM_SOURCE: "none" };
+    const unreachable = await memstem.run(["serve"], { environment });
+    expect(unreachable.stderr).toContain("cannot be reached");
+    expect(unreachable.stderr).not.toContain("hunter2");
+    const embedded = await memstem.run(["serve"], { environment: { ...environment, MEMSTEM_SOURCE: "embedded" } });
+    expect(embedded.stderr).toContain("must be rest, hosted or none with MEMSTEM_DATABASE_URL");
+    const strange = await memstem.run(["serve"], { environment: { MEMSTEM_DATABASE_URL: "mysql://x/y" } });
+    expect(strange.stderr).toContain("must be a postgres:// address");
+    const backup = await memstem.run(["backup", `${memstem.root}/copy`], { environment });
+    expect(backup.stderr).toContain("MEMSTEM_DATABASE_URL");
+  });
+});
