@@ -31,6 +31,9 @@ export interface ShippedPackage {
   readonly isOptional: boolean;
 }
 
+/** Built into the dashboard's page, so that they are in the package though nothing installs them. */
+const IN_PAGE = ["uplot"];
+
 const FOLDER = "node_modules/";
 const { packages } = lock.parse(JSON.parse(readFileSync(new URL("../package-lock.json", import.meta.url), "utf8")));
 
@@ -63,6 +66,7 @@ export function shippedPackages(): ReadonlyMap<string, ShippedPackage> {
     for (const inner of Object.keys(one.optionalDependencies)) add(path, inner, true);
   };
   for (const name of Object.keys(ROOT_PACKAGE.dependencies)) add("", name, false);
+  for (const name of IN_PAGE) add("", name, false);
   for (const name of SOURCE_PACKAGES.embedded) add("", name, true);
   return found;
 }

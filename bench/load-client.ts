@@ -6,6 +6,8 @@ export interface Served {
   /** From the first byte sent to the last received, milliseconds. */
   readonly ms: number;
   readonly retryAfter: string | null;
+  /** Received, the head included. */
+  readonly bytes: number;
 }
 
 /** Node's own limit for connections that nothing comes on is 5 s. */
@@ -77,6 +79,7 @@ export class LoadConnection {
     const { status, retryAfter } = this.#expected;
     const done = this.#done;
     const body = this.#received;
+    const bytes = this.#length;
     this.#received = [];
     this.#length = 0;
     this.#expected = null;
@@ -84,6 +87,6 @@ export class LoadConnection {
       const all = Buffer.concat(body);
       this.answers(all.subarray(all.indexOf("\r\n\r\n") + 4));
     }
-    done?.({ status, ms: performance.now() - this.#sent, retryAfter });
+    done?.({ status, ms: performance.now() - this.#sent, retryAfter, bytes });
   }
 }

@@ -1,164 +1,142 @@
 /**
  * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
- * its own. Throughput and waiting over time, memory, bytes on disk; then the same at a steady rate, up to twice what was sustained, and
- * users who come back when they are no longer in memory; then a start on the database that was made. In the environment: `USERS`,
- * `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out; `SHARES` and `RETURNING` of what was sustained,
- * or of `SUSTAINED`, for `SECONDS` each, on at most `MOST_CONNECTIONS`; `NODE_FLAGS` in place of those of `npm start`. Takes
- * `--data FOLDER` (`recorded-data.ts`).
+ * its own. Throughput and waiting over time, memory, bytes written and on disk; then the same at a steady rate, up to twice what was
+ * sustained, and users who come back when they are no longer in memory; then a start on the database that was made. In the environment:
+ * `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out; `DATABASE=postgres`, where those are
+ * instances on one database of a PostgreSQL server of the bench's own (`POSTGRES_FLAGS`, such as `-c shared_buffers=1GB`), and with
+ * `AFFINITY=none` any of them is sent any request; `SHARES` and `RETURNING` of what was sustained, or of `SUSTAINED`, for `SECONDS` each, on
+ * at most `MOST_CONNECTIONS`; `CONTROL=1` for the same beside servers that only compute for `CONTROL_MS`, as far as those can; `NODE_FLAGS`
+ * in place of those of `npm start`, `MAIN` for another build's `cli/main.js`. Takes `--data FOLDER` (`recorded-data.ts`).
  *
+ * KB written: what the processes that write files handed to the kernel, less the answers.
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
+import { LoadDatabase } from "./load-database.js";
+import { quantile } from "./load-figures.js";
 import { loadRequests } from "./load-requests.js";
-import { LoadServices } from "./load-services.js";
+import { controlProcesses, LoadServices } from "./load-services.js";
 import { neededData } from "./recorded-data.js";
-
-/** A service, and what its users ask. */
-interface Lane {
-  readonly port: number;
-  readonly bodies: Generator<Buffer, never, undefined>;
-}
+import { type Lane, STEADY_COLUMNS, sendSteadily } from "./steady-load.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
+const words = (name: string) => (process.env[name] ?? "").split(" ").filter(Boolean);
 const users = number("USERS", 100_000);
 const composes = number("COMPOSES", 1_000_000);
 const active = number("ACTIVE", 1_000);
 const connections = number("CONNECTIONS", 16);
 const k = number("K", 20);
+const hasAffinity = process.env["AFFINITY"] !== "none";
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
-const services = new LoadServices(number("SERVICES", 1));
-/** Users are shared out among services. */
-const lanesOf = (questions: number): readonly Lane[] =>
-  services.ports.map((port, part, { length: parts }) => ({
-    port,
-    bodies: loadRequests(traces, { each: questions, k, active, part, parts }),
-  }));
-const quantile = (values: readonly number[], q: number) =>
-  values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
+const database = process.env["DATABASE"] === "postgres" ? await LoadDatabase.start(words("POSTGRES_FLAGS")) : null;
+if (!hasAffinity && database === null)
+  throw new Error("AFFINITY=none is for DATABASE=postgres: else each has its own file");
+const services = new LoadServices(number("SERVICES", 1), database);
+/** Users are shared out among processes, or all of them are everybody's. */
+function lanesOf(ports: readonly number[], questions: number): readonly Lane[] {
+  const shape = { each: questions, k, active };
+  const parts = ports.length;
+  if (hasAffinity)
+    return ports.map((port, part) => ({ port, bodies: loadRequests(traces, { ...shape, part, parts }) }));
+  const bodies = loadRequests(traces, { ...shape, part: 0, parts: 1 });
+  return ports.map((port) => ({ port, bodies }));
+}
 
 await services.start();
-const lanes = lanesOf(Math.max(1, Math.ceil(composes / users)));
+const lanes = lanesOf(services.ports, Math.max(1, Math.ceil(composes / users)));
 let asked = 0;
 const open = Array.from({ length: connections }, (_, at) => {
   const { port, bodies } = lanes[at % lanes.length] as Lane;
   return { bodies, connection: new LoadConnection(port, "/compose") };
 });
 console.log(
-  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}`,
+  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${hasAffinity ? "" : ", without affinity"}`,
 );
-console.log("| composes | per s | CPU ms each | p50, ms | p99, ms | RSS, MiB | database, MB |");
-console.log("| --: | --: | --: | --: | --: | --: | --: |");
+const columns = [
+  "composes",
+  "per s",
+  "CPU ms each",
+  "database server's",
+  "KB written each",
+  "of them as pages",
+  "p50, ms",
+];
+console.log(`| ${[...columns, "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);
+console.log("| --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 let done = 0;
 let waits: number[] = [];
 const statuses = new Map<number, number>();
 const step = Math.ceil(composes / 10);
 const rates: number[] = [];
-let windowStart = performance.now();
-let cpu = services.cpuMs;
+/** Answers are in what the services handed to the kernel, where those write the files. */
+let answered = 0;
+const used = () => {
+  const { cpuMs, databaseCpuMs, writtenBytes } = services;
+  return { at: performance.now(), cpuMs, databaseCpuMs, writtenBytes, answered };
+};
+let last = used();
+async function printStep(): Promise<void> {
+  const now = used();
+  const served = waits;
+  waits = [];
+  const before = last;
+  last = now;
+  const each = (amount: number) => amount / served.length;
+  const rate = served.length / ((now.at - before.at) / 1_000);
+  rates.push(rate);
+  const answers = database === null ? now.answered - before.answered : 0;
+  const handed = now.writtenBytes - before.writtenBytes - answers;
+  const cells = [
+    String(done),
+    rate.toFixed(0),
+    each(now.cpuMs - before.cpuMs).toFixed(2),
+    database === null ? "–" : each(now.databaseCpuMs - before.databaseCpuMs).toFixed(2),
+    each(handed / 1e3).toFixed(1),
+    quantile(served, 0.5).toFixed(1),
+    quantile(served, 0.99).toFixed(1),
+    services.rssMiB.toFixed(0),
+    (await services.databaseMB()).toFixed(0),
+  ];
+  console.log(`| ${cells.join(" | ")} |`);
+}
 await Promise.all(
   open.map(async ({ bodies, connection }) => {
     while (asked++ < composes) {
-      const { status, ms } = await connection.send(bodies.next().value);
+      const { status, ms, bytes } = await connection.send(bodies.next().value);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       waits.push(ms);
-      if (++done % step !== 0 && done !== composes) continue;
-      const rate = waits.length / ((performance.now() - windowStart) / 1_000);
-      const each = (services.cpuMs - cpu) / waits.length;
-      cpu = services.cpuMs;
-      rates.push(rate);
-      console.log(
-        `| ${done} | ${rate.toFixed(0)} | ${each.toFixed(2)} | ${quantile(waits, 0.5).toFixed(1)} | ${quantile(waits, 0.99).toFixed(1)} | ${services.rssMiB.toFixed(0)} | ${services.databaseMB.toFixed(0)} |`,
-      );
-      waits = [];
-      windowStart = performance.now();
+      answered += bytes;
+      if (++done % step === 0 || done === composes) await printStep();
     }
   }),
 );
 for (const { connection } of open) connection.close();
 console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${times}`).join(", ")}`);
 
-/** Connections of those who send at a steady rate: what is due waits for one. */
-const MOST_CONNECTIONS = number("MOST_CONNECTIONS", 2_000);
-
-/** Sends at a steady rate, whatever comes back; waits count from when each was due. */
-async function steadily(perSecond: number, seconds: number, lanes: readonly Lane[]) {
-  const free = lanes.map((lane) => ({ ...lane, idle: [] as LoadConnection[] }));
-  const under = new Set<Promise<void>>();
-  const waiting: (() => void)[] = [];
-  const accepted: number[] = [];
-  let refused = 0;
-  let cut = 0;
-  let hasRetryAfter = true;
-  const start = performance.now();
-  const cpuBefore = services.cpuMs;
-  for (let n = 0; n < perSecond * seconds; n++) {
-    const due = start + (n / perSecond) * 1_000;
-    while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
-    const { port, bodies, idle } = free[n % free.length] as (typeof free)[0];
-    const body = bodies.next().value;
-    if (under.size >= MOST_CONNECTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
-    let connection = idle.pop();
-    while (connection?.isStale) {
-      connection.close();
-      connection = idle.pop();
-    }
-    connection ??= new LoadConnection(port, "/compose");
-    const used = connection;
-    const sent = used.send(body).then(
-      ({ status, retryAfter }) => {
-        idle.push(used);
-        if (status === 200) accepted.push(performance.now() - due);
-        else {
-          refused++;
-          hasRetryAfter &&= status === 503 && retryAfter !== null;
-        }
-      },
-      () => {
-        cut++;
-      },
-    );
-    under.add(sent);
-    void sent.then(() => {
-      under.delete(sent);
-      waiting.shift()?.();
-    });
-  }
-  await Promise.all(under);
-  for (const connection of free.flatMap(({ idle }) => idle)) connection.close();
-  const rate = accepted.length / ((performance.now() - start) / 1_000);
-  const all = refused + cut + accepted.length;
-  return [
-    perSecond.toFixed(0),
-    rate.toFixed(0),
-    ((services.cpuMs - cpuBefore) / all).toFixed(2),
-    `${((100 * refused) / all).toFixed(1)} %`,
-    quantile(accepted, 0.5).toFixed(1),
-    quantile(accepted, 0.99).toFixed(1),
-    quantile(accepted, 0.999).toFixed(1),
-    hasRetryAfter ? "yes" : "no",
-    String(cut),
-  ];
-}
-
 /** Of the second half: a service that has just started has its code still to compile. */
 const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
-console.log(
-  "\n| | sent per s | served per s | CPU ms each | rejected | p50, ms | p99, ms | p99.9, ms | with 503 and Retry-After | connections lost |",
-);
-console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+console.log(`\n| | ${STEADY_COLUMNS.join(" | ")} |`);
+console.log(`| -- |${" --: |".repeat(STEADY_COLUMNS.length)}`);
 const SECONDS = number("SECONDS", 20);
+const printRow = (name: string, cells: readonly string[]) => console.log(`| ${name} | ${cells.join(" | ")} |`);
+const control = process.env["CONTROL"] === undefined ? null : controlProcesses(lanes.length);
+await control?.start();
+/** Beyond it, a control that computes for a millisecond has a queue that grows. */
+const MOST_OF_CONTROL = (0.9 * 1_000) / number("CONTROL_MS", 1);
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
-  console.log(`| as before | ${(await steadily(sustained * share, SECONDS, lanes)).join(" | ")} |`);
+  const rate = sustained * share;
+  printRow("as before", await sendSteadily(rate, SECONDS, lanes, services));
+  if (control === null || rate > MOST_OF_CONTROL * lanes.length) continue;
+  printRow("control", await sendSteadily(rate, SECONDS, lanesOf(control.ports, 1), control));
 }
 // Those who asked first are no longer in memory.
-const returning = lanesOf(1);
-console.log(
-  `| users from disk | ${(await steadily(sustained * number("RETURNING", 0.25), SECONDS, returning)).join(" | ")} |`,
-);
+const returning = lanesOf(services.ports, 1);
+printRow("users from disk", await sendSteadily(sustained * number("RETURNING", 0.25), SECONDS, returning, services));
+await control?.stop();
 await services.stop();
 const readyMs = await services.start();
-console.log(`started again on ${services.databaseMB.toFixed(0)} MB: ready after ${readyMs.toFixed(0)} ms`);
+console.log(`started again on ${(await services.databaseMB()).toFixed(0)} MB: ready after ${readyMs.toFixed(0)} ms`);
 await services.stop();
-services.remove();
+await services.remove();

@@ -3,7 +3,7 @@
  * stored.
  */
 import { isDeepStrictEqual } from "node:util";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges, storedRows } from "../http/routes/stored-rows.js";
 import type { ServedPrompt } from "./agent-engine.js";
 import { answerTo, lookUp, TRIP } from "./agent-model.js";
 import { FACTS, type Outcome, type Use } from "./client-program.js";
@@ -66,15 +66,13 @@ export function recordedBy(database: string, served: readonly ServedPrompt[]): P
 }
 
 function wrongRecords(database: string, served: readonly ServedPrompt[]): readonly string[] {
-  const rows = storedRows(database);
-  const names = (table: string, column: string) => (rows.get(table) ?? []).map((row) => row[column]);
-  const identity = [names("users", "user_id"), names("conversations", "id")];
+  const { requests, turns } = storedExchanges(database);
+  const users = (storedRows(database).get("users") ?? []).map((row) => row["user_id"]);
+  const identity = [users, [...new Set(turns.flatMap(({ turn }) => turn.conversationId ?? []))]];
   const isNamed = isDeepStrictEqual(identity, [["ana"], ["trip"]]);
-  const requests = rows.get("requests") ?? [];
   const unread = served.flatMap(({ headers, counted }, at) => {
-    const row = requests.find(({ request_id }) => request_id === headers["x-request-id"]);
-    const observed = JSON.parse(String(row?.["observed"] ?? "{}")) as Readonly<Record<string, number>>;
-    const isRead = observed["promptTokens"] === counted.prompt && observed["cachedTokens"] === counted.cached;
+    const observed = requests.find(({ id }) => id === headers["x-request-id"])?.observed ?? {};
+    const isRead = observed.promptTokens === counted.prompt && observed.cachedTokens === counted.cached;
     return isRead ? [] : [`of request ${at}, ${JSON.stringify(counted)} is recorded as ${JSON.stringify(observed)}`];
   });
   return [...(isNamed ? [] : [`named as ${JSON.stringify(identity)}`]), ...unread];

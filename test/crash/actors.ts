@@ -1,5 +1,5 @@
 import { seededNumbers } from "../cli/seeded-numbers.js";
-import { type Answers, ask, type Body, GONE, messagesIn } from "./answers.js";
+import { type Answers, ask, type Body, GONE, messagesIn, type Services } from "./answers.js";
 
 /** What an actor did, beside composing. */
 export interface Deeds {
@@ -20,11 +20,8 @@ export interface Forgotten {
   readonly going: Set<string>;
 }
 
-/**
- * Something that asks services for things, one after the other, until one dies; then again, beginning with what got no answer. Each call
- * of `address` names one of those that run.
- */
-export type Actor = (address: () => string) => Promise<void>;
+/** Something that asks services for things, one after the other, until one gives no answer; then again, beginning with that. */
+export type Actor = (services: Services) => Promise<void>;
 
 /** Turns of a conversation before another one begins. */
 const TURNS = 25;
@@ -64,7 +61,7 @@ export function talker(answers: Answers, deeds: Deeds, user: string, choices: Ch
   let before: readonly unknown[] = [];
   let turns = 0;
   let pending: Body | undefined;
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       pending ??= {
         user_id: user,
@@ -73,7 +70,7 @@ export function talker(answers: Answers, deeds: Deeds, user: string, choices: Ch
         messages: history,
         memories: choices.found(user),
       };
-      const text = await ask(address(), "POST", "/compose", pending);
+      const text = await ask(services, "POST", "/compose", pending);
       if (text === GONE) return;
       const messages = messagesIn(text);
       if (JSON.stringify(messages.slice(0, before.length)) !== JSON.stringify(before))
@@ -100,10 +97,10 @@ export function talker(answers: Answers, deeds: Deeds, user: string, choices: Ch
 export function asker(answers: Answers, user: string, choices: Choices): Actor {
   let asked = 0;
   let pending: Body | undefined;
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       pending ??= { user_id: user, request_id: `${user}-s${asked++}`, query: "Well?", memories: choices.found(user) };
-      const text = await ask(address(), "POST", "/compose", pending);
+      const text = await ask(services, "POST", "/compose", pending);
       if (text === GONE) return;
       answers.keep(pending, text);
       pending = undefined;
@@ -115,13 +112,13 @@ export function asker(answers: Answers, user: string, choices: Choices): Actor {
 export function batcher(answers: Answers, deeds: Deeds, users: readonly string[], choices: Choices): Actor {
   let batch = 0;
   let pending: readonly Body[] | undefined;
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       pending ??= Array.from({ length: 4 + choices.pick(20) }, (_, n) => {
         const user = users[choices.pick(users.length)] ?? "";
         return { user_id: user, request_id: `b${batch}-${n}`, query: "And?", memories: choices.found(user) };
       });
-      if (!(await sendBatch(address(), pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
+      if (!(await sendBatch(services, pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
       batch++;
       pending = undefined;
       deeds.batches++;
@@ -129,7 +126,17 @@ export function batcher(answers: Answers, deeds: Deeds, users: readonly string[]
   };
 }
 
-async function sendBatch(address: string, bodies: readonly Body[], query: string, answers: Answers): Promise<boolean> {
+/** Whether every request of it was answered. */
+async function sendBatch(
+  services: Services,
+  bodies: readonly Body[],
+  query: string,
+  answers: Answers,
+): Promise<boolean> {
+  const address = services.address();
+  if (address === null) return false;
+  const since = performance.now();
+  let answered = 0;
   try {
     const answer = await fetch(`${address}/compose/batch${query}`, {
       method: "POST",
@@ -137,40 +144,43 @@ async function sendBatch(address: string, bodies: readonly Body[], query: string
       headers: { "content-type": "application/x-ndjson" },
     });
     let rest = "";
-    let isEnded = false;
     for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
-      for (const line of lines) isEnded = takeLine(line, bodies, answers) || isEnded;
+      for (const line of lines)
+        if (takeLine(line, bodies, answers, (what) => services.rejected(since, what))) answered++;
     }
-    return isEnded;
   } catch (error) {
-    if (error instanceof TypeError) return false;
-    throw error;
+    if (!(error instanceof TypeError)) throw error;
   }
+  return answered === bodies.length;
 }
 
-/** Whether the line is the batch's last one. */
-function takeLine(line: string, bodies: readonly Body[], answers: Answers): boolean {
+/** Whether the line is an answer. */
+function takeLine(line: string, bodies: readonly Body[], answers: Answers, rejected: (what: string) => void): boolean {
   const event = JSON.parse(line) as {
     index?: number;
     answer?: { worker?: string; engine: { headers: Record<string, string> } };
-    problem?: unknown;
-    end?: unknown;
+    problem?: { readonly status: number };
   };
-  if (event.problem !== undefined) throw new Error(`a batch's request failed: ${line}`);
   const body = bodies[event.index ?? -1];
-  if (event.answer === undefined || body === undefined) return event.end !== undefined;
+  if (event.answer === undefined || body === undefined) {
+    // Others tell of progress, or are the last.
+    if (event.problem === undefined) return false;
+    if (event.problem.status !== 503) throw new Error(`a batch's request failed: ${line}`);
+    rejected(line);
+    return false;
+  }
   // Where it was routed to is the batch's to say, and no part of the request's answer.
   delete event.answer.worker;
   for (const header of ["x-smg-routing-key", "x-dynamo-session-id"]) delete event.answer.engine.headers[header];
   answers.keep(body, JSON.stringify(event.answer));
-  return false;
+  return true;
 }
 
 /** An engine: says what it cached of requests, and drops some. */
 export function engine(answers: Answers, deeds: Deeds, choices: Choices): Actor {
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       const known = answers.all().filter(({ body }) => !isForgetful(body.user_id));
       const some = Array.from({ length: 3 }, () => known[choices.pick(known.length)]).filter(
@@ -192,8 +202,8 @@ export function engine(answers: Answers, deeds: Deeds, choices: Choices): Actor 
         ttft_ms: 1 + choices.pick(500),
       };
       const answer = evicts
-        ? await ask(address(), "POST", "/evict", { request_ids: some.map((one) => one.body.request_id) })
-        : await ask(address(), "POST", "/feedback", report);
+        ? await ask(services, "POST", "/evict", { request_ids: some.map((one) => one.body.request_id) })
+        : await ask(services, "POST", "/feedback", report);
       if (answer === GONE) return;
       if (evicts) deeds.evictions++;
       else deeds.reports++;
@@ -213,14 +223,14 @@ export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, 
   let pending: Body | undefined;
   let forgetting: number | undefined;
   const left: number[] = [];
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       if (forgetting === undefined && pending === undefined && left.length > 8 && choices.pick(3) === 0)
         [forgetting] = left.splice(choices.pick(left.length), 1);
       if (forgetting !== undefined) {
         const name = `${user}-${forgetting}`;
         forgotten.going.add(name);
-        if ((await ask(address(), "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
+        if ((await ask(services, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
         forgotten.gone.add(name);
         deeds.forgottenMemories++;
         forgetting = undefined;
@@ -232,7 +242,7 @@ export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, 
         pending = { user_id: user, request_id: `${user}-s${asked++}`, query: "Still?", memories };
       }
       const before = new Set(forgotten.gone);
-      const text = await ask(address(), "POST", "/compose", pending);
+      const text = await ask(services, "POST", "/compose", pending);
       if (text === GONE) return;
       refuseForgotten(text, before, user);
       answers.keep(pending, text);
@@ -253,11 +263,11 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
   let asked = 0;
   let pending: Body | undefined;
   let told = new Set<string>();
-  return async (address) => {
+  return async (services) => {
     for (;;) {
       if (pending === undefined && asked >= 4) {
         answers.dropUser(user);
-        if ((await ask(address(), "DELETE", `/users/${user}`)) === GONE) return;
+        if ((await ask(services, "DELETE", `/users/${user}`)) === GONE) return;
         for (const name of told) forgotten.gone.add(name);
         deeds.forgottenUsers++;
         told = new Set();
@@ -269,7 +279,7 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
         for (const name of marksIn(memories.map(({ memory }) => memory).join("\n"))) told.add(name);
         pending = { user_id: user, request_id: `${user}-${life}-${asked++}`, query: "Who am I?", memories };
       }
-      const text = await ask(address(), "POST", "/compose", pending);
+      const text = await ask(services, "POST", "/compose", pending);
       if (text === GONE) return;
       refuseForgotten(text, forgotten.gone, user);
       if (life > 0 && asked === 1 && !text.includes("\\n1 Fact")) throw new Error(`${user} came back and was known`);

@@ -7,14 +7,35 @@ export type Body = Readonly<Record<string, unknown>> & { readonly user_id: strin
 
 export type Message = z.output<typeof composeResult>["messages"][number];
 
+/** Services of one database in a file, which is always there: they reject nothing with 503. */
+export function servicesAt(address: () => string): Services {
+  return {
+    address,
+    rejected(_since, what) {
+      throw new Error(what);
+    },
+  };
+}
+
 /** A request that was answered, with the bytes that came back. */
 export interface Answered {
   readonly body: Body;
   readonly text: string;
 }
 
-/** The service died, or was not there. */
+/** The service died, was not there, or could not reach its database: nothing is known of the request, which can be sent again. */
 export const GONE = Symbol("gone");
+
+/** Services that are asked for things, any of them. */
+export interface Services {
+  /** Of one of those that run; null: nothing more is to be asked for. */
+  address(): string | null;
+  /**
+   * Called for a request that was rejected with 503, and sent at `since` (of `performance.now()`). Throws where the services had no reason
+   * to reject it.
+   */
+  rejected(since: number, what: string): void;
+}
 
 /** What the service answered, of which it may have lost none. */
 export class Answers {
@@ -69,13 +90,16 @@ export function messagesIn(text: string): readonly Message[] {
   return (JSON.parse(text) as { readonly messages: readonly Message[] }).messages;
 }
 
-/** Sends a request. Resolves to {@link GONE} where the service dies before all of the answer is there; throws where it refuses. */
+/** Sends a request. Resolves to {@link GONE} where no answer comes; throws where it is rejected for no good reason. */
 export async function ask(
-  address: string,
+  services: Services,
   method: string,
   path: string,
   body?: unknown,
 ): Promise<string | typeof GONE> {
+  const address = services.address();
+  if (address === null) return GONE;
+  const since = performance.now();
   try {
     const answer = await fetch(address + path, {
       method,
@@ -87,8 +111,11 @@ export async function ask(
           }),
     });
     const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return text;
+    if (answer.status === 200) return text;
+    const what = `${method} ${path}: ${answer.status} ${text}`;
+    if (answer.status !== 503) throw new Error(what);
+    services.rejected(since, what);
+    return GONE;
   } catch (error) {
     if (error instanceof TypeError) return GONE;
     throw error;

@@ -1,25 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDatabase } from "../../src/store/check/check-database.js";
-import { openDatabase } from "../../src/store/database/open-database.js";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.js";
-import { type Ended, launch, listening } from "../cli/launch.js";
-import {
-  type Actor,
-  asker,
-  batcher,
-  Choices,
-  type Deeds,
-  engine,
-  type Forgotten,
-  forgetter,
-  isForgetful,
-  leaver,
-  marksIn,
-  talker,
-} from "./actors.js";
-import { type Answered, Answers, ask, GONE } from "./answers.js";
+import { JournalStore } from "../../src/store/journal/journal-store.js";
+import { journalIn } from "../../src/store/sqlite/open-journal.js";
+import { openJournalDatabase } from "../../src/store/upgrade/upgrade-to-journal.js";
+import { launch, listening } from "../cli/launch.js";
+import { Choices, type Deeds, type Forgotten, marksIn } from "./actors.js";
+import { Answers, servicesAt } from "./answers.js";
+import { castOf, choicesOf } from "./cast.js";
 import { chatter, type WatchingEngine, watchingEngine } from "./chatting.js";
+import { checkKilled, checkLabels, repeatAnswers, until } from "./promises.js";
 
 /** What a service is put through. */
 export interface Ordeal {
@@ -46,12 +36,6 @@ export interface Survival extends Deeds {
   readonly requests: number;
 }
 
-const TALKERS = ["a0", "a1", "a2", "a3"];
-const BATCHED = ["b0", "b1", "b2", "b3", "b4"];
-/** Older answers that are asked for again after each kill, beside those since the one before. */
-const SAMPLE = 150;
-const ASKED_AT_ONCE = 12;
-
 /**
  * Runs the built service, or two on one directory, under many users at once, kills with SIGKILL at random moments, and looks after each:
  * whether the database holds to its promises, whether what was forgotten is out of the files, whether every answer comes back with the same bytes. Rejects
@@ -73,28 +57,11 @@ async function surviveWith(
   { directory, kills, seed, services: count = 1, print = () => {} }: Ordeal,
 ): Promise<Survival> {
   const choices = new Choices(seed);
-  const answers = new Answers();
-  const deeds: Deeds = {
-    turns: 0,
-    chats: 0,
-    batches: 0,
-    evictions: 0,
-    reports: 0,
-    forgottenMemories: 0,
-    forgottenUsers: 0,
-  };
-  const own = (n: number) => new Choices(seed + 1_000 * (n + 1));
-  const actors: Actor[] = [
-    ...TALKERS.map((user, n) => talker(answers, deeds, user, own(n))),
-    ...TALKERS.slice(2).map((user, n) => asker(answers, user, own(10 + n))),
-    asker(answers, "a9", own(15)),
-    batcher(answers, deeds, BATCHED, own(20)),
-    engine(answers, deeds, own(30)),
-    ...["f0", "f1"].map((user, n) => forgetter(answers, deeds, forgotten, user, own(40 + n))),
-    ...["l0", "l1"].map((user, n) => leaver(answers, deeds, forgotten, user, own(50 + n))),
-    ...["w0", "w1"]
-      .slice(0, 2 * (count - 1))
-      .map((user, n) => chatter(chatEngine, deeds, forgotten, user, own(60 + n))),
+  const { actors: asking, answers, deeds } = castOf(seed, new Answers(), forgotten);
+  const chatters = ["w0", "w1"].slice(0, 2 * (count - 1));
+  const actors = [
+    ...asking,
+    ...chatters.map((user, n) => chatter(chatEngine, deeds, forgotten, user, choicesOf(seed, 60 + n))),
   ];
   const data = join(directory, "data");
   const start = () =>
@@ -122,13 +89,10 @@ async function surviveWith(
         killedAtStart++;
       } else {
         const addresses = await Promise.all(services.map(listening));
-        const address = () => addresses[choices.pick(count)] ?? "";
-        const again = kill === kills ? answers.all() : [...answers.fresh, ...sampleOf(answers.all(), choices)];
-        await repeat(address, again, forgotten);
-        repeated += again.length;
-        answers.fresh.length = 0;
+        const asked = servicesAt(() => addresses[choices.pick(count)] ?? "");
+        repeated += await repeatAnswers(asked, answers, forgotten, kill === kills ? null : choices);
         if (kill === kills) break;
-        const acting = Promise.all(actors.map((actor) => actor(address)));
+        const acting = Promise.all(actors.map((actor) => actor(asked)));
         const enough = answers.arrived + 20 + choices.pick(180);
         // Chats begin once Mem0 has started.
         const enoughChats = deeds.chats + 2 * (count - 1);
@@ -144,16 +108,14 @@ async function surviveWith(
         await acting;
       }
     } finally {
-      for (const { child, ended } of services) {
-        child.kill("SIGKILL");
-        died(await ended);
-      }
+      for (const { child } of services) child.kill("SIGKILL");
+      for (const ended of await Promise.all(services.map((service) => service.ended))) checkKilled(ended);
     }
     if (chatEngine.told.length > 0) throw new Error(`the engine is told ${chatEngine.told}, which was forgotten`);
     if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
   }
   last = (await checkFiles(data, forgotten, count)) ?? last;
-  for (const user of [...TALKERS, ...BATCHED]) checkLabels(answers, user);
+  checkLabels(answers);
   return { kills, killedAtStart, answered: answers.size, repeated, ...deeds, ...last };
 }
 
@@ -167,10 +129,10 @@ async function checkFiles(
   if (!existsSync(file)) return null;
   if (services > 1) {
     // What one deletes while another reads stays in the log until the next process finishes it.
-    const store = new SqliteStore(openDatabase(file));
-    store.emptyLog();
+    const store = new JournalStore(journalIn(openJournalDatabase(file)));
+    await store.emptyLog();
     await store.erased();
-    store.close();
+    await store.close();
   }
   // Before it is opened: opening may write the log back.
   for (const path of [file, `${file}-wal`]) {
@@ -182,44 +144,4 @@ async function checkFiles(
   const { schema, scopes, requests, findings } = checkDatabase(file);
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
   return schema.applied === 0 ? null : { scopes, requests };
-}
-
-/** Every answer comes back as it was; where a memory of it was forgotten since, without that. */
-async function repeat(address: () => string, answered: readonly Answered[], { gone, going }: Forgotten): Promise<void> {
-  const left = [...answered];
-  const one = async () => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      const { body, text } = next;
-      const again = await ask(address(), "POST", "/compose", body);
-      if (again === GONE) throw new Error("the service died by itself");
-      const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => going.has(name));
-      const told = [...marksIn(again)].filter((name) => gone.has(name));
-      if (told.length > 0) throw new Error(`${body.request_id} tells ${told}, which was forgotten`);
-      if (!isTouched && again !== text) throw new Error(`${body.request_id} came back changed:\n${text}\n${again}`);
-    }
-  };
-  await Promise.all(Array.from({ length: ASKED_AT_ONCE }, one));
-}
-
-/** One text for a label, one label for a text, whatever was killed in between. */
-function checkLabels(answers: Answers, user: string): void {
-  const texts = answers.textsByLabel(user);
-  const distinct = new Set([...texts.values()].flatMap((ofLabel) => [...ofLabel]));
-  if ([...texts.values()].some((ofLabel) => ofLabel.size > 1)) throw new Error(`${user}: a label with two texts`);
-  if (distinct.size !== texts.size) throw new Error(`${user}: a text with two labels`);
-}
-
-function sampleOf(answered: readonly Answered[], choices: Choices): Answered[] {
-  const chosen = new Set<Answered>();
-  for (let n = 0; n < SAMPLE && answered.length > 0; n++)
-    chosen.add(answered[choices.pick(answered.length)] as Answered);
-  return [...chosen];
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1));
-}
-
-function died({ signal, code, stderr }: Ended): void {
-  if (signal !== "SIGKILL" || stderr !== "") throw new Error(`the service ended with ${signal ?? code}: ${stderr}`);
 }

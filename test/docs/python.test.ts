@@ -11,7 +11,7 @@ import { childOutput } from "../child-output.js";
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges } from "../http/routes/stored-rows.js";
 import { type StartedApp, startApp } from "../http/server/started-app.js";
 import { readPages, samplesOf } from "./pages.js";
 
@@ -82,7 +82,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  const requests = () => storedRows(join(folder, "data", "memstem.db")).get("requests") ?? [];
+  const requests = () => storedExchanges(join(folder, "data", "memstem.db")).requests;
   const sent = () => engine.served.map(({ asked }) => asked.prompt);
 
   it("has a client of some thirty lines", () => {
@@ -101,8 +101,8 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     const last = sent().at(-1)?.join("\n") ?? "";
     expect(["vegetarian", "Lisbon", "modern art"].map((fact) => last.split(fact).length - 1)).toEqual([1, 1, 1]);
     const reported = engine.served.map(({ headers, counted }) => {
-      const row = requests().find(({ request_id }) => request_id === headers["x-request-id"]);
-      return { counted, observed: JSON.parse(String(row?.["observed"])) as unknown };
+      const row = requests().find(({ id }) => id === headers["x-request-id"]);
+      return { counted, observed: row?.observed };
     });
     expect(reported).toHaveLength(3);
     for (const { counted, observed } of reported)

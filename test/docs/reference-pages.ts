@@ -8,7 +8,17 @@ type SettingName = keyof typeof SETTINGS;
 
 /** The settings by what they are about, in the order of the page. */
 const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
-  "The service": ["host", "port", "dataDir", "logLevel", "shutdownMs", "corsOrigins", "webhookToken", "apiKey"],
+  "The service": [
+    "host",
+    "port",
+    "dataDir",
+    "databaseUrl",
+    "logLevel",
+    "shutdownMs",
+    "corsOrigins",
+    "webhookToken",
+    "apiKey",
+  ],
   "Where memories come from": [
     ...(["source", "mem0Url", "mem0ApiKey", "mem0Threshold", "searchTimeoutMs", "writeTimeoutMs"] as const),
     "maxMemoryCharacters",
@@ -48,7 +58,8 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     ...(["maxBodyBytes", "maxBatchBytes", "bodyTimeoutMs", "bodyBytesPerSecond", "answerTimeoutMs"] as const),
     ...(["ratePerSecond", "rateBurst", "maxConcurrent", "maxWaitingPerUser", "maxPending", "maxLagMs"] as const),
   ],
-  "What is kept": ["keepDays", "maxWorkingMegabytes", "maxIndexNodes"],
+  "What is kept": ["keepDays", "maxWorkingMegabytes", "maxIndexNodes", "usagePrompts"],
+  "The dashboard and alerts": ["dashboardText", "alerts"],
 };
 
 const SETTINGS_HEAD = `# Settings

@@ -13,7 +13,7 @@ import { brokenPrefixes, QUESTIONS, REQUESTS, settled, wrongAnswers } from "../c
 import { FACTS } from "../clients/client-program.js";
 import { type ProgramPlace, type RunningProgram, startProgram } from "../clients/running-program.js";
 import { growingSource } from "../clients/tried-client.js";
-import { storedRows } from "../http/routes/stored-rows.js";
+import { storedExchanges, storedRows } from "../http/routes/stored-rows.js";
 import { startApp } from "../http/server/started-app.js";
 import type { AdapterIntroduction, AdapterOrder, AdapterUse, Held } from "./adapter-program.js";
 
@@ -119,12 +119,11 @@ function wrongStored({ stored, storesMemories = false }: Held): readonly string[
 
 /** What is wrong with what memstem stored: prompts without the engine's counts, or of another user or conversation. */
 function wrongRecords(database: string, { served }: AgentEngine, use: AdapterUse): readonly string[] {
-  const rows = storedRows(database);
-  const names = (table: string, column: string) => (rows.get(table) ?? []).map((row) => row[column]);
-  const identity = [names("users", "user_id"), names("conversations", "id").toSorted()];
+  const { requests, turns } = storedExchanges(database);
+  const users = (storedRows(database).get("users") ?? []).map((row) => row["user_id"]);
+  const identity = [users, [...new Set(turns.flatMap(({ turn }) => turn.conversationId ?? []))].toSorted()];
   const isNamed = isDeepStrictEqual(identity, [["ana"], use === "together" ? ["trip", "walk"] : ["trip"]]);
-  const observed = names("requests", "observed").map((json) => JSON.parse(String(json ?? "{}")) as Observed);
-  const counts = observed.map(({ promptTokens, cachedTokens }) => [promptTokens, cachedTokens]);
+  const counts = requests.map(({ observed }) => [observed?.promptTokens, observed?.cachedTokens]);
   const wanted = served.map(({ counted }) => [counted.prompt, counted.cached]);
   return [
     ...(isNamed ? [] : [`named as ${JSON.stringify(identity)}`]),
@@ -132,9 +131,4 @@ function wrongRecords(database: string, { served }: AgentEngine, use: AdapterUse
       ? []
       : [`${JSON.stringify(wanted)} is recorded as ${JSON.stringify(counts)}`]),
   ];
-}
-
-interface Observed {
-  readonly promptTokens?: number;
-  readonly cachedTokens?: number;
 }

@@ -21,6 +21,7 @@ describe("the packed package", () => {
         "dist/cli/main.js",
         "dist/core/index.d.ts",
         "dist/core/index.js",
+        "dist/dashboard/page.html",
         "dist/index.d.ts",
         "dist/index.js",
         "docs/README.md",
@@ -32,28 +33,39 @@ describe("the packed package", () => {
   });
 
   it("has every migration that its journal names", () => {
-    const journal = JSON.parse(readFileSync(join(memstem.root, "migrations/meta/_journal.json"), "utf8")) as {
-      entries: { tag: string }[];
-    };
-    const migrations = journal.entries.map(({ tag }) => `migrations/${tag}.sql`);
-    expect(migrations.length).toBeGreaterThan(0);
-    expect(memstem.files.filter((name) => name.endsWith(".sql"))).toEqual(migrations);
-    expect(readdirSync(join(PROJECT, "migrations")).filter((name) => name.endsWith(".sql"))).toHaveLength(
-      migrations.length,
-    );
+    const migrations = ["migrations", "migrations/postgres"].flatMap((folder) => {
+      const journal = JSON.parse(readFileSync(join(memstem.root, folder, "meta/_journal.json"), "utf8")) as {
+        entries: { tag: string }[];
+      };
+      const named = journal.entries.map(({ tag }) => `${folder}/${tag}.sql`);
+      expect(named.length).toBeGreaterThan(0);
+      expect(readdirSync(join(PROJECT, folder)).filter((name) => name.endsWith(".sql"))).toHaveLength(named.length);
+      return named;
+    });
+    expect(memstem.files.filter((name) => name.endsWith(".sql")).sort()).toEqual(migrations.sort());
   });
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png)|examples\/[\w-]+\.json|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png)|examples\/[\w-]+\.json|[A-Z]+(\.md)?|package\.json)$/;
     expect(memstem.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 
   it("has the compiled form of every source and of no other", () => {
     const compiled = memstem.files.filter((name) => name.startsWith("dist/") && name.endsWith(".js"));
     const sources = readdirSync(join(PROJECT, "src"), { recursive: true }).map(String);
-    const expected = sources.filter((name) => name.endsWith(".ts")).map((name) => `dist/${name.replace(/ts$/, "js")}`);
-    expect(compiled).toEqual(expected.toSorted());
+    const isOfPage = (name: string) => name.startsWith("dashboard/");
+    const expected = sources
+      .filter((name) => name.endsWith(".ts") && !isOfPage(name))
+      .map((name) => `dist/${name.replace(/ts$/, "js")}`);
+    expect(compiled).toEqual([...expected, "dist/dashboard/page.js"].toSorted());
+  });
+
+  it("has the page's modules as one script, with the license of what it includes", () => {
+    const script = readFileSync(join(memstem.root, "dist/dashboard/page.js"), "utf8");
+    const license = readFileSync(join(PROJECT, "node_modules/uplot/LICENSE"), "utf8").trim();
+    const wordsIn = (text: string) => text.split(/[\s*]+/).join(" ");
+    expect(wordsIn(script).includes(wordsIn(license))).toBe(true);
   });
 
   it("is what publint wants of a package", async () => {

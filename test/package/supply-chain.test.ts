@@ -48,6 +48,7 @@ describe("npm run sbom", () => {
     const wanted = Object.entries(manifest.dependencies).map(([name, version]) => `${name}@${version}`);
     expect(listed).toEqual(expect.arrayContaining(wanted));
     const names = new Set(components.map(({ name }) => name));
+    expect([...names]).toContain("uplot");
     expect(["vitest", "typescript", "tsx", "esbuild", "langchain"].filter((name) => names.has(name))).toEqual([]);
   });
 

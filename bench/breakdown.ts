@@ -1,0 +1,73 @@
+/**
+ * `npm run bench:breakdown`: what ordering and what scheduling add to a cache's hits, step by step, and how much that depends on the cache's
+ * size: ContextPilot's breakdown (k = 15) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
+ * without annotations; vLLM's block-hash cache and SGLang's radix cache, with room for all prompts and for less. Takes `--data FOLDER`
+ * (`recorded-data.ts`).
+ *
+ * Ceiling of any plan that sends each request exactly its own blocks: the last line.
+ */
+import { encodeO200k } from "../src/cli/o200k.js";
+import type { BatchRequest } from "../src/core/index.js";
+import { executedLive } from "../src/eval/replay/live-batches.js";
+import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { inTurn } from "../test/eval/locomo/shared-cache.js";
+import { neededData } from "./recorded-data.js";
+
+const K = 15;
+/** Contexts at once that the bound looks at. */
+const BOUND_DEPTH = 12;
+const SHARES = [1 / 64, 1 / 16, 1 / 4, 1] as const;
+
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const batch = new RecordedBatch(traces, K, encodeO200k);
+
+let before = 0;
+const byUser = traces.map(({ questions }) => {
+  before += questions.length;
+  return questions.map((_, at) => before - questions.length + at);
+});
+/** Requests in the order in which they come. */
+const arrivals = [...inTurn(byUser)];
+const place = new Map(arrivals.map((request, at) => [request, at]));
+
+/** The same orders, executed as the requests came. */
+const asTheyCame = (executed: readonly ExecutedRequest[]) =>
+  executed.toSorted((a, b) => (place.get(a.request) ?? 0) - (place.get(b.request) ?? 0));
+
+/** One by one, or in batches of so many, planned behind what was served before. */
+const live = (size: number | null): readonly ExecutedRequest[] =>
+  executedLive(
+    arrivals.map((at) => batch.requests[at] as BatchRequest),
+    size,
+  ).map((each) => ({ ...each, request: arrivals[each.request] ?? 0 }));
+
+const known = batch.executedBy("context-pilot");
+const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest[]])[] = [
+  ["retrieval order, as they came", asTheyCame(batch.executedBy("retrieval"))],
+  ["+ ordering, online (Alg. 2)", asTheyCame(batch.executedBy("online"))],
+  ["+ ordering, all known (Alg. 4)", asTheyCame(known)],
+  ["+ scheduling (Alg. 4 and 5)", known],
+  ["memstem, one by one (`prefix-exact`)", live(null)],
+  ["memstem, batches of 64", live(64)],
+  ["memstem, batches of 512", live(512)],
+  ["memstem, all known (`shared-prefixes`)", live(Number.POSITIVE_INFINITY)],
+];
+
+console.log(
+  `${batch.requests.length} requests, k = ${K}; % of ${batch.promptTokens.toLocaleString("en")} prompt tokens`,
+);
+for (const engine of ["blocks", "radix"] as const) {
+  console.log(`\n${engine}, room for so much of all prompts\n`);
+  console.log("| | 1/64 | 1/16 | 1/4 | all |\n| --- | --: | --: | --: | --: |");
+  for (const [name, executed] of ROWS) {
+    const cells = SHARES.map((share) => {
+      const capacityTokens = Math.floor(share * batch.promptTokens);
+      return (100 * batch.hitRatio(executed, simulatedCache(engine, { capacityTokens }))).toFixed(1);
+    });
+    console.log(`| ${name} | ${cells.join(" | ")} |`);
+  }
+}
+console.log(`\nno plan above ${(100 * batch.hitRatioBound(BOUND_DEPTH)).toFixed(1)} %`);

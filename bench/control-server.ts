@@ -1,0 +1,38 @@
+/**
+ * The control of `bench:load`: answers every request once it has computed for `CONTROL_MS` milliseconds (1), and tells of its event loop on
+ * `/metrics` as the service does.
+ */
+import { createServer } from "node:http";
+import { Histogram, Registry } from "prom-client";
+import { EventLoopBlocks } from "../src/http/server/event-loop-blocks.js";
+import { DELAY_METRIC } from "../src/http/server/metrics.js";
+
+const SPIN_MS = Number(process.env["CONTROL_MS"] ?? 1);
+const registry = new Registry();
+const delays = new Histogram({ ...DELAY_METRIC, registers: [registry] });
+new EventLoopBlocks(
+  () => {},
+  (ms) => delays.observe(ms / 1_000),
+);
+
+function spin(): void {
+  const end = performance.now() + SPIN_MS;
+  while (performance.now() < end);
+}
+
+const server = createServer((request, response) => {
+  if (request.url === "/metrics") {
+    void registry.metrics().then((text) => response.end(text));
+    return;
+  }
+  request.resume().on("end", () => {
+    spin();
+    const body = "{}";
+    response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
+  });
+});
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  console.log(`http://127.0.0.1:${address.port} answers`);
+});

@@ -1,0 +1,50 @@
+/**
+ * `npm run bench:overlap`: what the searches of one user have in common, over recorded real Mem0 searches of LoCoMo questions (first 150 of each
+ * conversation); medians over the conversations with the least and the most. Shares of the blocks that searches return. Beside the papers'
+ * figures in docs/papers.md. Takes `--data FOLDER` (`recorded-data.ts`).
+ *
+ * Floor of `aligned`: 0. Ceiling of `aligned`, whatever the order: `nearest`.
+ */
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { overlapShares, sharedInSession, shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
+import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
+
+/** First so many questions of each: behind them LoCoMo asks many again, of the other speaker. */
+const LIMIT = 150;
+/** Turns of a session; MT-RAG's conversations have 7.7 on average. */
+const SESSION_TURNS = 8;
+
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+
+function spread(shares: readonly number[]): string {
+  const [middle, least, most] = [median(shares), Math.min(...shares), Math.max(...shares)];
+  const percent = (share: number) => (100 * share).toFixed(1);
+  return `${percent(middle)} (${percent(least)} to ${percent(most)})`;
+}
+
+const TITLES = [
+  "k",
+  "shared with any earlier search",
+  "aligned with one",
+  "in common with the nearest one",
+  `shared within a session of ${SESSION_TURNS}`,
+  "of the most returned 20 %",
+];
+console.log(
+  `% of returned blocks; ${traces.reduce((sum, { questions }) => sum + Math.min(LIMIT, questions.length), 0)} searches\n`,
+);
+console.log(`| ${TITLES.join(" | ")} |\n|${TITLES.map(() => " --: |").join("")}`);
+for (const k of [5, 10, 15, 20, 100]) {
+  const users = traces.map(({ questions }) => questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k)));
+  const overlaps = users.map(overlapShares);
+  const cells = [
+    overlaps.map(({ shared }) => shared),
+    overlaps.map(({ aligned }) => aligned),
+    overlaps.map(({ nearest }) => nearest),
+    users.map((searches) => sharedInSession(searches, SESSION_TURNS)),
+    users.map((searches) => shareOfMostReturned(searches, 0.2)),
+  ];
+  console.log(`| ${[k, ...cells.map(spread)].join(" | ")} |`);
+}

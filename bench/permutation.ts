@@ -1,0 +1,94 @@
+/**
+ * `npm run bench:permutation`: what CRAFT's permutation by access frequency reuses, beside the retrieval order, 100 random permutations and
+ * memstem's order. Recorded real Mem0 searches of six LoCoMo users, first 150 questions each, single prompts, an endless cache that is exact
+ * on blocks; medians over the users. `time`: the time to the first token in retrieval order ÷ in this one, by the cost model `gpu`, of
+ * prompts whose blocks have 256 tokens each, as CRAFT's have 128 to 512; memories have some 17. Takes `--data FOLDER` (`recorded-data.ts`).
+ *
+ * Floor of a random permutation: the first block is one of k, so a hit of one block is as good as chance.
+ */
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { ENGINE_MODELS, ORDERING_POLICIES, type PolicyName, promptCost } from "../src/core/index.js";
+import { composeTrace } from "../src/eval/replay/compose-trace.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
+import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
+import { seeded } from "./seeded.js";
+
+const [LIMIT, PERMUTATIONS, BLOCK_TOKENS] = [150, 100, 256];
+/** Instructions and question. */
+const OTHER_TOKENS = 64;
+const POLICIES = ["access-frequency", "cp-tree", "context-pilot", "knowledge-tree", "prefix-exact"] as const;
+
+type Orders = readonly (readonly number[])[];
+
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+
+function ordersBy(policy: PolicyName, trace: RecordedTrace, k: number): Orders {
+  const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", limit: LIMIT } as const;
+  const prompts = composeTrace(trace, { encode: encodeO200k, countTokens: countO200k }, options);
+  return [...prompts].map(({ order }) => order);
+}
+
+function shuffled(orders: Orders, random: () => number): Orders {
+  return orders.map((order) =>
+    order
+      .map((block) => ({ block, key: random() }))
+      .sort((a, b) => a.key - b.key)
+      .map(({ block }) => block),
+  );
+}
+
+interface Measured {
+  /** Share of blocks that the cache held. */
+  readonly held: number;
+  /** Mean time to the first token. */
+  readonly ms: number;
+}
+
+function measured(orders: Orders): Measured {
+  const held = leadingHeld(orders);
+  const blocks = orders.reduce((sum, { length }) => sum + length, 0);
+  const ms = orders.map(({ length }, at) =>
+    promptCost(ENGINE_MODELS.gpu, length * BLOCK_TOKENS + OTHER_TOKENS, (held[at] ?? 0) * BLOCK_TOKENS),
+  );
+  return {
+    held: held.reduce((sum, each) => sum + each, 0) / blocks,
+    ms: ms.reduce((sum, each) => sum + each, 0) / ms.length,
+  };
+}
+
+/** Medians over the users; the time is that of the retrieval order ÷ this one's. */
+function row(k: number, name: string, first: readonly Measured[], all: readonly Measured[]): void {
+  const held = 100 * median(all.map((each) => each.held));
+  const time = median(all.map(({ ms }, at) => (first[at]?.ms ?? 0) / ms));
+  console.log(`| ${k} | ${name} | ${held.toFixed(1)} | ${time.toFixed(2)}× |`);
+}
+
+console.log("| k | order | blocks held, % | time |\n| --: | --- | --: | --: |");
+for (const k of [5, 20]) {
+  const asRetrieved = traces.map(({ questions }) =>
+    questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k)),
+  );
+  const first = asRetrieved.map(measured);
+  row(k, "as retrieved", first, first);
+  const random = seeded(1);
+  // Of each user, by what they hold: the first has least, the last most.
+  const permuted = asRetrieved.map((orders) =>
+    Array.from({ length: PERMUTATIONS }, () => measured(shuffled(orders, random))).sort((a, b) => a.held - b.held),
+  );
+  for (const [name, at] of [
+    ["least", 0],
+    ["middle", PERMUTATIONS / 2],
+    ["most", PERMUTATIONS - 1],
+  ] as const) {
+    const ofUsers = permuted.flatMap((all) => all[at] ?? []);
+    row(k, `at random, ${name} of ${PERMUTATIONS}`, first, ofUsers);
+  }
+  for (const policy of POLICIES) {
+    const ofUsers = traces.map((trace) => measured(ordersBy(policy, trace, k)));
+    row(k, `\`${policy}\``, first, ofUsers);
+  }
+}

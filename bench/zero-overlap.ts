@@ -1,0 +1,71 @@
+/**
+ * `npm run bench:zero-overlap`: what composing costs where nothing can be reused: one user, 1,000 requests of 15 memories, none of which was
+ * ever retrieved before. In-process, commit to a database in memory included. A round has every arm once, in an order that alternates;
+ * the table has the least of five rounds, as other work on the machine only adds. No data is needed.
+ *
+ * What stands in every row: 15 new blocks are numbered, hashed, counted in tokens and stored. Floor of the difference between two rows: 0.
+ */
+import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type PolicyName } from "../src/core/index.js";
+import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
+
+const [REQUESTS, K, ROUNDS] = [1_000, 15, 5];
+const ARMS: readonly PolicyName[] = ["retrieval", "context-pilot", "prefix-exact"];
+/** Words of a memory, and of a chunk as in ContextPilot's evaluation (1,024 tokens). */
+const SIZES = { memory: 17, chunk: 1_000 } as const;
+
+function requests(policy: PolicyName, words: number): ComposeRequest[] {
+  return Array.from({ length: REQUESTS }, (_, request) => {
+    const memories = Array.from({ length: K }, (_, nth) => {
+      const at = request * K + nth;
+      return { id: `m-${at}`, memory: `fact ${at}${" word".repeat(words)}` };
+    });
+    return readComposeOptions({ userId: "u", query: `What of ${request}?`, memories, policy });
+  });
+}
+
+interface Taken {
+  /** Milliseconds of all requests. */
+  readonly ms: number;
+  readonly promptTokens: number;
+  /** Prompts in which memories stand in another order than they were retrieved. */
+  readonly moved: number;
+}
+
+async function taken(asked: readonly ComposeRequest[]): Promise<Taken> {
+  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  let [promptTokens, moved] = [0, 0];
+  const start = performance.now();
+  for (const request of asked) {
+    const { plan } = await memstem.compose(request);
+    promptTokens += plan.totalTokens;
+    if (plan.orderChanged) moved++;
+  }
+  const ms = performance.now() - start;
+  await memstem.close();
+  return { ms, promptTokens, moved };
+}
+
+console.log(`${REQUESTS} requests of ${K} new memories; ms per request, least of ${ROUNDS} rounds\n`);
+console.log("| blocks | order | ms per request | more than `retrieval`, ms | more prompt tokens | moved |");
+console.log("| --- | --- | --: | --: | --: | --: |");
+for (const [size, words] of Object.entries(SIZES)) {
+  const rounds = new Map<PolicyName, Taken[]>(ARMS.map((policy) => [policy, []]));
+  await taken(requests("retrieval", words));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const policy of round % 2 === 0 ? ARMS : ARMS.toReversed()) {
+      rounds.get(policy)?.push(await taken(requests(policy, words)));
+    }
+  }
+  const each = (policy: PolicyName) => {
+    const all = rounds.get(policy) ?? [];
+    return { ms: Math.min(...all.map(({ ms }) => ms)) / REQUESTS, last: all.at(-1) };
+  };
+  const plain = each("retrieval");
+  for (const policy of ARMS) {
+    const { ms, last } = each(policy);
+    const tokens = (last?.promptTokens ?? 0) - (plain.last?.promptTokens ?? 0);
+    const cells = [size, `\`${policy}\``, ms.toFixed(3), (ms - plain.ms).toFixed(3), tokens, last?.moved];
+    console.log(`| ${cells.join(" | ")} |`);
+  }
+}

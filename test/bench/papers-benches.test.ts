@@ -1,0 +1,113 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT } from "../docs/pages.js";
+import { RECORDED_CONVERSATIONS, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
+
+const [MEMORIES, QUESTIONS, RETRIEVED] = [12, 10, 8];
+
+/** Searches that have much in common: each is the one before, turned by two places. */
+function traceOf(name: string): unknown {
+  return {
+    sample_id: name,
+    memories: Array.from({ length: MEMORIES }, (_, at) => ({ memory: `Fact ${at} of ${name}, told in a few words.` })),
+    questions: Array.from({ length: QUESTIONS }, (_, asked) => ({
+      question: `What of ${asked}?`,
+      answer: `That is ${asked}.`,
+      retrieved: Array.from({ length: RETRIEVED }, (_, rank) => (rank + 2 * asked) % MEMORIES),
+    })),
+  };
+}
+
+/** The rows of the tables that a bench prints, without headings. */
+const rowsOf = (printed: string) =>
+  printed
+    .split("\n")
+    .filter((line) => line.startsWith("| "))
+    .map((line) =>
+      line
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+
+function printedBy(bench: string, data: string): string {
+  const args = ["--import", "tsx", join(ROOT, "bench", `${bench}.ts`), "--data", data];
+  return execFileSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
+}
+
+const recorded = recordedData();
+const reason = recorded === null ? SKIPPED : "";
+
+describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
+  it.each(["overlap", "breakdown"])("has the rows that bench:%s prints", { timeout: 120_000 }, (bench) => {
+    const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");
+    const printed = printedBy(bench, recorded ?? "")
+      .split("\n")
+      .filter((line) => /^\| [^|]+ \| \d/.test(line));
+    expect(printed.length).toBeGreaterThan(4);
+    expect(printed.filter((row) => !page.includes(row))).toEqual([]);
+  });
+});
+
+describe("the benches of docs/papers.md, on searches made up here", () => {
+  let data = "";
+  beforeAll(() => {
+    data = mkdtempSync(join(tmpdir(), "memstem-benches-"));
+    mkdirSync(join(data, "traces"));
+    for (const name of RECORDED_CONVERSATIONS) {
+      writeFileSync(join(data, "traces", `${name}.json`), JSON.stringify(traceOf(name)));
+    }
+  });
+  afterAll(() => rmSync(data, { recursive: true, force: true }));
+
+  const run = (bench: string) => printedBy(bench, data);
+
+  it("overlap: all users are alike, so that the least and the most are the median", () => {
+    const [, ...rows] = rowsOf(run("overlap"));
+    const [five] = rows.filter(([k]) => k === "5");
+    // The first search is all new. The second shares 2 to 4, the sixth and those behind it begin as earlier ones did.
+    expect(five?.[1]).toMatch(/^(\d+\.\d) \(\1 to \1\)$/);
+    const [shared = 0, aligned = 0, nearest = 0] = (five ?? []).slice(1, 4).map((cell) => Number.parseFloat(cell));
+    expect(aligned).toBeCloseTo(40, 6);
+    expect(nearest).toBeGreaterThanOrEqual(aligned);
+    expect(shared).toBeGreaterThan(nearest);
+  });
+
+  it("sessions: kept memories compute least where memories come back, and all arms are there for all numbers of sessions", () => {
+    const rows = rowsOf(run("sessions"));
+    const [computed = 0, kept = 0] = ["in the system prompt (Mem0's README)", "memstem, `retrieval`, `keep`"].map(
+      (name) => Number.parseFloat(rows.find(([arm]) => arm === name)?.[2] ?? ""),
+    );
+    expect(kept).toBeGreaterThan(0);
+    expect(kept).toBeLessThan(computed);
+    expect(rows.flat().filter((cell) => /NaN|Infinity|undefined/.test(cell))).toEqual([]);
+    expect(rows.filter(([arm]) => arm?.startsWith("memstem"))).toHaveLength(8);
+  });
+
+  it("breakdown: scheduling needs less of a cache, and nothing is above the bound", () => {
+    const printed = run("breakdown");
+    const rows = rowsOf(printed);
+    const shares = (name: string) =>
+      rows
+        .find(([row]) => row?.startsWith(name))
+        ?.slice(1)
+        .map(Number) ?? [];
+    const [, , , unscheduled = 0] = shares("+ ordering, all known");
+    const [, , , scheduled = 0] = shares("+ scheduling");
+    expect(scheduled).toBeCloseTo(unscheduled, 1);
+    const bound = Number(/no plan above ([\d.]+) %/.exec(printed)?.[1]);
+    const blocks = rows.slice(0, rows.length / 2).flatMap(([, ...cells]) => cells.map(Number));
+    expect(Math.max(...blocks.filter((share) => !Number.isNaN(share)))).toBeLessThanOrEqual(bound);
+  });
+
+  it("permutation: what stands as it was retrieved takes as long as itself, and memstem's order holds most", () => {
+    const rows = rowsOf(run("permutation"));
+    expect(rows.find(([k, order]) => k === "5" && order === "as retrieved")?.[3]).toBe("1.00×");
+    const held = (order: string) => Number(rows.find(([k, name]) => k === "5" && name === order)?.[2]);
+    expect(held("`prefix-exact`")).toBeGreaterThanOrEqual(held("as retrieved"));
+    expect(held("at random, least of 100")).toBeLessThanOrEqual(held("at random, most of 100"));
+  });
+});

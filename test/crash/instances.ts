@@ -1,0 +1,111 @@
+import { type Environment, type Launched, launch, listening } from "../cli/launch.js";
+import type { Choices } from "./actors.js";
+import type { Services } from "./answers.js";
+import type { KilledServer } from "./killed-server.js";
+import { checkKilled } from "./promises.js";
+
+/** What a service says that cannot start, or rejects a request, as its database is away. */
+const UNREACHABLE = "server cannot be reached";
+/** Milliseconds until an instance that found no database is started again. */
+const AGAIN_MS = 200;
+
+interface Instance {
+  readonly service: Launched;
+  /** Null: it does not listen yet. A killed one keeps its own for a while, as those who ask it do not know. */
+  address: string | null;
+  isKilled: boolean;
+}
+
+/** Instances of the built service on one database; every request goes to any of them, also to one that was just killed. */
+export class Instances implements Services {
+  /** Requests that were rejected as the database was away. */
+  rejections = 0;
+  kills = 0;
+  /** Instances that were started while the database was away, and said so. */
+  vainStarts = 0;
+  #isAsked = false;
+  readonly #instances: Instance[] = [];
+  #failure: unknown = null;
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly server: KilledServer,
+    private readonly choices: Choices,
+  ) {}
+
+  async start(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, (_, at) => this.#start(at)));
+  }
+
+  /** From now on they are asked, or no longer. */
+  ask(isAsked: boolean): void {
+    this.#isAsked = isAsked;
+  }
+
+  address(): string | null {
+    this.check();
+    if (!this.#isAsked) return null;
+    const some = this.#instances.flatMap(({ address }) => address ?? []);
+    return some[this.choices.pick(some.length)] ?? null;
+  }
+
+  rejected(since: number, what: string): void {
+    if (!what.includes(UNREACHABLE)) throw new Error(`rejected for another reason than its database's: ${what}`);
+    if (!this.server.wasAway(since)) throw new Error(`rejected though the database was there: ${what}`);
+    this.rejections++;
+  }
+
+  /** Throws where an instance ended that was not killed. */
+  check(): void {
+    if (this.#failure !== null) throw this.#failure;
+  }
+
+  /** Kills an instance, and starts another in its place; resolves when that listens. */
+  async replace(at: number): Promise<void> {
+    this.kills++;
+    await this.#kill(at);
+    await this.#start(at);
+  }
+
+  async stop(): Promise<void> {
+    this.ask(false);
+    await Promise.all(this.#instances.map((_, at) => this.#kill(at)));
+  }
+
+  async #kill(at: number): Promise<void> {
+    const instance = this.#instances[at];
+    if (instance === undefined) return;
+    instance.isKilled = true;
+    instance.service.child.kill("SIGKILL");
+    checkKilled(await instance.service.ended, isOfServer);
+  }
+
+  async #start(at: number): Promise<void> {
+    for (;;) {
+      const since = performance.now();
+      const instance: Instance = { service: launch(["serve"], this.environment), address: null, isKilled: false };
+      const isKnown = this.#instances[at] !== undefined;
+      if (!isKnown) this.#instances[at] = instance;
+      const { service } = instance;
+      const address = await listening(service).catch(() => null);
+      if (address !== null) {
+        instance.address = address;
+        this.#instances[at] = instance;
+        void service.ended.then(({ code, signal, stderr }) => {
+          if (!instance.isKilled) this.#failure ??= new Error(`an instance ended with ${signal ?? code}: ${stderr}`);
+        });
+        return;
+      }
+      const { stderr } = await service.ended;
+      if (!stderr.includes(UNREACHABLE) || !this.server.wasAway(since))
+        throw new Error(`an instance did not start: ${stderr}`);
+      this.vainStarts++;
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
+}
+
+/** Whether a line of a log is of a fault that the database's absence explains. */
+function isOfServer(line: string): boolean {
+  return line.includes(UNREACHABLE);
+}

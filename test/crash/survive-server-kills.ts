@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { createDatabase, startServer } from "../postgres/embedded-server.js";
+import { Choices, type Deeds } from "./actors.js";
+import { Answers } from "./answers.js";
+import { type Cast, castOf } from "./cast.js";
+import { checkServer } from "./check-server.js";
+import { Instances } from "./instances.js";
+import { KilledServer } from "./killed-server.js";
+import { checkLabels, repeatAnswers, until } from "./promises.js";
+
+/** What instances on one PostgreSQL database are put through. */
+export interface ServerOrdeal {
+  /** An empty directory. */
+  readonly directory: string;
+  /** Rounds: an even one kills instances, an odd one the server, and often an instance with it. */
+  readonly kills: number;
+  readonly seed: number;
+  readonly services: number;
+  readonly print?: (line: string) => void;
+}
+
+/** What it came to. */
+export interface ServerSurvival extends Deeds {
+  readonly killedInstances: number;
+  readonly serverKills: number;
+  /** Requests that were rejected with 503 while the server was away, and repeated. */
+  readonly rejections: number;
+  /** Instances that were started while the server was away, said so, and ended. */
+  readonly vainStarts: number;
+  /** Composes that were answered and not forgotten. */
+  readonly answered: number;
+  /** Answers that were asked for again, of any instance, and compared, byte by byte. */
+  readonly repeated: number;
+  /** Scopes and requests that the database held in the end. */
+  readonly scopes: number;
+  readonly requests: number;
+}
+
+/** Answers before a kill at least, those on top of them at most, and those after it at least. */
+const BEFORE = 20;
+const MORE = 130;
+const AFTER = 20;
+/** Milliseconds between an actor's request that got no answer and its next attempt. */
+const AGAIN_MS = 10;
+
+/**
+ * Runs instances of the built service on a PostgreSQL server of their own, under many users whose every request goes to any of them, kills
+ * instances and the server with SIGKILL at random moments while the others go on, and looks after each: whether every answer comes back
+ * from any instance with the same bytes, whether what was forgotten is out of the database, whether its rows agree. Rejects with the first
+ * promise that was broken.
+ */
+export async function surviveServerKills(ordeal: ServerOrdeal): Promise<ServerSurvival> {
+  const { directory, kills, seed, services: count, print = () => {} } = ordeal;
+  const embedded = await startServer();
+  const server = new KilledServer(embedded);
+  const choices = new Choices(seed);
+  const cast = castOf(seed, new Answers(), { gone: new Set(), going: new Set() });
+  const { answers, forgotten, deeds } = cast;
+  try {
+    const url = await createDatabase(embedded.url, "killed");
+    const environment = {
+      PATH: process.env["PATH"] ?? "",
+      HOME: directory,
+      MEMSTEM_DATABASE_URL: url,
+      MEMSTEM_PORT: "0",
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_LOG_LEVEL: "error",
+      // A slow machine is no reason to turn anything away here.
+      MEMSTEM_MAX_LAG_MS: "600000",
+    };
+    const instances = new Instances(environment, server, choices);
+    try {
+      await instances.start(count);
+      let last = { scopes: 0, requests: 0 };
+      let repeated = 0;
+      for (let kill = 0; kill < kills; kill++) {
+        await surviveRound(
+          cast,
+          instances,
+          async () => {
+            const one = choices.pick(count);
+            if (kill % 2 === 0) await killInstances(instances, choices, count);
+            else if (choices.pick(2) === 0) await server.killFor(pauseOf(choices));
+            else await Promise.all([server.killFor(pauseOf(choices)), killSoon(instances, choices, one)]);
+          },
+          choices,
+        );
+        repeated += await repeatAnswers(asking(instances), answers, forgotten, kill === kills - 1 ? null : choices);
+        instances.ask(false);
+        last = await checkServer(url, forgotten, join(directory, "copy.db"));
+        if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
+      }
+      checkLabels(answers);
+      const { kills: killedInstances, rejections, vainStarts } = instances;
+      const counts = { killedInstances, serverKills: server.kills, rejections, vainStarts };
+      return { ...counts, answered: answers.size, repeated, ...deeds, ...last };
+    } finally {
+      await instances.stop();
+    }
+  } finally {
+    await embedded.stop();
+  }
+}
+
+/** Has everybody ask for things, kills meanwhile, and waits for answers afterwards. */
+async function surviveRound(
+  { actors, answers }: Cast,
+  instances: Instances,
+  kill: () => Promise<void>,
+  choices: Choices,
+): Promise<void> {
+  instances.ask(true);
+  let isOver = false;
+  const acting = Promise.all(
+    actors.map(async (actor) => {
+      while (!isOver) {
+        await actor(instances);
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }),
+  );
+  const arrived = async (more: number) => {
+    const enough = answers.arrived + more;
+    await Promise.race([until(() => isOver || answers.arrived >= enough), acting]);
+  };
+  const killing = async () => {
+    await arrived(BEFORE + choices.pick(MORE));
+    await kill();
+    await arrived(AFTER);
+  };
+  try {
+    await Promise.race([killing(), acting]);
+  } finally {
+    isOver = true;
+    instances.ask(false);
+  }
+  await acting;
+}
+
+/** One, or two of them shortly after each other. */
+async function killInstances(instances: Instances, choices: Choices, count: number): Promise<void> {
+  const first = choices.pick(count);
+  const second = (first + 1) % count;
+  await Promise.all([
+    instances.replace(first),
+    ...(choices.pick(3) === 0 && second !== first ? [killSoon(instances, choices, second)] : []),
+  ]);
+}
+
+async function killSoon(instances: Instances, choices: Choices, at: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, choices.pick(300)));
+  await instances.replace(at);
+}
+
+/** Milliseconds that the server is away: sometimes longer than commits wait for it. */
+function pauseOf(choices: Choices): number {
+  return choices.pick(4) === 0 ? 2_500 + choices.pick(1_500) : choices.pick(400);
+}
+
+function asking(instances: Instances): Instances {
+  instances.ask(true);
+  return instances;
+}
