@@ -18,7 +18,7 @@ export default mergeConfig(
       exclude: [
         ...configDefaults.exclude,
         // Other processes, sockets, engines and models.
-        "test/{cli,clients,crash,hostile,http,integrations,memory,package}/**",
+        "test/{bench,cli,clients,crash,dashboard,hostile,http,integrations,memory,package}/**",
         "test/engines/{embedded,random-model}/**",
         "test/eval/{engine,locomo,run}/**",
         "test/store/database/**",
@@ -28,7 +28,7 @@ export default mergeConfig(
         "test/eval/replay/**",
         "test/service/compose/{concurrency,explain-properties,policies-reload,residency-life}.test.ts",
         "test/service/learning/expiring*.test.ts",
-        "test/store/{erasure,records}/**",
+        "test/store/{erasure,records,postgres}/**",
       ],
       // Most of the time would go into loading the same modules for every file.
       isolate: false,
