@@ -13,6 +13,9 @@ const TABLES = [
   "scopes",
   "forgotten_memories",
   "source_deletions",
+  "usage_prompts",
+  "usage_users",
+  "usage_conversations",
 ];
 
 /** Milliseconds between two vacuums of one process: erasures that come together share one. */

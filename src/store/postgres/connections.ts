@@ -6,6 +6,12 @@ export const WRITERS = 2;
 /** Connections for everything else. */
 const READERS = 4;
 
+/** Most connections of each kind. */
+interface ConnectionCounts {
+  readonly writers: number;
+  readonly readers: number;
+}
+
 /** Milliseconds that connecting may take. */
 const CONNECT_MS = 3_000;
 /** Milliseconds that the server may work on one statement, and wait for one lock. */
@@ -67,9 +73,9 @@ export class Connections {
   #generation = 0;
   readonly #generations = new WeakMap<pg.ClientBase, number>();
 
-  constructor(url: string) {
-    this.#writers = poolOf(url, WRITERS);
-    this.#readers = poolOf(url, READERS);
+  constructor(url: string, { writers, readers }: ConnectionCounts = { writers: WRITERS, readers: READERS }) {
+    this.#writers = poolOf(url, writers);
+    this.#readers = poolOf(url, readers);
   }
 
   /** Asks one question. Rejects with the store's faults. */

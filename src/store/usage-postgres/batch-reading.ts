@@ -1,0 +1,106 @@
+import type pg from "pg";
+import type { UsageBounds, UsageEntry } from "../api/usage-log.js";
+import { ask, type NamedStatement } from "../postgres/connections.js";
+import { SCHEMA } from "../postgres/schema.js";
+import { digestOf, type GroupRow, type KnownUsage, nameOf, type UserName } from "./batch-changes.js";
+import { PROMPT_COLUMNS, PROMPT_NAMES, type PromptRow, storedPrompt } from "./prompt-rows.js";
+
+/** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
+const REMOVED_AT_ONCE = 4_000;
+/** Of the oldest, that are looked at for their age. */
+const AGED_AT_ONCE = 100;
+
+const USER_TYPES = "tenant text, name text, agent text";
+const OF_USER = "u.tenant = k.tenant and u.name = k.name and u.agent = k.agent";
+
+const STATE: NamedStatement = {
+  name: "usage_state",
+  text: `select last_id as "lastId", kept from ${SCHEMA}.usage_state where id = 1`,
+};
+const TENANTS: NamedStatement = {
+  name: "usage_tenants",
+  text: `select tenant, prompts from ${SCHEMA}.usage_tenants where tenant = any($1::text[])`,
+};
+const GROUPS: NamedStatement = {
+  name: "usage_groups",
+  text: `select id, tenant, model, engine, layout from ${SCHEMA}.usage_groups where tenant = any($1::text[])`,
+};
+const USERS: NamedStatement = {
+  name: "usage_users",
+  text: `select u.id, u.tenant, u.name, u.agent from json_to_recordset($1::json) as k (${USER_TYPES})
+    join ${SCHEMA}.usage_users u on ${OF_USER}`,
+};
+const CONVERSATIONS: NamedStatement = {
+  name: "usage_conversations",
+  text: `select c.id, c.user_id as "userId", c.name from json_to_recordset($1::json) as k (${USER_TYPES}, conversation text)
+    join ${SCHEMA}.usage_users u on ${OF_USER}
+    join ${SCHEMA}.usage_conversations c on c.user_id = u.id and c.name = k.conversation`,
+};
+const PROMPTS: NamedStatement = {
+  name: "usage_prompts",
+  text: `select ${PROMPT_COLUMNS} from json_to_recordset($1::json) as k (${USER_TYPES}, request text)
+    join ${SCHEMA}.usage_users u on ${OF_USER}
+    join ${SCHEMA}.usage_prompts p on p.user_id = u.id and p.request = k.request ${PROMPT_NAMES}`,
+};
+/** `$1`: prompts that the batch may add. */
+const OLDEST: NamedStatement = {
+  name: "usage_oldest",
+  text: `select ${PROMPT_COLUMNS} from (select * from ${SCHEMA}.usage_prompts order by id limit (
+      select least(${REMOVED_AT_ONCE}, greatest(kept + $1::bigint - $2::bigint, ${AGED_AT_ONCE}))
+      from ${SCHEMA}.usage_state where id = 1)) p
+    join ${SCHEMA}.usage_users u on u.id = p.user_id ${PROMPT_NAMES} order by p.id`,
+};
+const DELETED: NamedStatement = {
+  name: "usage_deleted",
+  text: `select digest, at from ${SCHEMA}.usage_deleted_users where digest = any($1::text[])`,
+};
+
+/** Asks for what is stored of what a batch names, in the transaction that is under way. */
+export async function readKnown(
+  client: pg.ClientBase,
+  batch: readonly UsageEntry[],
+  bounds: UsageBounds,
+): Promise<KnownUsage> {
+  const users = new Map<string, UserName>();
+  const conversations = new Map<string, object>();
+  const requests = new Map<string, object>();
+  const composed = batch.filter((entry) => entry.kind === "composed");
+  for (const entry of batch) {
+    const user = userOf(entry);
+    const name = nameOf(user);
+    users.set(name, user);
+    requests.set(`${name} ${entry.requestId}`, { ...user, request: entry.requestId });
+    if (entry.kind === "composed" && entry.conversationId !== null)
+      conversations.set(`${name} ${entry.conversationId}`, { ...user, conversation: entry.conversationId });
+  }
+  const tenants = [...new Set(batch.map(({ tenant }) => tenant))];
+  const digests = [...new Set(composed.map(({ tenant, userId }) => digestOf(tenant, userId)))];
+  const json = (rows: ReadonlyMap<string, object>) => [JSON.stringify([...rows.values()])];
+  const [[state], ofTenants, groups, ofUsers, ofConversations, prompts, oldest, deleted] = await Promise.all([
+    ask<{ lastId: number; kept: number }>(client, STATE),
+    ask<{ tenant: string; prompts: number }>(client, TENANTS, [tenants]),
+    ask<GroupRow & object>(client, GROUPS, [tenants]),
+    ask<UserName & { id: number }>(client, USERS, json(users)),
+    ask<{ id: number; userId: number; name: string }>(client, CONVERSATIONS, json(conversations)),
+    ask<PromptRow & object>(client, PROMPTS, json(requests)),
+    ask<PromptRow & object>(client, OLDEST, [composed.length, bounds.prompts]),
+    ask<{ digest: string; at: number }>(client, DELETED, [digests]),
+  ]);
+  const { lastId = 0, kept = 0 } = state ?? {};
+  return {
+    lastId,
+    kept,
+    tenants: new Map(ofTenants.map(({ tenant, prompts: number }) => [tenant, number])),
+    groups,
+    users: ofUsers,
+    conversations: ofConversations,
+    prompts: prompts.map(storedPrompt),
+    oldest: oldest.map(storedPrompt),
+    isOldestAll: oldest.length >= kept,
+    deleted: new Map(deleted.map(({ digest, at }) => [digest, at])),
+  };
+}
+
+function userOf({ tenant, userId, agentId }: UsageEntry): UserName {
+  return { tenant, name: userId, agent: agentId ?? "" };
+}

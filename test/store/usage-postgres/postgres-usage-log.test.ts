@@ -1,0 +1,16 @@
+import { describe } from "vitest";
+import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
+import { PostgresUsageLog } from "../../../src/store/usage-postgres/postgres-usage-log.js";
+import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { usageLogSuite } from "../usage/usage-log.suite.js";
+
+const server = await testServer();
+
+describe.skipIf(server.url === null)("the usage log in PostgreSQL", () => {
+  usageLogSuite(async (bounds) => {
+    const url = await newDatabase(server.url ?? "");
+    const { journal } = await openPostgres(url);
+    await journal.close();
+    return new PostgresUsageLog(url, bounds);
+  });
+});
