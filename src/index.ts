@@ -159,8 +159,8 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
     }),
     evict: whileOpen(async (given) => memstem.evict(readOptions(evictOptions, given).requestIds)),
     feedback: whileOpen(async (given) => {
-      const { userId, agentId = null, requestId, ...reported } = readOptions(feedbackOptions, given);
-      return memstem.feedback(userId, agentId, requestId, observationOf(reported)).catch((error: unknown) => {
+      const { userId, agentId = null, requestId, model, ...reported } = readOptions(feedbackOptions, given);
+      return memstem.feedback(userId, agentId, requestId, observationOf(reported), model).catch((error: unknown) => {
         throw error instanceof NotFoundError ? new NotFoundError("requestId", error.message) : error;
       });
     }),

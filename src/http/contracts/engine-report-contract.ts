@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Eviction, Feedback } from "../../service/base/answers.js";
 import * as field from "../../service/fields/fields.js";
+import { modelName } from "../../service/fields/usage-fields.js";
 
 /*
  * What the engine reports of its cache: `POST /evict` and `POST /feedback`.
@@ -37,6 +38,10 @@ export const feedbackBody = z
       .nullish()
       .meta({ description: "Cached prompt tokens by the engine's count. Absent: unknown, not zero." }),
     ttft_ms: field.milliseconds.nullish().meta({ description: "Time to first token, in milliseconds." }),
+    model: modelName.nullish().meta({
+      description:
+        "The model that answered: `/usage` counts the prompt under it. Absent: under the one it was composed for.",
+    }),
   })
   .meta({ id: "FeedbackRequest" });
 export const feedbackResult = z

@@ -244,9 +244,10 @@ export function createApp(parts: HttpParts): HttpSurface {
     c.json(wire.writeEviction(await c.get("memstem").evict(c.req.valid("json").request_ids)), 200),
   );
   app.openapi(post("/feedback", OPERATIONS.feedback, wire.feedbackBody, wire.feedbackResult), async (c) => {
-    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms } = c.req.valid("json");
+    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms, model } = c.req.valid("json");
     const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
-    return c.json(wire.writeFeedback(await c.get("memstem").feedback(user_id, agent_id, request_id, observation)), 200);
+    const reported = await c.get("memstem").feedback(user_id, agent_id, request_id, observation, model);
+    return c.json(wire.writeFeedback(reported), 200);
   });
   addExplainRoutes(app);
   addUserRoutes(app);

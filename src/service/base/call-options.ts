@@ -126,6 +126,8 @@ export interface FeedbackOptions {
   readonly cachedTokens?: number | null | undefined;
   /** Time to first token, in milliseconds. */
   readonly ttftMs?: number | null | undefined;
+  /** The model that answered: the dashboard counts the prompt under it. Absent: under the one it was composed for. */
+  readonly model?: string | null | undefined;
 }
 
 /** A memory to forget, by its id in its source. */

@@ -3,6 +3,7 @@ import type { RetrievedMemory } from "../../core/index.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import * as field from "./fields.js";
+import { modelName } from "./usage-fields.js";
 
 /*
  * Checks the options of the library's calls other than `compose` (`base/call-options.ts`), and turns them into what the service takes.
@@ -24,6 +25,7 @@ export const feedbackOptions = z.strictObject({
   promptTokens: field.tokenCount.nullish(),
   cachedTokens: field.tokenCount.nullish(),
   ttftMs: field.milliseconds.nullish(),
+  model: modelName.nullish(),
 });
 
 export const forgetMemoryOptions = z.strictObject({ userId: field.userId, memoryId: field.memoryId });

@@ -89,6 +89,7 @@ export class EngineReports {
    * Rejects with {@link NotFoundError}.
    *
    * @param served what the engine counted besides the prompt; unknown where the caller sent it
+   * @param model what usage counts the prompt under; null: what it was composed for
    */
   feedback(
     userId: UserId,
@@ -96,6 +97,7 @@ export class EngineReports {
     id: RequestId,
     observation: EngineReport,
     served: ServedBy = { model: "", besideTokens: 0 },
+    model: string | null = served.model === "" ? null : served.model,
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
     const { store, now, residency = KEEPS_ALL } = this.parts;
@@ -111,7 +113,6 @@ export class EngineReports {
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });
       }
       const isFirst = before.observed?.ttftMs === undefined;
-      const model = served.model === "" ? null : served.model;
       this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
       if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));
       return feedback;

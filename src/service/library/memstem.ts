@@ -257,8 +257,14 @@ export class Memstem {
   }
 
   /** See {@link EngineReports.feedback}. */
-  feedback(userId: UserId, agentId: AgentId | null, id: RequestId, observation: EngineReport): Promise<Feedback> {
-    return this.#reports.feedback(userId, agentId, id, observation);
+  feedback(
+    userId: UserId,
+    agentId: AgentId | null,
+    id: RequestId,
+    observation: EngineReport,
+    model: string | null = null,
+  ): Promise<Feedback> {
+    return this.#reports.feedback(userId, agentId, id, observation, undefined, model);
   }
 
   /** Explains why a prompt hit the prefix cache as far as it did. Rejects with {@link NotFoundError}. */

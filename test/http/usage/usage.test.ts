@@ -33,6 +33,23 @@ describe("GET /usage/…", () => {
   const second = [...first, assistant("At Jardim das Cerejas."), user("And tomorrow?")];
   const feedback = (body: object) => app.send("POST", "/feedback", { user_id: "ana", ...body });
 
+  it("counts a prompt under the model that its report names", async () => {
+    await turn("t1", first);
+    await turn("t2", second);
+    expect((await feedback({ request_id: "t1", cached_tokens: 0, model: "sonnet" })).status).toBe(200);
+    expect((await feedback({ request_id: "t2", cached_tokens: 0 })).status).toBe(200);
+    const { by_model } = await usageOf(app, "summary");
+    expect(by_model.map(({ model, prompts }) => [model, prompts])).toEqual(
+      expect.arrayContaining([
+        ["sonnet", 1],
+        ["unknown", 1],
+      ]),
+    );
+    expect((await usageOf(app, "requests", { model: "sonnet" })).requests).toMatchObject([{ request_id: "t1" }]);
+    for (const model of ["", 7, "m".repeat(201)])
+      expect((await feedback({ request_id: "t1", cached_tokens: 0, model })).status).toBe(422);
+  });
+
   it("shows prompts as they were planned and reported", async () => {
     await turn("t1", first, { system: system("Monday") });
     const { plan } = await turn("t2", second, { system: system("Monday") });
