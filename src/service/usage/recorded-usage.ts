@@ -52,7 +52,7 @@ export function recordUsage(
     async stop() {
       remove();
       await alerts?.stop();
-      await recorder.flush();
+      await recorder.flush(true);
     },
   };
 

@@ -13,7 +13,7 @@ import {
   type Scope,
   type UserId,
 } from "../../core/index.js";
-import type { EngineReport } from "../../store/api/store.js";
+import { type EngineReport, StoreUnavailableError } from "../../store/api/store.js";
 import {
   type KeptNote,
   type KeptUsage,
@@ -31,6 +31,10 @@ import { EngineRestarts } from "./engine-restarts.js";
 const BATCH_MS = 1_000;
 /** Most entries that wait to be written; more are left out, and counted. */
 const MAX_WAITING = 20_000;
+/** Milliseconds for which a report waits whose prompt another process composed, and may not have written yet. */
+const LATE_MS = 2 * BATCH_MS;
+/** Milliseconds after which a batch that cannot be written is left out: far less than the log remembers deleted users for. */
+const GIVEN_UP_MS = 5 * 60_000;
 /** Listeners of one tenant. */
 export const MAX_LISTENERS = 32;
 
@@ -44,6 +48,13 @@ export interface RecorderParts {
   readonly onFault: (error: unknown) => void;
 }
 
+/** Entries that are handed over together: again, and as they are, where the log could not be reached. */
+interface Batch {
+  readonly entries: readonly UsageEntry[];
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /** What is told as it happens. */
 export type RecordedEvent =
   | { readonly kind: "request"; readonly row: KeptUsage }
@@ -55,13 +66,17 @@ export class UsageRecorder implements MemstemObserver {
   readonly #restarts = new EngineRestarts<UsageReport>();
   readonly #listeners = new Map<string, Set<(event: RecordedEvent) => void>>();
   #waiting: UsageEntry[] = [];
+  /** Reports of prompts that this process did not compose, oldest first. */
+  #late: { readonly entry: UsageReport; readonly at: number }[] = [];
+  /** Not written yet, oldest first. */
+  readonly #batches: Batch[] = [];
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
   #dropped = 0;
 
   constructor(private readonly parts: RecorderParts) {}
 
-  /** Entries that were left out since the start, because too many waited. */
+  /** Entries that were left out since the start: too many waited, or they could not be written. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -100,7 +115,9 @@ export class UsageRecorder implements MemstemObserver {
       facts: { report: cacheReport(report), firstTokenMs: report.ttftMs ?? null, because },
       costs: this.parts.costs,
     });
-    this.#add(entry(this.#reasonOf(observed, entry("engine_restart"))));
+    const isOwn = this.#earlier.get(scope, feedback.requestId) !== null;
+    if (isOwn) this.#add(entry(this.#reasonOf(observed, entry("engine_restart"))));
+    else this.#addLate(entry(null));
   }
 
   evicted(scope: Scope, ids: readonly RequestId[]): void {
@@ -135,27 +152,44 @@ export class UsageRecorder implements MemstemObserver {
 
   /** Drops what waits of a user, and waits for what is being written. */
   async forget(tenant: string, userId: UserId): Promise<void> {
-    this.#waiting = this.#waiting.filter((entry) => entry.tenant !== tenant || entry.userId !== userId);
+    const isOthers = (entry: UsageEntry) => entry.tenant !== tenant || entry.userId !== userId;
+    this.#waiting = this.#waiting.filter(isOthers);
+    this.#late = this.#late.filter(({ entry }) => isOthers(entry));
     await this.#writing;
   }
 
-  /** Writes what waits. */
-  flush(): Promise<void> {
+  /** Writes what waits, or tries to; `isLast`: also what waits for other processes. */
+  flush(isLast = false): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    const batch = this.#waiting;
+    const since = isLast ? Number.POSITIVE_INFINITY : this.parts.now() - LATE_MS;
+    for (const { entry, at } of this.#late) if (at <= since) this.#waiting.push(entry);
+    this.#late = this.#late.filter(({ at }) => at > since);
+    if (this.#late.length > 0) this.#setTimer();
+    if (this.#waiting.length > 0) this.#batches.push({ entries: this.#waiting, at: this.parts.now() });
     this.#waiting = [];
-    if (batch.length === 0) return this.#writing;
-    this.#writing = this.#writing.then(async () => {
+    if (this.#batches.length > 0) this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  /** Up to the first batch that may be written later: a log that is away or locked comes back. */
+  async #write(): Promise<void> {
+    for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
+      const { entries, at } = batch;
+      const now = this.parts.now();
       try {
         // Rows are read again for those who listen only.
-        this.#tell(await this.parts.log.record(batch, this.parts.now(), [...this.#listeners.keys()]));
+        this.#tell(await this.parts.log.record(entries, now, [...this.#listeners.keys()]));
       } catch (error) {
-        this.#dropped += batch.length;
         this.parts.onFault(error);
+        if (mayPass(error) && now - at < GIVEN_UP_MS) {
+          this.#setTimer();
+          return;
+        }
+        this.#dropped += entries.length;
       }
-    });
-    return this.#writing;
+      this.#batches.shift();
+    }
   }
 
   /** Why the engine had less than expected, if it had. Where a restart shows, those before it that it explains are recorded again. */
@@ -182,11 +216,23 @@ export class UsageRecorder implements MemstemObserver {
   }
 
   #add(entry: UsageEntry): void {
-    if (this.#waiting.length >= MAX_WAITING) {
-      this.#dropped++;
-      return;
-    }
-    this.#waiting.push(entry);
+    if (this.#hasRoom()) this.#waiting.push(entry);
+  }
+
+  #addLate(entry: UsageReport): void {
+    if (this.#hasRoom()) this.#late.push({ entry, at: this.parts.now() });
+  }
+
+  /** For one entry more. Without it, the entry counts as left out. */
+  #hasRoom(): boolean {
+    const handedOver = this.#batches.reduce((sum, { entries }) => sum + entries.length, 0);
+    const hasRoom = handedOver + this.#waiting.length + this.#late.length < MAX_WAITING;
+    if (hasRoom) this.#setTimer();
+    else this.#dropped++;
+    return hasRoom;
+  }
+
+  #setTimer(): void {
     this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref();
   }
 
@@ -199,6 +245,11 @@ export class UsageRecorder implements MemstemObserver {
 
 function keyOf({ tenant, userId, agentId }: Scope, requestId: RequestId) {
   return { tenant, userId, agentId, requestId };
+}
+
+/** Whether the same may succeed later. */
+function mayPass(error: unknown): boolean {
+  return error instanceof StoreUnavailableError && error.fault !== "damaged";
 }
 
 function cacheReport({ cachedTokens, promptTokens }: EngineReport): UsageReport["facts"]["report"] {

@@ -235,7 +235,7 @@ export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31,
 export interface UsageLog {
   /**
    * Records a batch and gives those of its prompts that are of the tenants in `of`, as they are kept now. Removes what is past the bounds, a
-   * part at a time.
+   * part at a time. A batch that was rejected may be handed over again, the same array: each of its entries is recorded once.
    */
   record(batch: readonly UsageEntry[], now: number, of?: readonly string[]): Promise<readonly KeptUsage[]>;
   summary(view: UsageView): Promise<WindowSums>;

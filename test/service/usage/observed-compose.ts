@@ -1,0 +1,37 @@
+import type { RequestId, UserId } from "../../../src/core/index.js";
+import type { ObservedCompose } from "../../../src/service/base/memstem-observer.js";
+
+/** A single prompt of 2,000 tokens, as a service tells of it. */
+export function observedCompose(request: string, at: number, user = "ana", tenant = "default"): ObservedCompose {
+  return {
+    scope: { tenant, userId: user as UserId, agentId: null },
+    requestId: request as RequestId,
+    conversationId: null,
+    at,
+    engine: "openai",
+    model: null,
+    plan: {
+      layout: "single",
+      policy: "prefix-exact",
+      retention: "keep",
+      freshStart: false,
+      expectedCachedTokens: 0,
+      uncachedTokens: 2_000,
+      totalTokens: 2_000,
+      searchPath: [],
+      orderChanged: false,
+      stableMessages: 0,
+    },
+    warnings: [],
+    reuse: {
+      reusableTokens: null,
+      carriedTokens: 0,
+      hasOtherInstructions: false,
+      beganEpoch: false,
+      isRewritten: false,
+      isDropped: false,
+      movedTokens: 0,
+      hasNewInFront: false,
+    },
+  };
+}

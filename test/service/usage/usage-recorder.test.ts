@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ENGINE_MODELS, type RequestId, type UserId } from "../../../src/core/index.js";
+import type { ObservedReport } from "../../../src/service/base/memstem-observer.js";
+import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
+import { type StoreFault, StoreUnavailableError } from "../../../src/store/api/store.js";
+import type { UsageEntry } from "../../../src/store/api/usage-log.js";
+import { ThreadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
+import { composed } from "../../store/usage/usage-entries.js";
+import { observedCompose } from "./observed-compose.js";
+
+/** A usage log whose batches are rejected for a while. */
+class FailingLog extends ThreadedUsageLog {
+  fault: StoreFault | null = null;
+  readonly handedOver: (readonly UsageEntry[])[] = [];
+  readonly #recording = this.record;
+
+  constructor() {
+    super(":memory:");
+    this.record = async (batch, now, of) => {
+      this.handedOver.push(batch);
+      if (this.fault !== null) throw new StoreUnavailableError(this.fault);
+      return this.#recording(batch, now, of);
+    };
+  }
+}
+
+describe("the recorder", () => {
+  let now = 1_000_000;
+  let log: FailingLog;
+  let recorder: UsageRecorder;
+  const faults: unknown[] = [];
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    faults.length = 0;
+    log = new FailingLog();
+    const onFault = (error: unknown) => faults.push(error);
+    recorder = new UsageRecorder({ log, now: () => now, costs: ENGINE_MODELS.hosted, onFault });
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await log.close();
+  });
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 1_000) {
+      now += 1_000;
+      await vi.advanceTimersByTimeAsync(1_000);
+      await recorder.flush();
+    }
+  };
+  const ids = async () =>
+    (await log.prompts({ tenant: "default" }, null, 50)).rows.map(({ requestId }) => requestId).sort();
+
+  it("hands over again, as it is, what could not be written, and drops none of it", async () => {
+    log.fault = "unreachable";
+    recorder.composed(observedCompose("r1", now));
+    await pass(3_000);
+    recorder.composed(observedCompose("r2", now));
+    await pass(3_000);
+    expect(faults.length).toBeGreaterThan(1);
+    expect(new Set(log.handedOver).size).toBe(1);
+    expect(recorder.dropped).toBe(0);
+    log.fault = null;
+    await pass(1_000);
+    expect(await ids()).toEqual(["r1", "r2"]);
+    expect(recorder.dropped).toBe(0);
+  });
+
+  it("leaves out what it cannot write for minutes, or because the log is damaged, and counts it", async () => {
+    log.fault = "unreachable";
+    recorder.composed(observedCompose("r1", now));
+    await pass(6 * 60_000);
+    expect(recorder.dropped).toBe(1);
+    log.fault = "damaged";
+    recorder.composed(observedCompose("r2", now));
+    await pass(1_000);
+    expect(recorder.dropped).toBe(2);
+    log.fault = null;
+    recorder.composed(observedCompose("r3", now));
+    await pass(1_000);
+    expect(await ids()).toEqual(["r3"]);
+  });
+
+  it("records a report after the prompt that another process composed, and writes shortly before", async () => {
+    const report: ObservedReport = {
+      scope: { tenant: "default", userId: "ana" as UserId, agentId: null },
+      feedback: {
+        requestId: "other" as RequestId,
+        expectedCachedTokens: 0,
+        observedCachedTokens: 1_000,
+        difference: 1_000,
+        corrected: { tokensRemoved: 0 },
+      },
+      report: { cachedTokens: 1_000, promptTokens: 2_000 },
+      isFirstTime: false,
+      model: null,
+    };
+    recorder.reported(report);
+    await pass(1_000);
+    await log.record([composed({ request: "other", at: now })], now);
+    await pass(2_000);
+    const { rows } = await log.prompts({ tenant: "default" }, null, 9);
+    expect(rows).toMatchObject([{ requestId: "other", usage: { report: { cachedTokens: 1_000 } } }]);
+  });
+});
