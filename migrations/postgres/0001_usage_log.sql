@@ -175,7 +175,7 @@ CREATE INDEX "usage_conversations_by_time" ON "memstem"."usage_conversations" US
 CREATE UNIQUE INDEX "usage_groups_by_name" ON "memstem"."usage_groups" USING btree ("tenant","model","engine","layout");--> statement-breakpoint
 CREATE INDEX "usage_notes_by_time" ON "memstem"."usage_notes" USING btree ("tenant","at");--> statement-breakpoint
 CREATE INDEX "usage_notes_by_age" ON "memstem"."usage_notes" USING btree ("at");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memstem"."usage_prompts" USING btree ("user_id","request");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memstem"."usage_prompts" USING btree ((user_id::text || ' ' || request));--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_prompts_by_number" ON "memstem"."usage_prompts" USING btree ("tenant","number");--> statement-breakpoint
 CREATE INDEX "usage_prompts_by_user" ON "memstem"."usage_prompts" USING btree ("user_id","number");--> statement-breakpoint
 CREATE INDEX "usage_prompts_by_conversation" ON "memstem"."usage_prompts" USING btree ("conversation_id","number") WHERE "memstem"."usage_prompts"."conversation_id" is not null;--> statement-breakpoint

@@ -23,7 +23,7 @@ import type { ChatEngine } from "../service/chat/chat.js";
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { namingFaults } from "../store/api/store-faults.js";
-import { DEFAULT_USAGE_BOUNDS, type UsageLog } from "../store/api/usage-log.js";
+import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
 import type { OpenDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
@@ -96,8 +96,10 @@ export async function assembleWhereStored(
   if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
+  const { ThreadedPostgresUsageLog } = await import("../store/usage-postgres/threaded-postgres-usage-log.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
-  const memstem = assembleWith(new JournalStore(journal), settings, opened, inside);
+  const usage = new ThreadedPostgresUsageLog(databaseUrl, usageBoundsOf(settings));
+  const memstem = assembleWith(new JournalStore(journal), usage, settings, opened, inside);
   if (apiKey === undefined) return { memstem, source: opened, keys: storedKeys, storedKeys };
   const { name } = DEFAULT_TENANT;
   try {
@@ -122,13 +124,21 @@ function assembleOn(
   source: MemorySource | null = openSourceBeside(database, settings),
   inside: Inside | null = null,
 ): Memstem {
-  return assembleWith(new JournalStore(journalIn(database)), settings, source, inside);
+  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
+  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
+  return assembleWith(new JournalStore(journalIn(database)), usage, settings, source, inside);
 }
 
-function assembleWith(store: Store, settings: Settings, source: MemorySource | null, inside: Inside | null): Memstem {
+function assembleWith(
+  store: Store,
+  usage: UsageLog,
+  settings: Settings,
+  source: MemorySource | null,
+  inside: Inside | null,
+): Memstem {
   return new Memstem({
     store,
-    usage: settings.databaseUrl === undefined ? usageLogFor(settings) : undefined,
+    usage,
     source,
     defaults: {
       policy: settings.policy,
@@ -160,22 +170,14 @@ function assembleWith(store: Store, settings: Settings, source: MemorySource | n
   });
 }
 
-/**
- * Whether prompts are recorded for the dashboard. Not on a database server: the log is one instance's file, and another instance could not take
- * a deleted user out of it.
- */
-export function keepsUsage({ usagePrompts, databaseUrl }: Pick<Settings, "usagePrompts" | "databaseUrl">): boolean {
-  return usagePrompts > 0 && databaseUrl === undefined;
+/** Whether prompts are recorded for the dashboard. */
+export function keepsUsage({ usagePrompts }: Pick<Settings, "usagePrompts">): boolean {
+  return usagePrompts > 0;
 }
 
-/** In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more. */
-function usageLogFor({ dataDir, usagePrompts, keepDays }: Settings): UsageLog {
+function usageBoundsOf({ usagePrompts, keepDays }: Settings): UsageBounds {
   const days = Math.min(DEFAULT_USAGE_BOUNDS.days, keepDays ?? DEFAULT_USAGE_BOUNDS.days);
-  return new ThreadedUsageLog(join(dataDir, USAGE_DATABASE), {
-    ...DEFAULT_USAGE_BOUNDS,
-    prompts: Math.max(1, usagePrompts),
-    days,
-  });
+  return { ...DEFAULT_USAGE_BOUNDS, prompts: Math.max(1, usagePrompts), days };
 }
 
 /** The engine inside, as the proxy's upstream. */

@@ -3,12 +3,10 @@ import type { UsageBounds, UsageEntry } from "../api/usage-log.js";
 import { ask, type NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
 import { digestOf, type GroupRow, type KnownUsage, nameOf, type UserName } from "./batch-changes.js";
-import { PROMPT_COLUMNS, PROMPT_NAMES, type PromptRow, storedPrompt } from "./prompt-rows.js";
+import { PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow, storedPrompt } from "./prompt-rows.js";
 
 /** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
 const REMOVED_AT_ONCE = 4_000;
-/** Of the oldest, that are looked at for their age. */
-const AGED_AT_ONCE = 100;
 
 const USER_TYPES = "tenant text, name text, agent text";
 const OF_USER = "u.tenant = k.tenant and u.name = k.name and u.agent = k.agent";
@@ -40,13 +38,13 @@ const PROMPTS: NamedStatement = {
   name: "usage_prompts",
   text: `select ${PROMPT_COLUMNS} from json_to_recordset($1::json) as k (${USER_TYPES}, request text)
     join ${SCHEMA}.usage_users u on ${OF_USER}
-    join ${SCHEMA}.usage_prompts p on p.user_id = u.id and p.request = k.request ${PROMPT_NAMES}`,
+    join ${SCHEMA}.usage_prompts p on ${PROMPT_KEY} = u.id::text || ' ' || k.request ${PROMPT_NAMES}`,
 };
-/** `$1`: prompts that the batch may add. */
+/** `$1`: prompts that the batch may add; `$3`: those that are looked at for their age alone. */
 const OLDEST: NamedStatement = {
   name: "usage_oldest",
   text: `select ${PROMPT_COLUMNS} from (select * from ${SCHEMA}.usage_prompts order by id limit (
-      select least(${REMOVED_AT_ONCE}, greatest(kept + $1::bigint - $2::bigint, ${AGED_AT_ONCE}))
+      select least(${REMOVED_AT_ONCE}, greatest(kept + $1::bigint - $2::bigint, $3::bigint, 0))
       from ${SCHEMA}.usage_state where id = 1)) p
     join ${SCHEMA}.usage_users u on u.id = p.user_id ${PROMPT_NAMES} order by p.id`,
 };
@@ -55,11 +53,12 @@ const DELETED: NamedStatement = {
   text: `select digest, at from ${SCHEMA}.usage_deleted_users where digest = any($1::text[])`,
 };
 
-/** Asks for what is stored of what a batch names, in the transaction that is under way. */
+/** Asks for what is stored of what a batch names, in the transaction that is under way; where it is due, for what may be too old. */
 export async function readKnown(
   client: pg.ClientBase,
   batch: readonly UsageEntry[],
   bounds: UsageBounds,
+  isSweepDue: boolean,
 ): Promise<KnownUsage> {
   const users = new Map<string, UserName>();
   const conversations = new Map<string, object>();
@@ -83,7 +82,7 @@ export async function readKnown(
     ask<UserName & { id: number }>(client, USERS, json(users)),
     ask<{ id: number; userId: number; name: string }>(client, CONVERSATIONS, json(conversations)),
     ask<PromptRow & object>(client, PROMPTS, json(requests)),
-    ask<PromptRow & object>(client, OLDEST, [composed.length, bounds.prompts]),
+    ask<PromptRow & object>(client, OLDEST, [composed.length, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
     ask<{ digest: string; at: number }>(client, DELETED, [digests]),
   ]);
   const { lastId = 0, kept = 0 } = state ?? {};

@@ -72,8 +72,6 @@ const KEEP_MARK: NamedStatement = {
 /** The usage log of a database that `openPostgres` brought up to date. It connects with the first call. */
 export class PostgresUsageLog implements UsageLog {
   readonly #connections: Connections;
-  /** Of batches whose recording failed: handed over again, they are found out to be recorded. */
-  readonly #batchIds = new WeakMap<readonly UsageEntry[], string>();
   /** When what is too old was last removed. */
   #sweptAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
@@ -95,9 +93,13 @@ export class PostgresUsageLog implements UsageLog {
   conversation: UsageLog["conversation"] = (of) => readConversation(this.#connections, of);
   exportUser: UsageLog["exportUser"] = (tenant, userId) => readUser(this.#connections, tenant, userId);
 
-  async record(batch: readonly UsageEntry[], now: number, of: readonly string[] = []): Promise<readonly KeptUsage[]> {
-    const id = this.#batchIds.get(batch) ?? randomUUID();
-    this.#batchIds.set(batch, id);
+  /** `id` names the batch: it is recorded once, however often it is handed over because its outcome was not heard of. */
+  async record(
+    batch: readonly UsageEntry[],
+    now: number,
+    of: readonly string[] = [],
+    id: string = randomUUID(),
+  ): Promise<readonly KeptUsage[]> {
     const rows: KeptUsage[] = [];
     for (let from = 0; from === 0 || from < batch.length; from += MOST_ENTRIES) {
       const part = batch.slice(from, from + MOST_ENTRIES);
@@ -178,11 +180,12 @@ export class PostgresUsageLog implements UsageLog {
     now: number,
     of: ReadonlySet<string>,
   ): Promise<readonly KeptUsage[]> {
+    const isSweepDue = Math.abs(now - this.#sweptAt) >= MINUTE_MS;
     const [, , begun, known] = await Promise.all([
       client.query("begin"),
       ask(client, LOCK),
       ask(client, BEGIN_BATCH, [id, now]),
-      readKnown(client, batch, this.bounds),
+      readKnown(client, batch, this.bounds, isSweepDue),
     ]);
     if (begun.length === 0) {
       await client.query("rollback");
@@ -192,13 +195,14 @@ export class PostgresUsageLog implements UsageLog {
     for (const entry of batch) changes.apply(entry);
     const before = now - this.bounds.days * DAY_MS;
     changes.prune(before);
-    const isSweepDue = Math.abs(now - this.#sweptAt) >= MINUTE_MS;
-    if (isSweepDue) this.#sweptAt = now;
     await Promise.all([
       ...writeChanges(client, changes),
       ...(isSweepDue ? sendSweep(client, now, before) : []),
       client.query("commit"),
     ]);
+    // Where all that were looked at went, more may be too old.
+    const isBehind = known.oldest.length > 0 && known.oldest.every((prompt) => changes.removed.has(prompt.id));
+    if (isSweepDue && !isBehind) this.#sweptAt = now;
     return changes.rowsOf(of);
   }
 

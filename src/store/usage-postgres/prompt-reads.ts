@@ -2,7 +2,7 @@ import type { UserId } from "../../core/index.js";
 import type { KeptUsage, UsageFilter, UsageKey, UsagePage } from "../api/usage-log.js";
 import type { Connections, NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
-import { keptRow, PROMPT_COLUMNS, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
+import { keptRow, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
 import { groupValues } from "./window-reads.js";
 
 /** Most prompts that a page of a rare filter looks at. */
@@ -11,7 +11,7 @@ const MAX_SCANNED = 10_000;
 const PROMPT: NamedStatement = {
   name: "usage_prompt",
   text: `select ${PROMPT_COLUMNS} from ${SCHEMA}.usage_users u
-    join ${SCHEMA}.usage_prompts p on p.user_id = u.id and p.request = $4 ${PROMPT_NAMES}
+    join ${SCHEMA}.usage_prompts p on ${PROMPT_KEY} = u.id::text || ' ' || $4 ${PROMPT_NAMES}
     where u.tenant = $1 and u.name = $2 and u.agent = $3`,
 };
 const OF_USER: NamedStatement = {

@@ -93,6 +93,9 @@ export const PROMPT_COLUMNS = `${Object.keys(PROMPT_TYPES)
 export const PROMPT_NAMES = `join ${SCHEMA}.usage_groups g on g.id = p.group_id
   left join ${SCHEMA}.usage_conversations c on c.id = p.conversation_id`;
 
+/** What a prompt is found by: its user's number and its request's id, as the index has them. */
+export const PROMPT_KEY = "(p.user_id::text || ' ' || p.request)";
+
 export function storedPrompt(row: PromptRow): StoredPrompt {
   const { id, user_id: userId, conversation_id: conversationId, group_id: groupId } = row;
   return { id, userId, conversationId, groupId, kept: keptRow(row) };

@@ -145,7 +145,8 @@ export const usagePrompts = memstem.table(
     missedMoney: doublePrecision("missed_money"),
   },
   (table) => [
-    uniqueIndex("usage_prompts_by_request").on(table.userId, table.request),
+    // One text: by two columns, the planner may look for a request among all of its user's.
+    uniqueIndex("usage_prompts_by_request").on(sql`(user_id::text || ' ' || request)`),
     uniqueIndex("usage_prompts_by_number").on(table.tenant, table.number),
     index("usage_prompts_by_user").on(table.userId, table.number),
     index("usage_prompts_by_conversation")
