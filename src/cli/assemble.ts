@@ -30,6 +30,7 @@ import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
 import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
+import { USAGE_DATABASE } from "./data-directory.js";
 import { countO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
@@ -42,9 +43,6 @@ import {
   sourceOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
-
-/** The usage log, in the data directory. */
-const USAGE_DATABASE = "usage.db";
 
 /** What the service needs of the engine inside: its tokenizer, and the size of its context. */
 type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;

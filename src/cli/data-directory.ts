@@ -5,6 +5,7 @@ import { ERASURE_MARKER } from "../memory/erasure.js";
 import { faultOf } from "../store/api/store-faults.js";
 import { checkDatabase } from "../store/check/check-database.js";
 import { checkStructure } from "../store/check/check-structure.js";
+import { checkUsage } from "../store/check/check-usage.js";
 import { rebuildIndexes } from "../store/check/rebuild-indexes.js";
 import { backupDatabase } from "../store/database/backup-database.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
@@ -13,6 +14,8 @@ import { BackupError } from "./backup-error.js";
 
 /** memstem's own database, in the data directory. */
 const DATABASE = "memstem.db";
+/** The usage log, in it. */
+export const USAGE_DATABASE = "usage.db";
 /** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 
@@ -30,6 +33,10 @@ export function runCheck(directory: string, print: (line: string) => void, isReb
     ? `schema ${schema.applied} of ${schema.known}; its users are checked once \`memstem serve\` has brought it up to date`
     : `${scopes} scopes, ${requests} requests`;
   let isSound = report(DATABASE, said, findings, print);
+  if (existsSync(join(directory, USAGE_DATABASE))) {
+    const { prompts, findings: ofUsage } = checkUsage(join(directory, USAGE_DATABASE));
+    isSound = report(USAGE_DATABASE, `figures of ${prompts} prompts`, ofUsage, print) && isSound;
+  }
   for (const name of mem0Databases(directory)) {
     const file = join(directory, MEM0, name);
     isSound = report(`${MEM0}/${name}`, "memories", checkStructure(file), print) && isSound;
@@ -39,7 +46,8 @@ export function runCheck(directory: string, print: (line: string) => void, isReb
 
 /**
  * `memstem backup`: copies a data directory, each database consistently, while a service runs on it. Mem0's memories are copied
- * first: what is forgotten between the two copies is forgotten in memstem's, and not sent.
+ * first: what is forgotten between the two copies is forgotten in memstem's, and not sent. The usage log is copied last: it has no user who
+ * is deleted meanwhile. A damaged one is left out, as everything else goes on without it.
  * The copy appears whole or not at all. Rejects where it exists already, or cannot be written.
  */
 export async function runBackup(from: string, to: string, print: (line: string) => void): Promise<void> {
@@ -59,6 +67,7 @@ export async function runBackup(from: string, to: string, print: (line: string) 
     if (databases.length > 0) mkdirSync(join(partial, MEM0));
     for (const file of [...databases.map((name) => join(MEM0, name)), DATABASE])
       await backupDatabase(join(from, file), join(partial, file));
+    await backupUsage(from, partial, print);
     // What Mem0 deleted and had no time to overwrite is overwritten where the copy is used.
     const marker = join(MEM0, ERASURE_MARKER);
     if (existsSync(join(from, marker))) copyFileSync(join(from, marker), join(partial, marker));
@@ -71,6 +80,17 @@ export async function runBackup(from: string, to: string, print: (line: string) 
     throw new BackupError(to, (error as Error).message, { cause: error });
   }
   print(`${from} is copied to ${to}`);
+}
+
+async function backupUsage(from: string, to: string, print: (line: string) => void): Promise<void> {
+  if (!existsSync(join(from, USAGE_DATABASE))) return;
+  try {
+    await backupDatabase(join(from, USAGE_DATABASE), join(to, USAGE_DATABASE));
+  } catch (error) {
+    if (faultOf(error) !== "damaged") throw error;
+    rmSync(join(to, USAGE_DATABASE), { force: true });
+    print(`${USAGE_DATABASE} is damaged, and not in the copy`);
+  }
 }
 
 function mem0Databases(directory: string): string[] {

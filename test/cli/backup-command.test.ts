@@ -42,8 +42,10 @@ describe("memstem backup", () => {
     await loading;
     expect(answers.size).toBeGreaterThan(before.length);
     expect(checkedLive).toMatchObject({ code: 0, stderr: "" });
-    expect(checkedLive.stdout).toMatch(/^memstem\.db: 3 scopes, \d+ requests: nothing is wrong\n$/);
-    expect(readdirSync(copy)).toEqual(["memstem.db"]);
+    expect(checkedLive.stdout).toMatch(
+      /^memstem\.db: 3 scopes, \d+ requests: nothing is wrong\nusage\.db: figures of \d+ prompts: nothing is wrong\n$/,
+    );
+    expect(readdirSync(copy).sort()).toEqual(["memstem.db", "usage.db"]);
     const checked = await memstem.run(["check", copy]);
     expect(checked).toMatchObject({ code: 0, stderr: "" });
     const [, requests] = /(\d+) requests: nothing is wrong/.exec(checked.stdout) ?? [];
@@ -78,6 +80,35 @@ describe("memstem backup", () => {
       query: "Which tea does Ada drink?",
     });
     expect(found).toContain("Ada drinks green tea");
+  });
+
+  it("takes the dashboard's figures along, and goes without them where they are damaged", async () => {
+    const service = await memstem.serve();
+    const compose = (id: string) =>
+      ask(at(service), "POST", "/compose", { user_id: "ada", request_id: id, query: "Well?", memories: [] });
+    const summary = (of: Listening) => ask(at(of), "GET", "/usage/summary", undefined);
+    await compose("r1");
+    expect(await summary(service)).toContain('"prompts":1');
+    const copy = join(memstem.root, "copy");
+    expect(await memstem.run(["backup", copy])).toMatchObject({ code: 0, stderr: "" });
+    await compose("r2");
+    expect(await summary(service)).toContain('"prompts":2');
+    service.kill("SIGTERM");
+    await service.ended;
+    const restored = await memstem.serve({ MEMSTEM_DATA_DIR: copy });
+    expect(await summary(restored)).toContain('"prompts":1');
+    restored.kill("SIGTERM");
+    await restored.ended;
+
+    writeFileSync(join(memstem.dataDir, "usage.db"), "This is no database. ".repeat(500));
+    const checked = await memstem.run(["check"]);
+    expect(checked).toMatchObject({ code: 1, stderr: "" });
+    expect(checked.stdout).toContain("memstem.db: 1 scopes, 2 requests: nothing is wrong\nusage.db: ");
+    const without = join(memstem.root, "without");
+    const made = await memstem.run(["backup", without]);
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    expect(made.stdout).toMatch(/^usage\.db is damaged, and not in the copy\n/);
+    expect(readdirSync(without)).toEqual(["memstem.db"]);
   });
 
   it("overwrites nothing, and says what it misses", async () => {
@@ -134,7 +165,8 @@ describe("memstem check", () => {
     await service.ended;
     expect(await memstem.run(["check"])).toMatchObject({
       code: 0,
-      stdout: "memstem.db: 1 scopes, 1 requests: nothing is wrong\n",
+      stdout:
+        "memstem.db: 1 scopes, 1 requests: nothing is wrong\nusage.db: figures of 1 prompts: nothing is wrong\n",
       stderr: "",
     });
     const sqlite = new Database(join(memstem.dataDir, "memstem.db"));

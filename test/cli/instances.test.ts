@@ -63,6 +63,36 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     ).not.toContain("green tea");
   });
 
+  it("share the dashboard's figures, and take a deleted user out of them everywhere", async () => {
+    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
+    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+    const said = [{ role: "user", content: "Tea?" }];
+    await compose(one, { request_id: "r1", messages: said, memories: [TEA] });
+    await compose(two, { request_id: "r2", user_id: "ben", messages: said, memories: [DOG] });
+    const report = { user_id: "ana", request_id: "r1", cached_tokens: 0, ttft_ms: 40, model: "sonnet" };
+    // Reported to the other instance, which waits for the prompt to be recorded.
+    expect((await ask(two, "/feedback", report)).status).toBe(200);
+    const view = async <T>(instance: Listening, path: string) =>
+      (await (await ask(instance, `/usage/${path}`, undefined, "GET")).json()) as T;
+    type Rows = { requests: { user_id: string; model: string }[] };
+    const seen = async (instance: Listening) => (await view<Rows>(instance, "requests")).requests;
+    for (const instance of [one, two]) {
+      await expect
+        .poll(async () => (await seen(instance)).map(({ user_id, model }) => `${user_id} ${model}`).sort(), {
+          timeout: 10_000,
+        })
+        .toEqual(["ana sonnet", "ben unknown"]);
+      const { total } = await view<{ total: { prompts: number; reported_prompts: number } }>(instance, "summary");
+      expect(total).toMatchObject({ prompts: 2, reported_prompts: 1 });
+    }
+    await compose(two, { request_id: "r3", messages: said, memories: [TEA] });
+    expect((await ask(one, "/users/ana", undefined, "DELETE")).status).toBeLessThan(300);
+    for (const instance of [two, one]) expect((await seen(instance)).map(({ user_id }) => user_id)).toEqual(["ben"]);
+
+    const off = await memstem.serve({ ...environment, MEMSTEM_USAGE_PROMPTS: "0" });
+    expect((await ask(off, "/usage/summary", undefined, "GET")).status).toBe(501);
+  });
+
   it("share their API keys, with the command that makes them", async () => {
     const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
     const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
