@@ -165,8 +165,7 @@ describe("memstem check", () => {
     await service.ended;
     expect(await memstem.run(["check"])).toMatchObject({
       code: 0,
-      stdout:
-        "memstem.db: 1 scopes, 1 requests: nothing is wrong\nusage.db: figures of 1 prompts: nothing is wrong\n",
+      stdout: "memstem.db: 1 scopes, 1 requests: nothing is wrong\nusage.db: figures of 1 prompts: nothing is wrong\n",
       stderr: "",
     });
     const sqlite = new Database(join(memstem.dataDir, "memstem.db"));

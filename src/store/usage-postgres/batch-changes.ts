@@ -11,7 +11,7 @@ import {
   type UsageReport,
 } from "../api/usage-log.js";
 import { addSums, type GrowingSums, noSums, sumsOf, valued } from "../usage/usage-sums.js";
-import type { StoredPrompt } from "./prompt-rows.js";
+import type { UsagePrompt } from "./prompt-rows.js";
 import { StepSums } from "./step-sums.js";
 
 /** Longest name of a model. */
@@ -41,9 +41,9 @@ export interface KnownUsage {
   readonly groups: readonly GroupRow[];
   readonly users: readonly (UserName & { readonly id: number })[];
   readonly conversations: readonly { readonly id: number; readonly userId: number; readonly name: string }[];
-  readonly prompts: readonly StoredPrompt[];
+  readonly prompts: readonly UsagePrompt[];
   /** The oldest of all tenants, oldest first: as many as may have to go … */
-  readonly oldest: readonly StoredPrompt[];
+  readonly oldest: readonly UsagePrompt[];
   /** … or all that are kept. */
   readonly isOldestAll: boolean;
   /** When users were deleted, by {@link digestOf}. */
@@ -69,14 +69,14 @@ export class BatchChanges {
   readonly tenants = new Map<string, number>();
   readonly groups: GroupRow[] = [];
   /** Prompts that are new or changed, by their numbers, oldest first. */
-  readonly written = new Map<number, StoredPrompt>();
+  readonly written = new Map<number, UsagePrompt>();
   /** Those that were stored before, and go. */
   readonly removed = new Set<number>();
   /** Prompts that are kept behind the batch. */
   kept: number;
   lastId: number;
   readonly #stored = new Set<number>();
-  readonly #prompts = new Map<string, StoredPrompt>();
+  readonly #prompts = new Map<string, UsagePrompt>();
   readonly #userIds = new Map<string, number>();
   readonly #conversationIds = new Map<string, number>();
   readonly #groupsByName = new Map<string, GroupRow>();
@@ -99,7 +99,7 @@ export class BatchChanges {
     for (const { id } of known.oldest) this.#stored.add(id);
   }
 
-  apply(entry: UsageEntry): void {
+  take(entry: UsageEntry): void {
     if (entry.kind === "composed") this.#compose(entry);
     else if (entry.kind === "reported") this.#report(entry);
     else {
@@ -166,12 +166,12 @@ export class BatchChanges {
     });
   }
 
-  #find({ tenant, userId, agentId, requestId }: UsageKey): StoredPrompt | undefined {
+  #find({ tenant, userId, agentId, requestId }: UsageKey): UsagePrompt | undefined {
     const user = this.#userIds.get(nameOf({ tenant, name: userId, agent: agentId ?? "" }));
     return user === undefined ? undefined : this.#prompts.get(`${user} ${requestId}`);
   }
 
-  #write(prompt: StoredPrompt): void {
+  #write(prompt: UsagePrompt): void {
     this.#prompts.set(`${prompt.userId} ${prompt.kept.requestId}`, prompt);
     this.written.set(prompt.id, prompt);
     this.#touched.add(prompt.id);
@@ -179,14 +179,14 @@ export class BatchChanges {
   }
 
   /** Removes a prompt, and what it adds to its user and its conversation; from the sums over time only where it was never composed. */
-  #remove(prompt: StoredPrompt, place: "kept" | "gone"): void {
+  #remove(prompt: UsagePrompt, place: "kept" | "gone"): void {
     this.#prompts.delete(`${prompt.userId} ${prompt.kept.requestId}`);
     this.written.delete(prompt.id);
     if (this.#stored.has(prompt.id)) this.removed.add(prompt.id);
     this.#count(prompt, -1, place);
   }
 
-  #count({ userId, conversationId, groupId, kept }: StoredPrompt, sign: 1 | -1, place: "kept" | "gone"): void {
+  #count({ userId, conversationId, groupId, kept }: UsagePrompt, sign: 1 | -1, place: "kept" | "gone"): void {
     const { tenant, at } = kept;
     const added = sumsOf(kept);
     this.kept += sign;

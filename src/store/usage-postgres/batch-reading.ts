@@ -3,7 +3,7 @@ import type { UsageBounds, UsageEntry } from "../api/usage-log.js";
 import { ask, type NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
 import { digestOf, type GroupRow, type KnownUsage, nameOf, type UserName } from "./batch-changes.js";
-import { PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow, storedPrompt } from "./prompt-rows.js";
+import { type NamedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, usagePrompt } from "./prompt-rows.js";
 
 /** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
 const REMOVED_AT_ONCE = 4_000;
@@ -81,8 +81,8 @@ export async function readKnown(
     ask<GroupRow & object>(client, GROUPS, [tenants]),
     ask<UserName & { id: number }>(client, USERS, json(users)),
     ask<{ id: number; userId: number; name: string }>(client, CONVERSATIONS, json(conversations)),
-    ask<PromptRow & object>(client, PROMPTS, json(requests)),
-    ask<PromptRow & object>(client, OLDEST, [composed.length, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
+    ask<NamedPrompt & object>(client, PROMPTS, json(requests)),
+    ask<NamedPrompt & object>(client, OLDEST, [composed.length, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
     ask<{ digest: string; at: number }>(client, DELETED, [digests]),
   ]);
   const { lastId = 0, kept = 0 } = state ?? {};
@@ -93,8 +93,8 @@ export async function readKnown(
     groups,
     users: ofUsers,
     conversations: ofConversations,
-    prompts: prompts.map(storedPrompt),
-    oldest: oldest.map(storedPrompt),
+    prompts: prompts.map(usagePrompt),
+    oldest: oldest.map(usagePrompt),
     isOldestAll: oldest.length >= kept,
     deleted: new Map(deleted.map(({ digest, at }) => [digest, at])),
   };

@@ -115,7 +115,7 @@ export class PostgresUsageLog implements UsageLog {
       const [, , numbers] = await Promise.all([
         client.query("begin"),
         ask(client, LOCK),
-        ask<{ number: number }>(client, ...numbering(tenant)),
+        nextNoteNumber(client, tenant),
       ]);
       const next = numbers[0]?.number ?? 0;
       const row = [tenant, next, at, kind, storable(label), model === null ? null : storable(model)];
@@ -192,7 +192,7 @@ export class PostgresUsageLog implements UsageLog {
       return known.prompts.flatMap(({ kept }) => (of.has(kept.tenant) ? [kept] : []));
     }
     const changes = new BatchChanges(known, this.bounds);
-    for (const entry of batch) changes.apply(entry);
+    for (const entry of batch) changes.take(entry);
     const before = now - this.bounds.days * DAY_MS;
     changes.prune(before);
     await Promise.all([
@@ -220,6 +220,6 @@ export class PostgresUsageLog implements UsageLog {
   }
 }
 
-function numbering(tenant: string | null): [NamedStatement, unknown[]] {
-  return tenant === null ? [NUMBER_SHARED_NOTE, []] : [NUMBER_NOTE, [tenant]];
+function nextNoteNumber(client: pg.ClientBase, tenant: string | null): Promise<{ number: number }[]> {
+  return tenant === null ? ask(client, NUMBER_SHARED_NOTE) : ask(client, NUMBER_NOTE, [tenant]);
 }

@@ -2,7 +2,7 @@ import type { UserId } from "../../core/index.js";
 import type { KeptUsage, UsageFilter, UsageKey, UsagePage } from "../api/usage-log.js";
 import type { Connections, NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
-import { keptRow, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
+import { keptRow, type NamedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES } from "./prompt-rows.js";
 import { groupValues } from "./window-reads.js";
 
 /** Most prompts that a page of a rare filter looks at. */
@@ -85,7 +85,7 @@ export async function readPage(
   const { tenant, userId, agentId, conversationId, cause } = filter;
   const ofUser = [userId ?? null, agentId === undefined ? null : (agentId ?? ""), conversationId ?? null];
   const values = [tenant, ...ofUser, ...groupValues(filter), before ?? Number.MAX_SAFE_INTEGER, cause ?? null, limit];
-  type PageRow = PromptRow & { readonly scanned: number; readonly last: number | null };
+  type PageRow = NamedPrompt & { readonly scanned: number; readonly last: number | null };
   const rows = await connections.read<PageRow & object>(PAGES[sourceOf(filter)], values);
   const prompts = rows.filter(({ id }) => id !== null);
   const page = prompts.slice(0, limit);
@@ -99,12 +99,12 @@ export async function readPage(
 /** Null: it is not kept. */
 export async function readPrompt(connections: Connections, key: UsageKey): Promise<KeptUsage | null> {
   const { tenant, userId, agentId, requestId } = key;
-  const [row] = await connections.read<PromptRow & object>(PROMPT, [tenant, userId, agentId ?? "", requestId]);
+  const [row] = await connections.read<NamedPrompt & object>(PROMPT, [tenant, userId, agentId ?? "", requestId]);
   return row === undefined ? null : keptRow(row);
 }
 
 /** A user's, oldest first. */
 export async function readUser(connections: Connections, tenant: string, userId: UserId): Promise<KeptUsage[]> {
-  const rows = await connections.read<PromptRow & object>(OF_USER, [tenant, userId]);
+  const rows = await connections.read<NamedPrompt & object>(OF_USER, [tenant, userId]);
   return rows.map(keptRow);
 }

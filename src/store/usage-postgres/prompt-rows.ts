@@ -12,7 +12,7 @@ import { SCHEMA } from "../postgres/schema.js";
 import type { KeptRow, Valued } from "../usage/usage-sums.js";
 
 /** A prompt that is kept, with the numbers of the rows that it counts in. */
-export interface StoredPrompt {
+export interface UsagePrompt {
   readonly id: number;
   readonly userId: number;
   readonly conversationId: number | null;
@@ -75,7 +75,7 @@ export type PromptColumns = {
 };
 
 /** A row with the names that its numbers stand for. */
-export interface PromptRow extends PromptColumns {
+export interface NamedPrompt extends PromptColumns {
   readonly user: string;
   readonly agent: string;
   readonly conversation: string | null;
@@ -96,13 +96,13 @@ export const PROMPT_NAMES = `join ${SCHEMA}.usage_groups g on g.id = p.group_id
 /** What a prompt is found by: its user's number and its request's id, as the index has them. */
 export const PROMPT_KEY = "(p.user_id::text || ' ' || p.request)";
 
-export function storedPrompt(row: PromptRow): StoredPrompt {
+export function usagePrompt(row: NamedPrompt): UsagePrompt {
   const { id, user_id: userId, conversation_id: conversationId, group_id: groupId } = row;
   return { id, userId, conversationId, groupId, kept: keptRow(row) };
 }
 
 /** A prompt's row. */
-export function columnsOf({ id, userId, conversationId, groupId, kept }: StoredPrompt): PromptColumns {
+export function columnsOf({ id, userId, conversationId, groupId, kept }: UsagePrompt): PromptColumns {
   const { usage, epoch } = kept;
   return {
     id,
@@ -133,7 +133,7 @@ export function columnsOf({ id, userId, conversationId, groupId, kept }: StoredP
   };
 }
 
-export function keptRow(row: PromptRow): KeptRow {
+export function keptRow(row: NamedPrompt): KeptRow {
   const { reported_cached_tokens: cachedTokens, reported_prompt_tokens: promptTokens } = row;
   return {
     number: row.number,

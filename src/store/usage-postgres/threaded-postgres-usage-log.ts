@@ -5,14 +5,14 @@ import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageEntry, type UsageLog 
 import { PostgresUsageLog } from "./postgres-usage-log.js";
 
 /** A call of a method of {@link PostgresUsageLog}. */
-export interface UsageCall {
+export interface PostgresUsageCall {
   readonly id: number;
   readonly method: keyof PostgresUsageLog;
   readonly args: readonly unknown[];
 }
 
 /** Its result, or why there is none. */
-export type UsageOutcome = { readonly id: number } & (
+export type PostgresUsageOutcome = { readonly id: number } & (
   | { readonly result: unknown }
   | { readonly problem: string; readonly fault: StoreFault | null }
 );
@@ -77,7 +77,7 @@ export class ThreadedPostgresUsageLog implements UsageLog {
     return new Promise<T>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
       worker.ref();
-      worker.postMessage({ id, method, args } satisfies UsageCall);
+      worker.postMessage({ id, method, args } satisfies PostgresUsageCall);
     });
   }
 
@@ -85,7 +85,7 @@ export class ThreadedPostgresUsageLog implements UsageLog {
     if (this.#worker !== null) return this.#worker;
     const workerData = { url: this.url, bounds: this.bounds };
     const worker = new Worker(new URL("./postgres-usage-thread.js", import.meta.url), { workerData });
-    worker.on("message", (outcome: UsageOutcome) => this.#settle(worker, outcome));
+    worker.on("message", (outcome: PostgresUsageOutcome) => this.#settle(worker, outcome));
     const end = (error: Error) => {
       if (this.#worker === worker) this.#worker = null;
       for (const { reject } of this.#waiting.values()) reject(error);
@@ -98,7 +98,7 @@ export class ThreadedPostgresUsageLog implements UsageLog {
     return worker;
   }
 
-  #settle(worker: Worker, outcome: UsageOutcome): void {
+  #settle(worker: Worker, outcome: PostgresUsageOutcome): void {
     const waiting = this.#waiting.get(outcome.id);
     this.#waiting.delete(outcome.id);
     if (this.#waiting.size === 0) worker.unref();
