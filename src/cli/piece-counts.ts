@@ -1,10 +1,14 @@
-/**
- * Most characters of a piece whose count is kept: V8 keeps a longer piece of a text as a slice, with which the whole text would stay in
- * memory.
- */
-const LONGEST_KEPT = 12;
-/** Pieces of one generation: two are kept, some 1 MB. */
+import { endOfAsciiPiece } from "./ascii-pieces.js";
+
+/** Most characters of a piece whose count is kept. */
+const LONGEST_KEPT = 32;
+/** Pieces of one generation: two are kept, some 2 MB. */
 const PIECES = 8_192;
+
+interface CountedPiece {
+  readonly piece: string;
+  readonly tokens: number;
+}
 
 /**
  * Counts of a tokenizer's pieces, the words into which it splits a text before it merges bytes: the pieces of most texts were counted before,
@@ -12,11 +16,12 @@ const PIECES = 8_192;
  * many others were are dropped.
  */
 export class PieceCounts {
-  #recent = new Map<string, number>();
-  #earlier = new Map<string, number>();
+  /** By their hashes; of several with the same hash, one. */
+  #recent = new Map<number, CountedPiece>();
+  #earlier = new Map<number, CountedPiece>();
 
   /**
-   * @param split matches each piece of a text; global
+   * @param split matches each piece of a text; global. Of o200k_base, as {@link endOfAsciiPiece} is
    * @param countTokens of one piece
    */
   constructor(
@@ -27,20 +32,54 @@ export class PieceCounts {
   /** Tokens of a text. */
   of(text: string): number {
     let tokens = 0;
-    for (const piece of text.match(this.split) ?? []) tokens += this.#ofPiece(piece);
+    let from = 0;
+    while (from < text.length) {
+      const end = endOfAsciiPiece(text, from);
+      if (end < 0) return tokens + this.#ofRest(from === 0 ? text : text.slice(from));
+      tokens += this.#ofPiece(text, from, end);
+      from = end;
+    }
     return tokens;
   }
 
-  #ofPiece(piece: string): number {
-    if (piece.length > LONGEST_KEPT) return this.countTokens(piece);
-    const known = this.#recent.get(piece);
-    if (known !== undefined) return known;
-    const count = this.#earlier.get(piece) ?? this.countTokens(piece);
+  #ofRest(text: string): number {
+    let tokens = 0;
+    for (const piece of text.match(this.split) ?? []) tokens += this.#ofPiece(piece, 0, piece.length);
+    return tokens;
+  }
+
+  #ofPiece(text: string, from: number, end: number): number {
+    if (end - from > LONGEST_KEPT) return this.countTokens(text.slice(from, end));
+    const hash = hashOf(text, from, end);
+    const recent = this.#recent.get(hash);
+    const known = recent ?? this.#earlier.get(hash);
+    if (known !== undefined && known.piece.length === end - from && text.startsWith(known.piece, from)) {
+      if (recent === undefined) this.#keep(hash, known);
+      return known.tokens;
+    }
+    const piece = text.slice(from, end);
+    const tokens = this.countTokens(piece);
+    this.#keep(hash, { piece: ownCopyOf(piece), tokens });
+    return tokens;
+  }
+
+  #keep(hash: number, counted: CountedPiece): void {
     if (this.#recent.size >= PIECES) {
       this.#earlier = this.#recent;
       this.#recent = new Map();
     }
-    this.#recent.set(piece, count);
-    return count;
+    this.#recent.set(hash, counted);
   }
+}
+
+/** Of so few characters it is computed faster than a string is made of them. */
+function hashOf(text: string, from: number, end: number): number {
+  let hash = 0;
+  for (let at = from; at < end; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
+  return hash;
+}
+
+/** V8 keeps a part of a text as a slice, with which the whole text would stay in memory. */
+function ownCopyOf(piece: string): string {
+  return Buffer.from(piece, "utf16le").toString("utf16le");
 }
