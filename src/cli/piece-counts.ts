@@ -1,24 +1,25 @@
 import { endOfAsciiPiece } from "./ascii-pieces.js";
 
-/** Most characters of a piece whose count is kept. */
-const LONGEST_KEPT = 32;
-/** Pieces of one generation: two are kept, some 2 MB. */
-const PIECES = 8_192;
-
-interface CountedPiece {
-  readonly piece: string;
-  readonly tokens: number;
-}
+/** Most characters of a piece whose count is kept; hardly a word has more. */
+const LONGEST_KEPT = 16;
+/** Pieces that are kept, at most; a power of two. With their characters 2 MB, of which those in use are touched. */
+const SLOTS = 65_536;
+/** Bits of a hash above those of a slot's number. */
+const SHIFT = 32 - Math.log2(SLOTS);
+/** Spreads similar words: 2³² divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4). */
+const SPREAD = 0x9e3779b1;
 
 /**
  * Counts of a tokenizer's pieces, the words into which it splits a text before it merges bytes: the pieces of most texts were counted before,
- * and tokens never reach over the end of one. The counts are the tokenizer's own. Bounded: the pieces that were not asked for since as
- * many others were are dropped.
+ * and tokens never reach over the end of one. The counts are the tokenizer's own. Each piece has one slot, by its hash, and takes the place
+ * of the piece before: nothing grows, and nothing is allocated to look a piece up.
  */
 export class PieceCounts {
-  /** By their hashes; of several with the same hash, one. */
-  #recent = new Map<number, CountedPiece>();
-  #earlier = new Map<number, CountedPiece>();
+  readonly #characters = new Uint16Array(SLOTS * LONGEST_KEPT);
+  /** 0: the slot is free. */
+  readonly #lengths = new Uint8Array(SLOTS);
+  /** At most three for a character. */
+  readonly #tokens = new Uint8Array(SLOTS);
 
   /**
    * @param split matches each piece of a text; global. Of o200k_base, as {@link endOfAsciiPiece} is
@@ -49,37 +50,23 @@ export class PieceCounts {
   }
 
   #ofPiece(text: string, from: number, end: number): number {
-    if (end - from > LONGEST_KEPT) return this.countTokens(text.slice(from, end));
-    const hash = hashOf(text, from, end);
-    const recent = this.#recent.get(hash);
-    const known = recent ?? this.#earlier.get(hash);
-    if (known !== undefined && known.piece.length === end - from && text.startsWith(known.piece, from)) {
-      if (recent === undefined) this.#keep(hash, known);
-      return known.tokens;
-    }
-    const piece = text.slice(from, end);
-    const tokens = this.countTokens(piece);
-    this.#keep(hash, { piece: ownCopyOf(piece), tokens });
+    const length = end - from;
+    if (length > LONGEST_KEPT) return this.countTokens(text.slice(from, end));
+    let hash = length;
+    for (let at = from; at < end; at++) hash = Math.imul(hash, 31) + text.charCodeAt(at);
+    const slot = Math.imul(hash, SPREAD) >>> SHIFT;
+    if (this.#holds(slot, text, from, length)) return this.#tokens[slot] as number;
+    const tokens = this.countTokens(text.slice(from, end));
+    for (let at = 0; at < length; at++) this.#characters[slot * LONGEST_KEPT + at] = text.charCodeAt(from + at);
+    this.#lengths[slot] = length;
+    this.#tokens[slot] = tokens;
     return tokens;
   }
 
-  #keep(hash: number, counted: CountedPiece): void {
-    if (this.#recent.size >= PIECES) {
-      this.#earlier = this.#recent;
-      this.#recent = new Map();
-    }
-    this.#recent.set(hash, counted);
+  #holds(slot: number, text: string, from: number, length: number): boolean {
+    if (this.#lengths[slot] !== length) return false;
+    for (let at = 0; at < length; at++)
+      if (this.#characters[slot * LONGEST_KEPT + at] !== text.charCodeAt(from + at)) return false;
+    return true;
   }
-}
-
-/** Of so few characters it is computed faster than a string is made of them. */
-function hashOf(text: string, from: number, end: number): number {
-  let hash = 0;
-  for (let at = from; at < end; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
-  return hash;
-}
-
-/** V8 keeps a part of a text as a slice, with which the whole text would stay in memory. */
-function ownCopyOf(piece: string): string {
-  return Buffer.from(piece, "utf16le").toString("utf16le");
 }
