@@ -45,7 +45,7 @@ export function* dashboardRows(prompts: number, users: number, now: number): Gen
       policy: "prefix-exact",
       retention: "keep",
       epoch: null,
-      usage: composedUsage(tokens, facts, { ttlMs: null, isBounded: false }),
+      usage: composedUsage(tokens, facts, { minimumPrefixTokens: 0, ttlMs: null, isBounded: false }),
       costs: COSTS,
     };
     const cachedTokens = random() < 0.05 ? 0 : expectedTokens;

@@ -54,15 +54,7 @@ const open = Array.from({ length: connections }, (_, at) => {
 console.log(
   `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${hasAffinity ? "" : ", without affinity"}`,
 );
-const columns = [
-  "composes",
-  "per s",
-  "CPU ms each",
-  "database server's",
-  "KB written each",
-  "of them as pages",
-  "p50, ms",
-];
+const columns = ["composes", "per s", "CPU ms each", "database server's", "KB written each", "p50, ms"];
 console.log(`| ${[...columns, "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);
 console.log("| --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 let done = 0;

@@ -1,22 +1,28 @@
-/**
- * Most characters of a piece whose count is kept: V8 keeps a longer piece of a text as a slice, with which the whole text would stay in
- * memory.
- */
-const LONGEST_KEPT = 12;
-/** Pieces of one generation: two are kept, some 1 MB. */
-const PIECES = 8_192;
+import { endOfAsciiPiece } from "./ascii-pieces.js";
+
+/** Most characters of a piece whose count is kept; hardly a word has more. */
+const LONGEST_KEPT = 16;
+/** Pieces that are kept, at most; a power of two. With their characters 2 MB, of which those in use are touched. */
+const SLOTS = 65_536;
+/** Bits of a hash above those of a slot's number. */
+const SHIFT = 32 - Math.log2(SLOTS);
+/** Spreads similar words: 2³² divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4). */
+const SPREAD = 0x9e3779b1;
 
 /**
  * Counts of a tokenizer's pieces, the words into which it splits a text before it merges bytes: the pieces of most texts were counted before,
- * and tokens never reach over the end of one. The counts are the tokenizer's own. Bounded: the pieces that were not asked for since as
- * many others were are dropped.
+ * and tokens never reach over the end of one. The counts are the tokenizer's own. Each piece has one slot, by its hash, and takes the place
+ * of the piece before: nothing grows, and nothing is allocated to look a piece up.
  */
 export class PieceCounts {
-  #recent = new Map<string, number>();
-  #earlier = new Map<string, number>();
+  readonly #characters = new Uint16Array(SLOTS * LONGEST_KEPT);
+  /** 0: the slot is free. */
+  readonly #lengths = new Uint8Array(SLOTS);
+  /** At most three for a character. */
+  readonly #tokens = new Uint8Array(SLOTS);
 
   /**
-   * @param split matches each piece of a text; global
+   * @param split matches each piece of a text; global. Of o200k_base, as {@link endOfAsciiPiece} is
    * @param countTokens of one piece
    */
   constructor(
@@ -27,20 +33,40 @@ export class PieceCounts {
   /** Tokens of a text. */
   of(text: string): number {
     let tokens = 0;
-    for (const piece of text.match(this.split) ?? []) tokens += this.#ofPiece(piece);
+    let from = 0;
+    while (from < text.length) {
+      const end = endOfAsciiPiece(text, from);
+      if (end < 0) return tokens + this.#ofRest(from === 0 ? text : text.slice(from));
+      tokens += this.#ofPiece(text, from, end);
+      from = end;
+    }
     return tokens;
   }
 
-  #ofPiece(piece: string): number {
-    if (piece.length > LONGEST_KEPT) return this.countTokens(piece);
-    const known = this.#recent.get(piece);
-    if (known !== undefined) return known;
-    const count = this.#earlier.get(piece) ?? this.countTokens(piece);
-    if (this.#recent.size >= PIECES) {
-      this.#earlier = this.#recent;
-      this.#recent = new Map();
-    }
-    this.#recent.set(piece, count);
-    return count;
+  #ofRest(text: string): number {
+    let tokens = 0;
+    for (const piece of text.match(this.split) ?? []) tokens += this.#ofPiece(piece, 0, piece.length);
+    return tokens;
+  }
+
+  #ofPiece(text: string, from: number, end: number): number {
+    const length = end - from;
+    if (length > LONGEST_KEPT) return this.countTokens(text.slice(from, end));
+    let hash = length;
+    for (let at = from; at < end; at++) hash = Math.imul(hash, 31) + text.charCodeAt(at);
+    const slot = Math.imul(hash, SPREAD) >>> SHIFT;
+    if (this.#holds(slot, text, from, length)) return this.#tokens[slot] as number;
+    const tokens = this.countTokens(text.slice(from, end));
+    for (let at = 0; at < length; at++) this.#characters[slot * LONGEST_KEPT + at] = text.charCodeAt(from + at);
+    this.#lengths[slot] = length;
+    this.#tokens[slot] = tokens;
+    return tokens;
+  }
+
+  #holds(slot: number, text: string, from: number, length: number): boolean {
+    if (this.#lengths[slot] !== length) return false;
+    for (let at = 0; at < length; at++)
+      if (this.#characters[slot * LONGEST_KEPT + at] !== text.charCodeAt(from + at)) return false;
+    return true;
   }
 }

@@ -27,6 +27,7 @@ export interface ReuseFacts {
 
 /** What the engine's cache is assumed to keep, as far as causes depend on it. */
 export interface AssumedLimits {
+  readonly minimumPrefixTokens: number;
   readonly ttlMs: number | null;
   /** Whether it has a configured capacity, or slots. */
   readonly isBounded: boolean;
@@ -54,7 +55,8 @@ export function composedUsage(
   limits: AssumedLimits,
 ): PromptUsage {
   const { promptTokens, expectedTokens } = tokens;
-  const cause = plannedCause(facts, limits);
+  // Whatever else differs: of so short a prompt nothing is cached.
+  const cause = promptTokens < limits.minimumPrefixTokens ? "below_minimum" : plannedCause(facts, limits);
   const reusable = Math.min(facts.before?.reusableTokens ?? 0, promptTokens);
   const missed = Math.min(promptTokens - expectedTokens, Math.max(reusable - expectedTokens, facts.movedTokens));
   // What a continued prompt's estimate is off by is no miss.
@@ -65,7 +67,7 @@ export function composedUsage(
 
 const PLAN_TOLERANCE = 0.02;
 
-function plannedCause(facts: ReuseFacts, { ttlMs, isBounded }: AssumedLimits): UsageCause {
+function plannedCause(facts: ReuseFacts, { ttlMs, isBounded }: Omit<AssumedLimits, "minimumPrefixTokens">): UsageCause {
   const { before } = facts;
   if (facts.hasOtherInstructions) return "changed_instructions";
   if (facts.beganEpoch) return "new_epoch";

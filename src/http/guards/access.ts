@@ -36,6 +36,8 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
   const origins = new Set(corsOrigins);
   let areKeysUsed = false;
   let wasAsked = false;
+  /** What was answered in this turn of the event loop: requests that come together ask once. */
+  let askedNow: boolean | null = null;
   /** Keys are revoked, never deleted: once true, this stays true. */
   const areUsed = (any: boolean) => {
     wasAsked = true;
@@ -49,9 +51,15 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
   };
   const anyKeys = () => {
     if (areKeysUsed) return true;
+    if (askedNow !== null) return askedNow;
     try {
       const any = keys.any();
-      return any instanceof Promise ? any.then(areUsed).catch(unknown) : areUsed(any);
+      if (any instanceof Promise) return any.then(areUsed).catch(unknown);
+      setImmediate(() => {
+        askedNow = null;
+      });
+      askedNow = areUsed(any);
+      return askedNow;
     } catch (error) {
       return unknown(error);
     }

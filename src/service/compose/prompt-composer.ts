@@ -191,9 +191,10 @@ export class PromptComposer {
   async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { scope, request, front, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
-    const { scopes } = this.on;
-    const freeAt = scopes.find(scope)?.base;
-    const isKnown = await this.#isAnswered(scope, request);
+    const { scopes, parts } = this.on;
+    const base = await retryWhileLocked(() => scopes.baseOf(scope));
+    // Where another process has stored the scope since, the commit finds out.
+    const isKnown = base.version !== null && (await this.#isAnswered(scope, request));
     if (isKnown) {
       const answer = await retryWhileLocked(() =>
         scopes.use(scope, (working) => this.#planner.repeat(working, request)),
@@ -202,11 +203,12 @@ export class PromptComposer {
     }
     // A request that was already answered at lookup has no watch; its answer may be gone since.
     const found = waiting?.watch === undefined ? null : waiting;
-    const watch = found?.watch ?? (await this.#watch(scope));
+    // Begins where the scope in memory was loaded: a deletion since then makes the commit stale.
+    const watch = found?.watch ?? new DeletionWatch(parts.store, scope.tenant, scope.userId, base.deletions);
     const lookup = found ?? (await this.#searchWhileWarmingUp(task));
     if (isKnown) await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
-    const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : freeAt };
+    const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : base };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
     const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
     return this.#commit(task, { ...retrieved, depth }, watch);
@@ -235,12 +237,6 @@ export class PromptComposer {
     const { store, residency = KEEPS_ALL } = parts;
     if (requestId === null) return;
     await retryWhileLocked(() => scopes.use(scope, (working) => evictIn(working, store, [requestId], residency)));
-  }
-
-  /** Begins where the scope in memory was loaded, if that is older: a deletion since then makes the commit stale. */
-  async #watch(scope: Scope): Promise<DeletionWatch> {
-    const { scopes, parts } = this.on;
-    return new DeletionWatch(parts.store, scope.tenant, scope.userId, await scopes.deletionsOf(scope));
   }
 
   /** Whether a request of this id is stored. Its answer may have been erased. */

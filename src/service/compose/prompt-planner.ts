@@ -269,9 +269,9 @@ export class PromptPlanner {
     return past;
   }
 
-  #readPast({ scope, state }: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
+  #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const toolMemories = this.#toolMemoriesOf(request);
-    return readPast(this.parts.store, scope, state, { ...request, history: this.#historyOf(request), toolMemories });
+    return readPast(this.parts.store, working, { ...request, history: this.#historyOf(request), toolMemories });
   }
 
   /** The core's input for the request, without its memories. */

@@ -6,11 +6,10 @@ import {
   type HistoryName,
   possibleSections,
   recallPast,
-  type Scope,
-  type ScopeState,
   type ToolMemories,
 } from "../../core/index.js";
 import type { Store, StoredHistory } from "../../store/api/store.js";
+import type { WorkingScope } from "../scopes/working-scope.js";
 
 /** What is stored of a request's past. Planning is synchronous, so it is read before. */
 export interface StoredPast {
@@ -34,8 +33,7 @@ interface PastRequest {
 /** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
 export async function readPast(
   store: Pick<Store, "loadConversation" | "findHistory" | "knownSections">,
-  scope: Scope,
-  state: ScopeState,
+  { scope, state, base }: Pick<WorkingScope, "scope" | "state" | "base">,
   { conversationId: id, messages, history: name, toolMemories }: PastRequest,
 ): Promise<StoredPast> {
   const known = new Set<Digest>();
@@ -47,7 +45,9 @@ export async function readPast(
   await learn(messages);
   if (id === null) return { conversation: null, history: null, isOurs, isRead: known.size > 0 };
   const loaded = state.loadedConversation(id);
-  const turns = loaded ?? new Conversation(await store.loadConversation(scope, id));
+  // Of a scope that was never stored there is nothing to read.
+  const stored = loaded === undefined && base.version !== null ? await store.loadConversation(scope, id) : [];
+  const turns = loaded ?? new Conversation(stored);
   const conversation = { id, turns };
   /** Whether the conversation has turns, and the request does not continue the newest one. */
   const isCut = () => {

@@ -5,7 +5,7 @@
  */
 
 import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
-import { type DeletionCounts, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
+import { type CommitBase, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
 import { WorkingScope } from "./working-scope.js";
 
 interface Entry {
@@ -20,7 +20,10 @@ const MAX_ATTEMPTS = 5;
  * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
  */
 export class WorkingScopes {
+  /** Least recently used first. */
   readonly #entries = new Map<string, Entry>();
+  /** Stands behind the last one that was dropped for room; see `LruMap`. */
+  #oldest = this.#entries.keys();
   #weight = 0;
 
   constructor(
@@ -91,14 +94,18 @@ export class WorkingScopes {
     }
   }
 
-  /** A scope in memory; undefined for none. */
-  find(scope: Scope): Pick<WorkingScope, "base"> | undefined {
-    return this.#entries.get(keyOf(scope))?.working;
-  }
-
-  /** Deletions of a scope's user, as they are stored or as they were when the scope in memory was loaded. */
-  async deletionsOf(scope: Scope): Promise<DeletionCounts> {
-    return this.find(scope)?.base.deletions ?? (await this.store.deletionsOf(scope.tenant, scope.userId));
+  /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */
+  async baseOf(scope: Scope): Promise<CommitBase> {
+    const key = keyOf(scope);
+    const known = this.#inMemory(key);
+    if (known !== undefined) return known.base;
+    const working = await this.#loaded(scope);
+    // A job may have loaded it meanwhile.
+    if (!this.#entries.has(key)) {
+      this.#entries.set(key, { working, weight: 0 });
+      this.#settle(key, working);
+    }
+    return working.base;
   }
 
   drop(scope: Scope): void {
@@ -141,9 +148,11 @@ export class WorkingScopes {
     const { weight } = working.state;
     this.#weight += weight - entry.weight;
     entry.weight = weight;
-    for (const [other, candidate] of this.#entries) {
-      if (this.#weight <= this.maxBytes) return;
-      if (candidate !== entry) this.#remove(other);
+    while (this.#weight > this.maxBytes && this.#entries.size > 1) {
+      const oldest = this.#oldest.next();
+      if (oldest.done) this.#oldest = this.#entries.keys();
+      else if (oldest.value === key) this.#inMemory(key);
+      else this.#remove(oldest.value);
     }
   }
 

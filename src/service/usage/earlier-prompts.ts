@@ -32,11 +32,12 @@ export class EarlierPrompts {
 
   /** Takes a prompt; gives the age of the one before, in milliseconds, and whether the engine evicted it. */
   take({ scope, conversationId, requestId, at, plan }: ObservedCompose): { ageMs: number | null; isEvicted: boolean } {
-    const key = JSON.stringify([scope.tenant, scope.userId, scope.agentId, conversationId]);
+    const owner = ownerOf(scope);
+    const key = conversationId === null ? owner : owner + conversationId;
     const before = this.#newest.get(key) ?? null;
-    const isEvicted = before !== null && this.#evicted.get(keyOf(scope, before.requestId)) === true;
+    const isEvicted = before !== null && this.#evicted.get(owner + before.requestId) === true;
     this.#newest.set(key, { requestId, at });
-    this.#prompts.set(keyOf(scope, requestId), {
+    this.#prompts.set(owner + requestId, {
       at,
       beforeAt: before?.at ?? null,
       isBeforeEvicted: isEvicted,
@@ -47,11 +48,12 @@ export class EarlierPrompts {
   }
 
   evicted(scope: Scope, ids: readonly RequestId[]): void {
-    for (const id of ids) this.#evicted.set(keyOf(scope, id), true);
+    const owner = ownerOf(scope);
+    for (const id of ids) this.#evicted.set(owner + id, true);
   }
 
   get(scope: Scope, id: RequestId): RememberedPrompt | null {
-    return this.#prompts.get(keyOf(scope, id)) ?? null;
+    return this.#prompts.get(ownerOf(scope) + id) ?? null;
   }
 }
 
@@ -60,6 +62,7 @@ export function isInFlight({ at, beforeAt }: RememberedPrompt): boolean {
   return beforeAt !== null && at - beforeAt < IN_FLIGHT_MS;
 }
 
-function keyOf({ tenant, userId, agentId }: Scope, id: RequestId): string {
-  return JSON.stringify([tenant, userId, agentId, id]);
+/** What keys begin with: JSON says where it ends, so that an id behind it needs no mark of its own. */
+function ownerOf({ tenant, userId, agentId }: Scope): string {
+  return JSON.stringify([tenant, userId, agentId]);
 }

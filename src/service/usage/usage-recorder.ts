@@ -101,7 +101,11 @@ export class UsageRecorder implements MemstemObserver {
       policy: plan.policy,
       retention: plan.retention,
       epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
-      usage: composedUsage(tokens, { ...facts, before }, { ttlMs, isBounded }),
+      usage: composedUsage(
+        tokens,
+        { ...facts, before },
+        { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, isBounded },
+      ),
       costs,
     });
   }

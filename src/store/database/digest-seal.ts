@@ -20,6 +20,9 @@ export const sealedDigest = z.string().regex(/^[\w-]{42}[AEIMQUYcgkosw048]$/) as
  * set up once, as that takes longer than one use, a microsecond.
  */
 export class DigestSeal {
+  /** Bytes of a block, of which a digest has two. */
+  static readonly BLOCK_BYTES = 16;
+
   #ciphers: { readonly seal: Cipher; readonly open: Decipher } | null = null;
 
   /** @param readKey 32 bytes; called once, at the first use: a file of an earlier schema has no key yet */
@@ -39,6 +42,11 @@ export class DigestSeal {
     const bytes = Buffer.from(digest, "base64url");
     if (bytes.length !== DIGEST_BYTES) throw new Error(`not a digest: ${bytes.length} bytes`);
     return this.#keyed().seal.update(bytes).toString("base64url") as SealedDigest;
+  }
+
+  /** The same for whole blocks, each on its own: a digest's first one becomes its sealed digest's first. */
+  sealBlocks(blocks: Buffer): Buffer {
+    return this.#keyed().seal.update(blocks);
   }
 
   open(sealed: SealedDigest): Digest {

@@ -3,7 +3,7 @@ import type { ScopeDelta, StoredVersion } from "../api/store.js";
 import type { JournalChange, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
 import { JournalVersion, type ScopeBook } from "./journal-version.js";
-import { memoryHash } from "./keyed-numbers.js";
+import { memoryHashes } from "./keyed-numbers.js";
 import { snapshotIsDue } from "./snapshot-policy.js";
 
 /** What a commit does to a scope's state, encoded: nothing that changes the state later can reach it. */
@@ -36,7 +36,7 @@ export function encodeChange(
     changes: snapshot === null ? encoded : null,
     snapshot,
     turn: newestTurn(changes),
-    memories: [...newMemories(changes)].map((id) => memoryHash(id, digests)),
+    memories: memoryHashes(newMemories(changes), digests),
     forgotten: changes.register.forgotten,
     book: { ...book, behind: snapshot === null ? behind : behindSnapshot(snapshot) },
   };
@@ -49,7 +49,7 @@ export function encodeAnew({ states, digests }: JournalParts, { changes, whole }
     changes: null,
     snapshot,
     turn: newestTurn(changes),
-    memories: [...newMemories(changes)].map((id) => memoryHash(id, digests)),
+    memories: memoryHashes(newMemories(changes), digests),
     forgotten: changes.register.forgotten,
     // Instructions may be removed with records.
     book: { behind: behindSnapshot(snapshot), heads: new Set() },

@@ -105,21 +105,32 @@ function missOf(cause: string | null, tokens: number | null): CausedMiss | null 
   return cause === null || tokens === null ? null : { cause: cause as UsageCause, tokens };
 }
 
-/** Columns of `prompts` that an engine's report may change, by their parameters' names. */
-export function valueColumns({ usage, apart, savedMoney, missedMoney }: Valued) {
-  return {
-    planned_cause: usage.planned?.cause ?? null,
-    planned_tokens: usage.planned?.tokens ?? null,
-    unserved_cause: usage.unserved?.cause ?? null,
-    unserved_tokens: usage.unserved?.tokens ?? null,
-    reported_prompt_tokens: usage.report?.promptTokens ?? null,
-    reported_cached_tokens: usage.report?.cachedTokens ?? null,
-    first_token_ms: usage.firstTokenMs,
-    apart,
-    saved_money: savedMoney,
-    missed_money: missedMoney,
-  };
+/** Columns of `prompts` that an engine's report may change. */
+const VALUES = [
+  ...["planned_cause", "planned_tokens", "unserved_cause", "unserved_tokens"],
+  ...["reported_prompt_tokens", "reported_cached_tokens", "first_token_ms", "apart", "saved_money", "missed_money"],
+];
+
+/** The values of those columns, in their order. */
+export function valuesOf({ usage, apart, savedMoney, missedMoney }: Valued): readonly (string | number | null)[] {
+  const { planned, unserved, report, firstTokenMs } = usage;
+  return [
+    ...[planned?.cause ?? null, planned?.tokens ?? null, unserved?.cause ?? null, unserved?.tokens ?? null],
+    ...[report?.promptTokens ?? null, report?.cachedTokens ?? null, firstTokenMs, apart, savedMoney, missedMoney],
+  ];
 }
+
+const INSERTED = [
+  ...["tenant", "number", "user", "conversation", "grp", "shape", "request", "at", "epoch_began", "epoch_prompts"],
+  ...["prompt_tokens", "expected_tokens", "carried_tokens", ...VALUES],
+];
+
+/** Does nothing where the user has a prompt of this request. */
+export const INSERT_PROMPT = `insert into prompts (${INSERTED.join()}) values (${INSERTED.map(() => "?").join()})
+  on conflict (user, request) do nothing`;
+
+/** Its parameters: the group, {@link valuesOf}, the id. */
+export const UPDATE_PROMPT = `update prompts set grp = ?, ${VALUES.map((name) => `${name} = ?`).join()} where id = ?`;
 
 /** A row of `users` or `conversations`, with its user's name. */
 export interface ReuseRow {

@@ -52,8 +52,10 @@ export const REUSE_NAMES = [
 /** Sums that grow. */
 export type GrowingSums = { -readonly [K in keyof UsageSums]: UsageSums[K] };
 
+const NO_SUMS = Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as GrowingSums;
+
 export function noSums(): GrowingSums {
-  return Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as GrowingSums;
+  return { ...NO_SUMS };
 }
 
 /** Adds sums to others, or takes them away (`sign` -1). */

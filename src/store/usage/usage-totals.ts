@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
 import type { UsageWindow } from "../../core/index.js";
+import type { UsageSums } from "../api/usage-log.js";
 import {
   addSums,
   binOf,
@@ -30,6 +31,13 @@ interface PartOf {
   readonly user: number;
   readonly conversation: number | null;
   readonly group: number;
+}
+
+/** What a prompt adds to a step. */
+interface PromptParts {
+  readonly sums: UsageSums;
+  readonly bin: number | null;
+  readonly causes: ReturnType<typeof pricedCauses>;
 }
 
 interface Counted {
@@ -75,22 +83,22 @@ export class TotalsBatch {
       all.set(id, changed);
     }
     if (place === "gone") return;
+    const parts = { sums, bin: binOf(value.usage), causes: pricedCauses(value) };
     for (const step of Object.values(STEPS_MS))
-      this.#addToStep([of.tenant, step, at - (at % step), of.group], value, sign);
+      this.#addToStep([of.tenant, step, at - (at % step), of.group], parts, sign);
   }
 
-  #addToStep(key: readonly number[], value: Valued, sign: 1 | -1): void {
+  #addToStep(key: readonly number[], { sums, bin, causes }: PromptParts, sign: 1 | -1): void {
     const name = key.join();
     const step = this.#steps.get(name) ?? { key, sums: noSums() };
-    addSums(step.sums, sumsOf(value), sign);
+    addSums(step.sums, sums, sign);
     this.#steps.set(name, step);
-    const bin = binOf(value.usage);
     if (bin !== null) {
       const times = this.#times.get(`${name},${bin}`) ?? { key: [...key, bin], prompts: 0 };
       times.prompts += sign;
       this.#times.set(`${name},${bin}`, times);
     }
-    for (const { cause, tokens, money } of pricedCauses(value)) {
+    for (const { cause, tokens, money } of causes) {
       const caused = this.#causes.get(`${name},${cause}`) ?? {
         key: [...key, cause],
         of: { prompts: 0, tokens: 0, money: 0 },

@@ -10,7 +10,16 @@ import {
   type UsageKey,
   type UsageReport,
 } from "../api/usage-log.js";
-import { keptRow, keyOf, PROMPT_OF, PROMPT_ROWS, type PromptRow, valueColumns } from "./usage-rows.js";
+import {
+  INSERT_PROMPT,
+  keptRow,
+  keyOf,
+  PROMPT_OF,
+  PROMPT_ROWS,
+  type PromptRow,
+  UPDATE_PROMPT,
+  valuesOf,
+} from "./usage-rows.js";
 import { valued } from "./usage-sums.js";
 import { HOUR_MS, MINUTE_MS, STEPS_MS, type TotalsBatch, UsageTotals } from "./usage-totals.js";
 
@@ -34,8 +43,10 @@ interface RowIds {
 export class UsageWriting {
   readonly #totals: UsageTotals;
   readonly #groups = new Map<string, number>();
-  /** Of tenants and shapes, within a transaction: another process may write in between. */
+  /** Of tenants, users, conversations and shapes, within a transaction: another process may write in between. */
   readonly #ids = new Map<string, number>();
+  /** The numbers of tenants' last prompts, within a transaction, which stores them at its end. */
+  readonly #lastNumbers = new Map<number, number>();
   readonly #statements = new Map<string, Database.Statement>();
   /** Of the running transaction. */
   #sums: TotalsBatch;
@@ -100,15 +111,20 @@ export class UsageWriting {
     });
   }
 
-  /** The tenant's next number of a note. */
+  /** The tenant's next number of a note. Tenants count for themselves: another's numbers would tell how much it does. */
   nextNote(tenant: number): number {
-    return this.#next(tenant, "notes");
+    const sql = "update tenants set notes = notes + 1 where id = ? returning notes as number";
+    return this.#get<{ number: number }>(sql, [tenant])?.number ?? 0;
   }
 
-  /** Tenants count for themselves: another's numbers would tell how much it does. */
-  #next(tenant: number, what: "prompts" | "notes"): number {
-    const sql = `update tenants set ${what} = ${what} + 1 where id = ? returning ${what} as number`;
-    return this.#get<{ number: number }>(sql, [tenant])?.number ?? 0;
+  /** The same of a prompt. */
+  #nextPrompt(tenant: number): number {
+    const last =
+      this.#lastNumbers.get(tenant) ??
+      this.#get<{ number: number }>("select prompts as number from tenants where id = ?", [tenant])?.number ??
+      0;
+    this.#lastNumbers.set(tenant, last + 1);
+    return last + 1;
   }
 
   /** Work in a transaction, with the sums that it changes. */
@@ -116,9 +132,12 @@ export class UsageWriting {
     const write = this.sqlite.transaction(() => {
       this.#groups.clear();
       this.#ids.clear();
+      this.#lastNumbers.clear();
       this.#sums = this.#totals.batch();
       const result = work();
       this.#sums.flush();
+      for (const [tenant, last] of this.#lastNumbers)
+        this.#run("update tenants set prompts = ? where id = ?", [last, tenant]);
       return result;
     });
     return write.immediate();
@@ -129,40 +148,35 @@ export class UsageWriting {
       return null;
     const tenant = this.#tenantId(entry.tenant);
     const user = this.#userId(tenant, entry);
-    // The id of a request that was withdrawn or evicted may be used again.
-    const old = this.#get<{ id: number }>("select id from prompts where user = ? and request = ?", [
-      user,
-      entry.requestId,
-    ]);
-    if (old !== undefined)
-      for (const row of this.#all<PromptRow>(`${PROMPT_ROWS} where p.id = ?`, [old.id])) this.#removeRow(row);
     const conversation =
       entry.conversationId === null ? null : this.#conversationId(tenant, user, entry.conversationId);
     const ids = { tenant, user, conversation, group: this.#groupId(tenant, entry) };
     const value = valued(entry.usage, entry.costs);
-    const row = {
-      ...valueColumns(value),
-      tenant,
-      number: this.#next(tenant, "prompts"),
-      user,
-      conversation,
-      grp: ids.group,
-      shape: this.#shapeId(entry),
-      request: entry.requestId,
-      at: entry.at,
-      epoch_began: entry.epoch?.began ?? null,
-      epoch_prompts: entry.epoch?.prompts ?? null,
-      prompt_tokens: entry.usage.promptTokens,
-      expected_tokens: entry.usage.expectedTokens,
-      carried_tokens: entry.usage.carriedTokens,
-    };
-    const names = Object.keys(row);
-    const id = this.#insert(
-      `insert into prompts (${names.join()}) values (${names.map((name) => `@${name}`).join()})`,
-      row,
-    );
+    const { usage, epoch, requestId } = entry;
+    const { promptTokens, expectedTokens, carriedTokens } = usage;
+    const row = [
+      ...[tenant, this.#nextPrompt(tenant), user, conversation, ids.group, this.#shapeId(entry), requestId, entry.at],
+      ...[epoch?.began ?? null, epoch?.prompts ?? null, promptTokens, expectedTokens, carriedTokens],
+      ...valuesOf(value),
+    ];
+    const id = this.#insertPrompt(row) ?? this.#replacePrompt(user, requestId, row);
     this.#countCauses(ids.tenant, id, value.usage, "add");
     this.#sums.add(ids, entry.at, value, 1, "kept");
+    return id;
+  }
+
+  /** Null where there is one of this request already. */
+  #insertPrompt(row: readonly unknown[]): number | null {
+    const { changes, lastInsertRowid } = this.#statement(INSERT_PROMPT).run(row);
+    return changes === 0 ? null : Number(lastInsertRowid);
+  }
+
+  /** The id of a request that was withdrawn or evicted may be used again. */
+  #replacePrompt(user: number, request: string, row: readonly unknown[]): number {
+    const old = this.#all<PromptRow>(`${PROMPT_ROWS} where p.user = ? and p.request = ?`, [user, request]);
+    for (const before of old) this.#removeRow(before);
+    const id = this.#insertPrompt(row);
+    if (id === null) throw new Error("a prompt that was removed is still there");
     return id;
   }
 
@@ -173,9 +187,7 @@ export class UsageWriting {
     const before = keptRow(row);
     const value = valued(reportedWith(before.usage, entry), entry.costs);
     const group = entry.model === null ? ids.group : this.#groupId(ids.tenant, { ...before, model: entry.model });
-    const columns = valueColumns(value);
-    const set = Object.keys(columns).map((name) => `${name} = @${name}`);
-    this.#run(`update prompts set grp = @grp, ${set.join()} where id = @id`, { ...columns, grp: group, id: row.id });
+    this.#run(UPDATE_PROMPT, [group, ...valuesOf(value), row.id]);
     this.#countCauses(ids.tenant, row.id, before.usage, "remove");
     this.#countCauses(ids.tenant, row.id, value.usage, "add");
     this.#sums.add(ids, row.at, before, -1, "kept");
@@ -240,20 +252,24 @@ export class UsageWriting {
 
   #userId(tenant: number, { userId, agentId }: UsageKey): number {
     const key = [tenant, userId, agentId ?? ""];
-    const known = this.#get<{ id: number }>("select id from users where tenant = ? and name = ? and agent = ?", key);
-    return known?.id ?? this.#insert("insert into users (tenant, name, agent) values (?, ?, ?)", key);
+    return this.#remembered(`user ${JSON.stringify(key)}`, () => {
+      const known = this.#get<{ id: number }>("select id from users where tenant = ? and name = ? and agent = ?", key);
+      return known?.id ?? this.#insert("insert into users (tenant, name, agent) values (?, ?, ?)", key);
+    });
   }
 
   #conversationId(tenant: number, user: number, name: string): number {
-    const known = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [user, name]);
-    if (known !== undefined) return known.id;
-    this.#run("update users set conversations = conversations + 1 where id = ?", [user]);
-    return this.#insert("insert into conversations (tenant, user, name) values (?, ?, ?)", [tenant, user, name]);
+    return this.#remembered(`conversation ${user} ${name}`, () => {
+      const known = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [user, name]);
+      if (known !== undefined) return known.id;
+      this.#run("update users set conversations = conversations + 1 where id = ?", [user]);
+      return this.#insert("insert into conversations (tenant, user, name) values (?, ?, ?)", [tenant, user, name]);
+    });
   }
 
   #shapeId({ policy, retention }: NewUsage): number {
     const key = [policy, retention];
-    return this.#remembered(JSON.stringify(key), () => {
+    return this.#remembered(`shape ${JSON.stringify(key)}`, () => {
       const known = this.#get<{ id: number }>("select id from shapes where policy = ? and retention = ?", key);
       return known?.id ?? this.#insert("insert into shapes (policy, retention) values (?, ?)", key);
     });

@@ -73,7 +73,11 @@ export function composed(said: SaidUsage): NewUsage {
     policy: "prefix-exact",
     retention: "keep",
     epoch: null,
-    usage: composedUsage(tokens, { ...NO_FACTS, before, ...facts }, { ttlMs: null, isBounded: false }),
+    usage: composedUsage(
+      tokens,
+      { ...NO_FACTS, before, ...facts },
+      { minimumPrefixTokens: 0, ttlMs: null, isBounded: false },
+    ),
     costs: COSTS,
   };
 }

@@ -1,0 +1,93 @@
+/** Kinds of ASCII characters, as the pattern of o200k_base tells them apart; 0: the end of the text. */
+const LOWER = 1;
+const UPPER = 2;
+const DIGIT = 3;
+const SPACE = 4;
+const BREAK = 5;
+const WHITE = 6;
+const OTHER = 7;
+const NOT_ASCII = 8;
+
+const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  if (/[a-z]/.test(character)) return LOWER;
+  if (/[A-Z]/.test(character)) return UPPER;
+  if (/\d/.test(character)) return DIGIT;
+  if (character === " ") return SPACE;
+  if (/[\r\n]/.test(character)) return BREAK;
+  return /\s/.test(character) ? WHITE : OTHER;
+});
+
+const SLASH = 0x2f;
+const APOSTROPHE = 0x27;
+const SHORT_ENDINGS = new Set(["s", "d", "m", "t"]);
+const LONG_ENDINGS = new Set(["ll", "ve", "re"]);
+
+/**
+ * Where the piece that begins at `from` ends, in the split of o200k_base (`O200K_TOKEN_SPLIT_REGEX` of gpt-tokenizer); −1 where that depends
+ * on a character that is not ASCII. Most of what is counted is ASCII, and the pattern takes ten times as long.
+ */
+export function endOfAsciiPiece(text: string, from: number): number {
+  const first = kindAt(text, from);
+  const second = kindAt(text, from + 1);
+  if (first === NOT_ASCII || second === NOT_ASCII) return -1;
+  if (isLetter(first)) return endOfWord(text, from);
+  if (first === DIGIT) return endOfNumber(text, from);
+  if (first !== BREAK && isLetter(second)) return endOfWord(text, from + 1);
+  if (first === OTHER) return endOfMarks(text, from);
+  if (first === SPACE && second === OTHER) return endOfMarks(text, from + 1);
+  return endOfWhite(text, from);
+}
+
+function kindAt(text: string, at: number): number {
+  if (at >= text.length) return 0;
+  const code = text.charCodeAt(at);
+  return code < 128 ? (KINDS[code] as number) : NOT_ASCII;
+}
+
+function isLetter(kind: number): boolean {
+  return kind === LOWER || kind === UPPER;
+}
+
+/** Capitals, then small letters, and `'s`, `'ll` and the like. */
+function endOfWord(text: string, from: number): number {
+  let at = from;
+  while (kindAt(text, at) === UPPER) at++;
+  while (kindAt(text, at) === LOWER) at++;
+  if (kindAt(text, at) === NOT_ASCII) return -1;
+  if (text.charCodeAt(at) !== APOSTROPHE) return at;
+  // "ſ" and the Kelvin sign are letters of their own: the pattern is not case-insensitive.
+  const ending = text.slice(at + 1, at + 3).toLowerCase();
+  if (SHORT_ENDINGS.has(ending.charAt(0))) return at + 2;
+  return LONG_ENDINGS.has(ending) ? at + 3 : at;
+}
+
+/** Up to three digits. */
+function endOfNumber(text: string, from: number): number {
+  let at = from + 1;
+  while (at < from + 3 && kindAt(text, at) === DIGIT) at++;
+  return at < from + 3 && kindAt(text, at) === NOT_ASCII ? -1 : at;
+}
+
+/** Punctuation, then line breaks and slashes. */
+function endOfMarks(text: string, from: number): number {
+  let at = from;
+  while (kindAt(text, at) === OTHER) at++;
+  if (kindAt(text, at) === NOT_ASCII) return -1;
+  while (kindAt(text, at) === BREAK || text.charCodeAt(at) === SLASH) at++;
+  return at;
+}
+
+/** White space up to its last line break; else all of it, but for a character that the next piece begins with. */
+function endOfWhite(text: string, from: number): number {
+  let at = from;
+  let behindBreak = -1;
+  for (let kind = kindAt(text, at); kind === SPACE || kind === BREAK || kind === WHITE; kind = kindAt(text, at)) {
+    at++;
+    if (kind === BREAK) behindBreak = at;
+  }
+  // It may be white space, too.
+  if (kindAt(text, at) === NOT_ASCII) return -1;
+  if (behindBreak >= 0) return behindBreak;
+  return at === text.length || at === from + 1 ? at : at - 1;
+}

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { causesOf, composedUsage, setApart } from "../../../src/core/usage/usage-record.js";
+
+const tokens = { promptTokens: 400, expectedTokens: 100, carriedTokens: 0 };
+const facts = {
+  before: { reusableTokens: 300, ageMs: 60_000, isEvicted: false },
+  hasOtherInstructions: true,
+  beganEpoch: false,
+  isRewritten: false,
+  isDropped: false,
+  movedTokens: 0,
+  hasNewInFront: false,
+};
+const usageWith = (minimumPrefixTokens: number) =>
+  composedUsage(tokens, facts, { minimumPrefixTokens, ttlMs: null, isBounded: false });
+
+describe("what a composed prompt missed", () => {
+  it("is what the prompt before had and it does not, by what differs", () => {
+    const usage = usageWith(400);
+    expect(causesOf(usage)).toEqual([{ cause: "changed_instructions", tokens: 200 }]);
+    expect(setApart(usage, 400)).toBeNull();
+  });
+
+  it("is below the minimum where the engine caches no prompt as short, whatever differs", () => {
+    const usage = usageWith(401);
+    expect(causesOf(usage)).toEqual([{ cause: "below_minimum", tokens: 200 }]);
+    expect(setApart(usage, 401)).toBe("below_minimum");
+  });
+});
