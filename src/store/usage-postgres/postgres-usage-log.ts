@@ -31,7 +31,7 @@ import { deletePiece, endDeletion, MOST_IN_PIECE, markDeleted } from "./user-rem
 import { readMisses, readSummary } from "./window-reads.js";
 
 /** Connections of one process. */
-export const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
+const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
 
 /** Entries of one transaction: bounds for how long the lock is held, and for how long this process computes. */
 const MOST_ENTRIES = 500;
