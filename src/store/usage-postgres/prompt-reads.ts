@@ -22,14 +22,14 @@ const OF_USER: NamedStatement = {
 
 /** The newest of some prompts, in front of a number. */
 const newest = (where: string) =>
-  `(select p.* from ${SCHEMA}.usage_prompts p where ${where} and p.number < $8 order by p.number desc limit ${MAX_SCANNED}) p`;
+  `(select p.* from ${SCHEMA}.usage_prompts p where ${where} and p.number < $8 order by p.number desc limit $11) p`;
 const USERS_OF = `${SCHEMA}.usage_users u`;
 const IS_USER = "u.tenant = $1 and u.name = $2 and ($3::text is null or u.agent = $3)";
 const GROUPS_OF = `${SCHEMA}.usage_groups g`;
 const IS_GROUP = `g.tenant = $1 and ($5::text is null or g.model = $5) and ($6::text is null or g.engine = $6)
   and ($7::text is null or g.layout = $7)`;
 
-/** Where a page looks for prompts: one index serves each filter; what it finds is compared with the rest, up to a bound. */
+/** Where a page looks for prompts: one index serves each filter; what it finds (`$11` at most) is compared with the rest. */
 const SOURCES = {
   user: `${USERS_OF} cross join lateral ${newest("p.user_id = u.id")} where ${IS_USER}`,
   conversation: `${USERS_OF} join ${SCHEMA}.usage_conversations c on c.user_id = u.id and c.name = $4
@@ -46,7 +46,7 @@ function pageOf(source: keyof typeof SOURCES): NamedStatement {
     name: `usage_page_${source}`,
     text: `with scanned as materialized (
         select p.id, p.number, p.group_id, p.planned_cause, p.unserved_cause from ${SOURCES[source]}
-        order by p.number desc limit ${MAX_SCANNED}),
+        order by p.number desc limit $11),
       found as materialized (
         select s.id from scanned s where ($9::text is null or s.planned_cause = $9 or s.unserved_cause = $9)
           and (($5::text is null and $6::text is null and $7::text is null)
@@ -75,6 +75,13 @@ function sourceOf({ userId, conversationId, cause, model, engine, layout }: Usag
   return model !== undefined || engine !== undefined || layout !== undefined ? "group" : "tenant";
 }
 
+/** Whether a filter has conditions that its source does not meet by itself. */
+function hasOthers(source: keyof typeof SOURCES, { cause, model, engine, layout }: UsageFilter): boolean {
+  const hasGroup = model !== undefined || engine !== undefined || layout !== undefined;
+  if (source === "cause") return hasGroup;
+  return (source === "user" || source === "conversation") && (hasGroup || cause !== undefined);
+}
+
 /** See `UsageLog.prompts`. Rejects with the store's faults. */
 export async function readPage(
   connections: Connections,
@@ -84,14 +91,16 @@ export async function readPage(
 ): Promise<UsagePage> {
   const { tenant, userId, agentId, conversationId, cause } = filter;
   const ofUser = [userId ?? null, agentId === undefined ? null : (agentId ?? ""), conversationId ?? null];
-  const values = [tenant, ...ofUser, ...groupValues(filter), before ?? Number.MAX_SAFE_INTEGER, cause ?? null, limit];
+  const values = [tenant, ...ofUser, ...groupValues(filter), before ?? Number.MAX_SAFE_INTEGER, cause ?? null];
+  const source = sourceOf(filter);
+  const mostScanned = hasOthers(source, filter) ? MAX_SCANNED : limit + 1;
   type PageRow = NamedPrompt & { readonly scanned: number; readonly last: number | null };
-  const rows = await connections.read<PageRow & object>(PAGES[sourceOf(filter)], values);
+  const rows = await connections.read<PageRow & object>(PAGES[source], [...values, limit, mostScanned]);
   const prompts = rows.filter(({ id }) => id !== null);
   const page = prompts.slice(0, limit);
   const [first] = rows;
   const hasMore = prompts.length > limit;
-  const mayHaveMore = first !== undefined && first.scanned >= MAX_SCANNED;
+  const mayHaveMore = first !== undefined && first.scanned >= MAX_SCANNED && mostScanned === MAX_SCANNED;
   const next = hasMore ? (page.at(-1)?.number ?? null) : mayHaveMore ? first.last : null;
   return { rows: page.map(keptRow), next };
 }
