@@ -70,7 +70,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "usage",
   ],
   engines: ["upstream", "adapters", "anthropic", "responses", "embedded", "random-model"],
-  store: ["api", "database", "usage", "journal", "records", "erasure", "sqlite", "postgres", "upgrade", "check"],
+  store: ["api", "database", "usage", "journal", "erasure", "sqlite", "postgres", "upgrade", "check"],
   service: [
     "base",
     "fields",
