@@ -55,11 +55,11 @@ export class UpgradeProgress {
   }
 
   done(): void {
-    if (this.#hasBegun) this.tell({ kind: "done", scopes: this.#moved, ms: this.now() - this.#began });
+    if (this.#hasBegun) this.tell({ kind: "done", scopes: this.#moved, ms: Math.round(this.now() - this.#began) });
   }
 
   #tellMoving(): void {
     this.#last = this.now();
-    this.tell({ kind: "moving", scopes: this.#moved, of: this.#of, ms: this.#last - this.#began });
+    this.tell({ kind: "moving", scopes: this.#moved, of: this.#of, ms: Math.round(this.#last - this.#began) });
   }
 }
