@@ -1,4 +1,4 @@
-import { assemble, assembleWithOwn } from "./cli/assemble.js";
+import { assembleInside } from "./cli/assemble.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
@@ -136,7 +136,7 @@ export interface MemstemClient {
 export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   const { source } = options;
   const settings = settingsOf(options);
-  const memstem = isOwn(source) ? assembleWithOwn(settings, source) : assemble(settings);
+  const memstem = assembleInside(settings, isOwn(source) ? source : null);
   const finishing = new AbortController();
   // What fails is tried again before the source is next asked for that user.
   void memstem.finishDeletions(() => {}, finishing.signal).catch(() => {});

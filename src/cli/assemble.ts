@@ -29,6 +29,7 @@ import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
+import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
 import { countO200k } from "./o200k.js";
@@ -51,13 +52,19 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
-export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
-  return assembleOn(openDataDir(settings), settings, source, inside);
+export function assemble(
+  settings: Settings,
+  source?: MemorySource | null,
+  inside: Inside | null = null,
+  onUpgrade?: UpgradeListener,
+): Memstem {
+  return assembleOn(openDataDir(settings, onUpgrade), settings, source, inside);
 }
 
-/** The same, with the caller's own Mem0 as its source. */
-export function assembleWithOwn(settings: Settings, own: OwnMem0): Memstem {
-  return assemble(settings, limited(openOwnMem0(own), settings));
+/** The same, for a program of its caller's: nothing is written to standard error. With the caller's own Mem0, where there is one. */
+export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem {
+  const source = own === null ? undefined : limited(openOwnMem0(own), settings);
+  return assemble(settings, source, null, () => {});
 }
 
 /** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
@@ -73,8 +80,9 @@ export function assembleWithKeys(
   settings: Settings,
   source?: MemorySource | null,
   inside: Inside | null = null,
+  onUpgrade?: UpgradeListener,
 ): AssembledService {
-  const database = openDataDir(settings);
+  const database = openDataDir(settings, onUpgrade);
   const opened = source === undefined ? openSourceBeside(database, settings) : source;
   const memstem = assembleOn(database, settings, opened, inside);
   const storedKeys = namingFaults(new StoredApiKeys(database));
@@ -89,9 +97,10 @@ export async function assembleWhereStored(
   settings: Settings,
   source?: MemorySource | null,
   inside: Inside | null = null,
+  onUpgrade?: UpgradeListener,
 ): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
-  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
+  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside, onUpgrade);
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { ThreadedPostgresUsageLog } = await import("../store/usage-postgres/threaded-postgres-usage-log.js");

@@ -2,24 +2,20 @@
  * check/: whether a database file is whole, for `memstem check`, backups and tests.
  * In: a file, opened to read; a service may write to it meanwhile.
  * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
- * Three levels: SQLite's structure (`check-structure.ts`), what one scope says (`check-journal.ts`; `check-scope.ts` where it is in the
- * tables from before the journal), every scope (this file).
+ * Three levels: SQLite's structure (`check-structure.ts`), what one scope says (`check-journal.ts`; `check-tables.ts` where no upgrade has
+ * moved it yet), every scope (this file).
  */
 
 import { eq } from "drizzle-orm";
-import { type Scope, ScopeState } from "../../core/index.js";
+import type { Scope } from "../../core/index.js";
 import type { SchemaProgress } from "../database/migrations.js";
-import { type OpenDatabase, openToRead } from "../database/open-database.js";
+import { openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
-import { prepareStatements, type Statements } from "../database/statements.js";
-import { RequestRecords } from "../records/request-records.js";
-import { StoredMessages } from "../records/stored-messages.js";
-import { readScope, readStoredScope } from "../records/stored-scope.js";
+import { readScope } from "../database/scope-key.js";
 import { hasTables } from "../upgrade/table-scope.js";
 import { JournalCheck } from "./check-journal.js";
-import { checkRequests, checkRows, checkTurns } from "./check-scope.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
-import { NO_BOUNDS } from "./no-bounds.js";
+import { TableCheck } from "./check-tables.js";
 
 /** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
@@ -59,7 +55,7 @@ export function checkDatabase(file: string): DatabaseCheck {
         const isInJournal = row.version === 0;
         // A damaged page ends the transaction with its error.
         collect(findings, nameOf(scope), () => {
-          const check = () => (isInJournal ? journal.check({ ...row, scope }) : tables?.check(scope, scopeId));
+          const check = () => (isInJournal ? journal.check({ ...row, scope }) : tables?.check(row));
           const found = sqlite.transaction(check)();
           if (found === undefined) return ["the tables that it is in are missing"];
           scopes++;
@@ -72,28 +68,6 @@ export function checkDatabase(file: string): DatabaseCheck {
     return { schema, scopes, requests, findings };
   } finally {
     sqlite.close();
-  }
-}
-
-/** Checks scopes that are still in the tables from before the journal, in the caller's transaction. */
-class TableCheck {
-  readonly #statements: Statements;
-  readonly #answers: RequestRecords;
-
-  constructor(private readonly database: OpenDatabase) {
-    this.#statements = prepareStatements(database.sqlite);
-    this.#answers = new RequestRecords(database, this.#statements, new StoredMessages(database));
-  }
-
-  check(scope: Scope, scopeId: number): { readonly requests: number; readonly problems: readonly string[] } {
-    const { database } = this;
-    const { scope: stored } = readStoredScope(this.#statements, database.digests, scope);
-    const state = new ScopeState(stored, () => 0, NO_BOUNDS);
-    state.index.check();
-    state.published.check();
-    const turns = checkTurns(database, scopeId, stored.counters, state.register);
-    const asked = checkRequests(database.orm, scopeId, this.#answers, stored.nodes);
-    return { requests: asked.count, problems: [...checkRows(stored), ...turns, ...asked.problems] };
   }
 }
 

@@ -20,10 +20,22 @@ const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url)
 /** Processes that start together may all try to migrate: the later ones find it done when they retry. */
 const MIGRATION_ATTEMPTS = 3;
 
-/** Brings a file's schema up to date, all steps in one transaction. */
-export function migrateToLatest(sqlite: Database.Database, orm: BetterSQLite3Database<typeof schema>): void {
+/**
+ * Brings a file's schema up to date, all steps in one transaction.
+ *
+ * @param onBegin called first where the file has an earlier schema
+ */
+export function migrateToLatest(
+  sqlite: Database.Database,
+  orm: BetterSQLite3Database<typeof schema>,
+  onBegin: (schema: SchemaProgress) => void,
+): void {
   provideMigrationFunctions(sqlite);
-  rewriteAfterMigration(sqlite);
+  const progress = sqlite.memory ? null : schemaOf(sqlite);
+  if (progress !== null && progress.applied > 0 && progress.applied < progress.known) {
+    onBegin(progress);
+    rewriteAfterMigration(sqlite);
+  }
   migrateTogether(sqlite, orm);
 }
 
@@ -45,9 +57,6 @@ export function schemaOf(sqlite: Database.Database): SchemaProgress {
  * a kill in between loses nothing.
  */
 function rewriteAfterMigration(sqlite: Database.Database): void {
-  if (sqlite.memory) return;
-  const { applied, known } = schemaOf(sqlite);
-  if (applied === 0 || applied === known) return;
   sqlite.pragma(`user_version = ${1 + Number(sqlite.pragma("user_version", { simple: true }))}`);
 }
 

@@ -1,8 +1,7 @@
 /*
- * database/: one SQLite file: opening, migrations, schema, hot statements, transactions, checkpoints, sealed digests.
- * In: a path; committed work (`CommitGroup`).
+ * database/: one SQLite file: opening, migrations, schema, typed statements, sealed digests.
+ * In: a path.
  * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
- * Hot SQL is written by hand in `statements.ts` and typed by `schema.ts`; cold SQL uses drizzle.
  */
 
 import { existsSync, statSync } from "node:fs";
@@ -40,10 +39,12 @@ const OPEN_AGAIN_MS = 20;
  * kill of the process at any point; a power cut may lose the last ones, never the file's integrity. Deleted text is overwritten
  * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, a
  * newer version's or damaged.
+ *
+ * @param onMigration is told of the schema of a file that is about to be migrated; once for each attempt
  */
-export function openDatabase(file: string): OpenDatabase {
+export function openDatabase(file: string, onMigration: (schema: SchemaProgress) => void = () => {}): OpenDatabase {
   try {
-    return retryWhileLocked(() => openOnce(file));
+    return retryWhileLocked(() => openOnce(file, onMigration));
   } catch (error) {
     throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
   }
@@ -65,7 +66,7 @@ function retryWhileLocked<T>(work: () => T): T {
   }
 }
 
-function openOnce(file: string): OpenDatabase {
+function openOnce(file: string, onMigration: (schema: SchemaProgress) => void): OpenDatabase {
   let sqlite: Database.Database | undefined;
   try {
     if (file !== ":memory:") {
@@ -81,7 +82,7 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
-    migrateToLatest(sqlite, orm);
+    migrateToLatest(sqlite, orm, onMigration);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);

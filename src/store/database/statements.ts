@@ -1,29 +1,13 @@
 import type Database from "better-sqlite3";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { ManyRows } from "./many-rows.js";
-import type {
-  blocks,
-  conversations,
-  forgottenMemories,
-  heads,
-  indexNodes,
-  memoryVersions,
-  orderingRows,
-  requests,
-  scopes,
-  sections,
-  turns,
-} from "./schema.js";
 
 /*
- * The SQL of the hot path (composes, reports, loading a scope), written by hand: drizzle's work per row costs as much as SQLite's.
- * One idiom, here and where a record has hot statements of its own (`records/`, `sqlite/api-keys.ts`): a statement of better-sqlite3,
- * prepared once, typed by the schema. Parameters and result columns have the names of the schema's fields; flags are 0 and 1.
- * `test/store/database/statements.test.ts` compares them with the schema. The cold path (expiry, erasure, export, checks) uses drizzle.
+ * Hot SQL is written by hand: drizzle's work per row costs as much as SQLite's. One idiom: a statement of better-sqlite3, prepared once,
+ * typed by the schema. Parameters and result columns have the names of the schema's fields; flags are 0 and 1. Cold SQL uses drizzle.
  */
 
 /** A boolean in SQLite. */
-export type Flag = 0 | 1;
+type Flag = 0 | 1;
 
 /** A table's row as SQLite takes and gives it: typed by the schema, with flags for booleans. */
 export type SqliteRow<T extends SQLiteTable> = {
@@ -32,53 +16,12 @@ export type SqliteRow<T extends SQLiteTable> = {
     : T["$inferSelect"][Field];
 };
 
-/** A row that is read by its scope's number, and without it. */
-type RowOfScope<T extends SQLiteTable> = Omit<SqliteRow<T>, "scopeId">;
-type OfScope = Pick<SqliteRow<typeof turns>, "scopeId">;
-
-/** What names a scope; no agent is the empty one. */
-type ScopeName = Pick<SqliteRow<typeof scopes>, "tenant" | "userId" | "agentId">;
-type ScopeCounters = Pick<
-  SqliteRow<typeof scopes>,
-  "nextLabel" | "nextNode" | "nextTurn" | "requests" | "bankedTokens"
->;
-type ScopeRow = ScopeCounters & Pick<SqliteRow<typeof scopes>, "scopeId" | "version">;
-
-export type BlockRow = RowOfScope<typeof blocks>;
-export type VersionRow = RowOfScope<typeof memoryVersions>;
-export type NodeRow = RowOfScope<typeof indexNodes>;
-export type OrderingRow = RowOfScope<typeof orderingRows>;
-export type TurnRow = RowOfScope<typeof turns>;
-export type RequestRow = RowOfScope<typeof requests>;
-
-export const SELECT_TURNS = `select id, conversation_id as conversationId, parent, given, placement, injection, retention,
-  fresh_start as freshStart, requested, head, prompt, anchor, prompt_tokens as promptTokens, computed_tokens as computedTokens,
-  epoch, behind, created_at as createdAt from turns`;
-export const SELECT_REQUESTS = `select request_id as requestId, turn, leaf, body, answer, evicted, observed, created_at as createdAt
-  from requests`;
-
-const IS_NAMED = "tenant = @tenant and user_id = @userId and agent_id = @agentId";
-
 /** A prepared statement with values by name. A result is a row, or the one value of a row. */
 export interface Statement<Values, Result = never> {
   run(values: Values): Database.RunResult;
   get(values: Values): Result | undefined;
   all(values: Values): Result[];
   iterate(values: Values): Iterable<Result>;
-}
-
-/** The hot path's statements. */
-export type Statements = ReturnType<typeof prepareStatements>;
-
-// The return type is the list of statements; writing it out would repeat it.
-export function prepareStatements(sqlite: Database.Database) {
-  return {
-    ...scopeStatements(sqlite),
-    ...registerStatements(sqlite),
-    ...indexStatements(sqlite),
-    ...turnStatements(sqlite),
-    ...requestStatements(sqlite),
-  };
 }
 
 /** Prepares a statement whose result is a row. */
@@ -89,226 +32,4 @@ export function prepare<Values, Row = never>(sqlite: Database.Database, sql: str
 /** Prepares a statement whose result is the one value of a row. */
 export function prepareValue<Values, Value>(sqlite: Database.Database, sql: string): Statement<Values, Value> {
   return sqlite.prepare<[Values], Value>(sql).pluck();
-}
-
-function scopeStatements(sqlite: Database.Database) {
-  return {
-    scopeId: prepareValue<ScopeName, number>(sqlite, `select scope_id from users where ${IS_NAMED}`),
-    version: prepare<ScopeName, { readonly scopeId: number; readonly commits: number }>(
-      sqlite,
-      `select scope_id as scopeId, table_version as commits from users where ${IS_NAMED}`,
-    ),
-    scope: prepare<ScopeName, ScopeRow>(
-      sqlite,
-      `select scope_id as scopeId, table_version as version, next_label as nextLabel, next_node as nextNode, next_turn as nextTurn, requests,
-         banked_tokens as bankedTokens
-       from users where ${IS_NAMED}`,
-    ),
-    /** Gives the new scope's number; nothing where there is one of this name. */
-    addScope: prepareValue<ScopeName & ScopeCounters & Pick<SqliteRow<typeof scopes>, "createdAt">, number>(
-      sqlite,
-      `insert into users
-           (tenant, user_id, agent_id, table_version, next_label, next_node, next_turn, requests, created_at, banked_tokens)
-         values
-           (@tenant, @userId, @agentId, 1, @nextLabel, @nextNode, @nextTurn, @requests, @createdAt, @bankedTokens)
-         on conflict do nothing returning scope_id`,
-    ),
-    // By name too: the number of a scope whose first commit was undone is given again.
-    moveScope: prepare<ScopeName & ScopeRow>(
-      sqlite,
-      `update users set table_version = table_version + 1, next_label = @nextLabel, next_node = @nextNode, next_turn = @nextTurn,
-         requests = @requests, banked_tokens = @bankedTokens
-       where scope_id = @scopeId and table_version = @version and ${IS_NAMED}`,
-    ),
-  };
-}
-
-function registerStatements(sqlite: Database.Database) {
-  return {
-    blocks: prepare<OfScope, BlockRow>(
-      sqlite,
-      `select label, text, tokens, superseded_by as supersededBy from blocks where scope_id = @scopeId order by label`,
-    ),
-    keepBlock: new ManyRows<SqliteRow<typeof blocks>>(
-      sqlite,
-      "insert into blocks (scope_id, label, text, tokens, superseded_by)",
-      ["scopeId", "label", "text", "tokens", "supersededBy"],
-      "on conflict (scope_id, label) do update set superseded_by = excluded.superseded_by",
-    ),
-    removeBlock: prepare<OfScope & Pick<SqliteRow<typeof blocks>, "label">>(
-      sqlite,
-      "delete from blocks where scope_id = @scopeId and label = @label",
-    ),
-
-    versions: prepare<OfScope, VersionRow>(
-      sqlite,
-      `select memory_id as memoryId, label, current, template, own_start as ownStart, own_length as ownLength
-       from memory_versions
-       where scope_id = @scopeId order by label, memory_id`,
-    ),
-    keepVersion: new ManyRows<SqliteRow<typeof memoryVersions>>(
-      sqlite,
-      "insert into memory_versions (scope_id, memory_id, label, current, template, own_start, own_length)",
-      ["scopeId", "memoryId", "label", "current", "template", "ownStart", "ownLength"],
-      `on conflict (scope_id, label, memory_id) do update set current = excluded.current,
-         template = excluded.template, own_start = excluded.own_start, own_length = excluded.own_length`,
-    ),
-    /** For all labels (a JSON array) in one statement. */
-    removeVersionsOf: prepare<OfScope & { readonly labels: string }>(
-      sqlite,
-      `delete from memory_versions
-       where scope_id = @scopeId and label in (select value from json_each(@labels))`,
-    ),
-    removeVersionsBy: prepare<OfScope & Pick<SqliteRow<typeof memoryVersions>, "memoryId">>(
-      sqlite,
-      "delete from memory_versions where scope_id = @scopeId and memory_id = @memoryId",
-    ),
-    forgotten: prepare<ScopeName, Pick<SqliteRow<typeof forgottenMemories>, "memoryId">>(
-      sqlite,
-      "select memory_id as memoryId from forgotten_memories where tenant = @tenant and user_id = @userId",
-    ),
-    keepForgotten: prepare<SqliteRow<typeof forgottenMemories>>(
-      sqlite,
-      `insert into forgotten_memories (tenant, user_id, memory_id) values (@tenant, @userId, @memoryId)
-       on conflict do nothing`,
-    ),
-  };
-}
-
-function indexStatements(sqlite: Database.Database) {
-  return {
-    nodes: prepare<OfScope, NodeRow>(
-      sqlite,
-      `select id, parent, anchor, bracketed, run, position, next_position as nextPosition, uses, live, last_used as lastUsed,
-         used_at as usedAt, tokens
-       from index_nodes where scope_id = @scopeId order by id`,
-    ),
-    /** A node's anchor never changes. */
-    keepNode: new ManyRows<SqliteRow<typeof indexNodes>>(
-      sqlite,
-      `insert into index_nodes
-         (scope_id, id, parent, anchor, bracketed, run, position, next_position, uses, live, last_used, used_at, tokens)`,
-      [
-        ...(["scopeId", "id", "parent", "anchor", "bracketed", "run", "position", "nextPosition"] as const),
-        ...(["uses", "live", "lastUsed", "usedAt", "tokens"] as const),
-      ],
-      `on conflict (scope_id, id) do update set parent = excluded.parent, run = excluded.run,
-         position = excluded.position, next_position = excluded.next_position, uses = excluded.uses,
-         live = excluded.live, last_used = excluded.last_used, used_at = excluded.used_at, tokens = excluded.tokens`,
-    ),
-    removeNode: prepare<OfScope & Pick<SqliteRow<typeof indexNodes>, "id">>(
-      sqlite,
-      "delete from index_nodes where scope_id = @scopeId and id = @id",
-    ),
-
-    orderingRows: prepare<OfScope, OrderingRow>(
-      sqlite,
-      `select kind, id, row from ordering_rows
-       where scope_id = @scopeId and kind in ('recent', 'worker') order by id`,
-    ),
-    publishedRows: prepare<OfScope & Pick<OrderingRow, "kind">, OrderingRow>(
-      sqlite,
-      "select kind, id, row from ordering_rows where scope_id = @scopeId and kind = @kind order by id",
-    ),
-    keepOrderingRow: prepare<SqliteRow<typeof orderingRows>>(
-      sqlite,
-      `insert into ordering_rows (scope_id, kind, id, row) values (@scopeId, @kind, @id, @row)
-       on conflict (scope_id, kind, id) do update set row = excluded.row`,
-    ),
-    removeOrderingRow: prepare<Omit<SqliteRow<typeof orderingRows>, "row">>(
-      sqlite,
-      "delete from ordering_rows where scope_id = @scopeId and kind = @kind and id = @id",
-    ),
-  };
-}
-
-function turnStatements(sqlite: Database.Database) {
-  return {
-    /** Begins a conversation at `lastTurnAt`, or counts one more turn of it. */
-    keepConversation: prepare<Pick<SqliteRow<typeof conversations>, "scopeId" | "id" | "lastTurnAt">>(
-      sqlite,
-      `insert into conversations (scope_id, id, turns, created_at, last_turn_at)
-       values (@scopeId, @id, 1, @lastTurnAt, @lastTurnAt)
-       on conflict (scope_id, id) do update set turns = turns + 1, last_turn_at = excluded.last_turn_at`,
-    ),
-    /** The ids of a head's messages. */
-    head: prepareValue<Pick<SqliteRow<typeof heads>, "scopeId" | "digest">, SqliteRow<typeof heads>["messages"]>(
-      sqlite,
-      "select messages from heads where scope_id = @scopeId and digest = @digest",
-    ),
-    knowsSection: prepareValue<SqliteRow<typeof sections>, Flag>(
-      sqlite,
-      "select exists (select 1 from sections where scope_id = @scopeId and digest = @digest)",
-    ),
-    keepSection: prepare<SqliteRow<typeof sections>>(
-      sqlite,
-      "insert into sections (scope_id, digest) values (@scopeId, @digest) on conflict do nothing",
-    ),
-
-    turn: prepare<OfScope & Pick<TurnRow, "id">, TurnRow>(
-      sqlite,
-      `${SELECT_TURNS} where scope_id = @scopeId and id = @id`,
-    ),
-    /** From a turn on, in order of their ids. */
-    conversationTurns: prepare<OfScope & { readonly conversationId: string; readonly from: number }, TurnRow>(
-      sqlite,
-      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId and id >= @from order by id`,
-    ),
-    newestTurn: prepare<OfScope & { readonly conversationId: string }, TurnRow>(
-      sqlite,
-      `${SELECT_TURNS} where scope_id = @scopeId and conversation_id = @conversationId order by id desc limit 1`,
-    ),
-    /** The id of the last turn but so many. */
-    lastTurnBut: prepareValue<OfScope & { readonly conversationId: string; readonly skipped: number }, number>(
-      sqlite,
-      `select id from turns where scope_id = @scopeId and conversation_id = @conversationId
-       order by id desc limit 1 offset @skipped`,
-    ),
-    addTurn: prepare<SqliteRow<typeof turns>>(
-      sqlite,
-      `insert into turns (scope_id, id, conversation_id, parent, given, placement, injection, retention, fresh_start,
-         requested, head, prompt, anchor, prompt_tokens, computed_tokens, epoch, behind, created_at)
-       values (@scopeId, @id, @conversationId, @parent, @given, @placement, @injection, @retention, @freshStart,
-         @requested, @head, @prompt, @anchor, @promptTokens, @computedTokens, @epoch, @behind, @createdAt)`,
-    ),
-  };
-}
-
-function requestStatements(sqlite: Database.Database) {
-  type Named = Pick<SqliteRow<typeof requests>, "scopeId" | "requestId">;
-  return {
-    request: prepare<Named, RequestRow>(
-      sqlite,
-      `${SELECT_REQUESTS} where scope_id = @scopeId and request_id = @requestId`,
-    ),
-    requestsBefore: prepare<OfScope & { readonly turn: number; readonly limit: number }, RequestRow>(
-      sqlite,
-      `${SELECT_REQUESTS} where scope_id = @scopeId and turn < @turn order by turn desc limit @limit`,
-    ),
-    /** A request whose stored answer was erased is composed again under the same id. */
-    addRequest: prepare<Omit<SqliteRow<typeof requests>, "evicted" | "observed">>(
-      sqlite,
-      `insert into requests (scope_id, request_id, turn, leaf, body, answer, evicted, created_at)
-       values (@scopeId, @requestId, @turn, @leaf, @body, @answer, 0, @createdAt)
-       on conflict (request_id, scope_id) do update set turn = excluded.turn, leaf = excluded.leaf,
-         body = excluded.body, answer = excluded.answer, evicted = excluded.evicted, observed = null,
-         created_at = excluded.created_at`,
-    ),
-    markEvicted: prepare<Named>(
-      sqlite,
-      "update requests set evicted = 1 where scope_id = @scopeId and request_id = @requestId",
-    ),
-    observe: prepare<Named & { readonly observed: string }>(
-      sqlite,
-      "update requests set observed = @observed where scope_id = @scopeId and request_id = @requestId",
-    ),
-  };
-}
-
-/** Values per statement; SQLite allows 32,766 parameters. */
-const AT_ONCE = 500;
-
-/** Calls `work` with pieces of a list, each small enough for one statement. */
-export function inPieces<T>(all: readonly T[], work: (piece: T[]) => void): void {
-  for (let at = 0; at < all.length; at += AT_ONCE) work(all.slice(at, at + AT_ONCE));
 }

@@ -1,3 +1,9 @@
+/*
+ * erasure/: deleted text leaves the log and the file's free space.
+ * In: pieces of what was deleted, and the file as it is. Out: a file in which no piece of it is left.
+ * Pieces are looked for in raw pages (`forgotten-pieces.ts`, `page-gaps.ts`); found ones make VACUUM rewrite the file.
+ */
+
 import { statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { faultOf } from "../api/store-faults.js";

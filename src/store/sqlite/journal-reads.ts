@@ -16,8 +16,8 @@ import type {
   Snapshot,
 } from "../journal/journal-database.js";
 import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
-import { Deletions } from "../records/deletions.js";
-import { FirstTokenTimes } from "../records/first-token-times.js";
+import { Deletions } from "./deletions.js";
+import { FirstTokenTimes } from "./first-token-times.js";
 import { type JournalRow, KEY_COLUMNS, type KeyRow, numberOf, readKey, readRecord } from "./journal-rows.js";
 import { prepareReads, readScopeRow } from "./journal-statements.js";
 import { hashesIn, readWithMemory, readWrittenBefore } from "./journal-walks.js";

@@ -14,8 +14,8 @@ import type {
   WrittenUnit,
 } from "../journal/journal-database.js";
 import { sumOfRecord, sumOfSnapshot } from "../journal/record-sum.js";
-import { Deletions } from "../records/deletions.js";
-import { FirstTokenTimes } from "../records/first-token-times.js";
+import { Deletions } from "./deletions.js";
+import { FirstTokenTimes } from "./first-token-times.js";
 import { numberOf, readRecord } from "./journal-rows.js";
 import { prepareWrites } from "./write-statements.js";
 

@@ -1,3 +1,9 @@
+/*
+ * sqlite/: the journal and the API keys in one SQLite file.
+ * In: calls of `JournalDatabase`, on the thread that serves. Out: what is stored, or the errors that it names.
+ * `JournalReads` and `JournalWriter` do the work; `InlineJournal` on this thread, `ThreadedJournal` on threads of their own.
+ */
+
 import type { OpenDatabase } from "../database/open-database.js";
 import type { JournalDatabase } from "../journal/journal-database.js";
 import { InlineJournal } from "./inline-journal.js";

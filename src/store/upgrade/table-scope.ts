@@ -1,24 +1,22 @@
 import type Database from "better-sqlite3";
 import type { Digest, StoredScope } from "../../core/index.js";
+import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import type { OpenDatabase } from "../database/open-database.js";
 import { readScope, type ScopeKey } from "../database/scope-key.js";
+import { prepare, prepareValue, type Statement } from "../database/statements.js";
+import type { HeadRow } from "../journal/journal-database.js";
+import type { SaidTurn } from "../journal/said-codec.js";
+import { TableMessages } from "./table-messages.js";
+import { readTurn } from "./table-rows.js";
+import { readTableState } from "./table-state.js";
 import {
-  prepare,
-  prepareStatements,
-  prepareValue,
+  prepareStateReads,
   type RequestRow,
   SELECT_REQUESTS,
   SELECT_TURNS,
-  type Statement,
-  type Statements,
+  type StateStatements,
   type TurnRow,
-} from "../database/statements.js";
-import type { HeadRow } from "../journal/journal-database.js";
-import type { SaidTurn } from "../journal/said-codec.js";
-import { readTurn } from "../records/rows.js";
-import { StoredMessages } from "../records/stored-messages.js";
-import { readStoredScope } from "../records/stored-scope.js";
+} from "./table-statements.js";
 
 /** Turns that are read at once. */
 const TURNS_AT_ONCE = 500;
@@ -33,6 +31,9 @@ export interface TableTurn {
   readonly requests: readonly RequestRow[];
 }
 
+/** A scope's name and number. */
+export type NumberedScope = ScopeKey & { readonly scopeId: number };
+
 interface Page {
   readonly scopeId: number;
   readonly after: number;
@@ -40,18 +41,20 @@ interface Page {
 
 /** Reads scopes of the tables from before the journal. */
 export class TableScopes {
-  readonly #statements: Statements;
-  readonly #messages: StoredMessages;
-  readonly #next: Statement<number, ScopeKey & { readonly scopeId: number }>;
+  readonly #state: StateStatements;
+  readonly #messages: TableMessages;
+  readonly #count: Statement<[], number>;
+  readonly #next: Statement<number, NumberedScope>;
   readonly #turns: Statement<Page, TurnRow & { readonly row: number }>;
   readonly #requests: Statement<Page & { readonly upTo: number }, RequestRow>;
   readonly #heads: Statement<number, { readonly digest: SealedDigest; readonly messages: string | null }>;
   readonly #sections: Statement<number, SealedDigest>;
 
-  constructor(private readonly database: OpenDatabase) {
+  constructor(private readonly database: DatabaseConnection) {
     const { sqlite } = database;
-    this.#statements = prepareStatements(sqlite);
-    this.#messages = new StoredMessages(database);
+    this.#state = prepareStateReads(sqlite);
+    this.#messages = new TableMessages(database);
+    this.#count = prepareValue(sqlite, "select count(*) from users where table_version > 0");
     this.#next = prepare(
       sqlite,
       `select scope_id as scopeId, tenant, user_id as userId, agent_id as agentId from users
@@ -70,13 +73,18 @@ export class TableScopes {
     this.#sections = prepareValue(sqlite, "select digest from sections where scope_id = ?");
   }
 
+  /** How many scopes are still in the tables. */
+  count(): number {
+    return this.#count.get([]) ?? 0;
+  }
+
   /** The first scope with a higher number that is still in the tables; null: none is. */
-  next(after: number): (ScopeKey & { readonly scopeId: number }) | null {
+  next(after: number): NumberedScope | null {
     return this.#next.get(after) ?? null;
   }
 
   state(key: ScopeKey): StoredScope {
-    return readStoredScope(this.#statements, this.database.digests, readScope(key)).scope;
+    return readTableState(this.#state, this.database.digests, readScope(key)).scope;
   }
 
   /** A scope's turns in order, read in pieces: other statements may run in between. */

@@ -165,10 +165,14 @@ describe("a database of an earlier version", () => {
     const sqlite = new Database(template);
     // Rows enough that the steps take their time.
     sqlite.exec(`
-      with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000)
+      create temp table n as with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000) select i from n;
+      insert into turns (scope_id, id, given_digests, given, placement, injection, head, prompt, anchor, prompt_tokens, created_at)
+        select scope_id, 100 + i, given_digests, given, placement, injection, head, prompt, anchor, prompt_tokens, created_at
+        from n, turns where scope_id = 1 and id = 5;
       insert into requests (scope_id, request_id, turn, leaf, body, answer, evicted, observed, created_at)
-        select r.scope_id, 'many-' || i, r.turn, r.leaf, r.body, r.answer, 1, null, r.created_at
-        from n, (select * from requests where request_id = 'turn-1') r;
+        select scope_id, 'many-' || i, 100 + i, leaf, body, answer, 1, null, created_at
+        from n, requests where scope_id = 1 and turn = 5;
+      update users set next_turn = 10000 where scope_id = 1;
     `);
     sqlite.close();
     const outcomes = new Set<number>();

@@ -4,8 +4,8 @@ import type { Digest, RequestId, Scope } from "../../../src/core/index.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
 import { scopeOf } from "../api/stored-compose.js";
+import { TableStore } from "../tables/table-store.js";
 import { DrivenStore, type Said } from "./driven-store.js";
 import { droppedTextsIn, remainsOf } from "./remains.js";
 import { toldBy } from "./told-by-store.js";
@@ -25,7 +25,7 @@ const textOf = (memory: string, version: number) =>
 
 /** Two stores that are driven alike, and what there is to ask them about. */
 export class StorePair {
-  readonly table = new DrivenStore(new SqliteStore(openDatabase(":memory:")));
+  readonly table = new DrivenStore(new TableStore(openDatabase(":memory:")));
   readonly database: OpenDatabase = openDatabase(":memory:");
   readonly journal = new DrivenStore(new JournalStore(new InlineJournal(this.database)));
   readonly requests: string[] = [];

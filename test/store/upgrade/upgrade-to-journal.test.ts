@@ -3,15 +3,25 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
-import type { ConversationId, Digest, MemoryId, RequestId, Scope, TurnId, UserId } from "../../../src/core/index.js";
+import {
+  type ConversationId,
+  type Digest,
+  type MemoryId,
+  type RequestId,
+  type Scope,
+  ScopeState,
+  type TurnId,
+  type UserId,
+} from "../../../src/core/index.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { SealedDigest } from "../../../src/store/database/digest-seal.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { readScope } from "../../../src/store/database/scope-key.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.js";
 import { openJournalDatabase, upgradeToJournal } from "../../../src/store/upgrade/upgrade-to-journal.js";
+import { composeInto, countTokens } from "../api/stored-compose.js";
+import { TableStore } from "../tables/table-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-to-journal-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -131,7 +141,7 @@ describe("a file from before the journal", () => {
     const before = openDatabase(fileOf(fixture));
     const named = namedIn(before);
     expect(named.requests.length).toBeGreaterThan(0);
-    const tables = new SqliteStore(before);
+    const tables = new TableStore(before);
     const expected = await answersOf(tables, named);
     await tables.close();
     const repeated = Object.entries(expected).filter(([question]) =>
@@ -152,7 +162,7 @@ describe("a file from before the journal", () => {
   it("goes on where a process was killed between two scopes, and is moved once by two processes", async () => {
     const before = openDatabase(fileOf("0009_scopes_together.sql"));
     const named = namedIn(before);
-    const tables = new SqliteStore(before);
+    const tables = new TableStore(before);
     const expected = await answersOf(tables, named);
     await tables.close();
     const file = before.sqlite.name;
@@ -199,6 +209,21 @@ describe("a file from before the journal", () => {
     expect(await journal.scopesOf(tenant, userId)).toEqual([]);
     await journal.close();
   });
+});
+
+it("a file from before index nodes had times and tokens is opened, and gone on with", async () => {
+  const file = fileOf("0002_retention.sql");
+  const store = new JournalStore(new InlineJournal(openJournalDatabase(file)));
+  const [ana] = await store.scopesOf("default", "ana" as UserId);
+  expect(ana).toBeDefined();
+  const { scope } = await store.loadScope(ana as Scope);
+  expect(scope.nodes.length).toBeGreaterThan(1);
+  for (const node of scope.nodes) expect([node.usedAt, node.tokens]).toEqual([0, 0]);
+  new ScopeState(scope, countTokens).index.check();
+  const { requests } = await store.counts(ana as Scope);
+  await composeInto(store, ana as Scope, { requestId: "new", question: "Well?", memories: { m1: "Ana likes tea." } });
+  expect((await store.counts(ana as Scope)).requests).toBe(requests + 1);
+  await store.close();
 });
 
 it("a new file has no tables from before the journal", () => {

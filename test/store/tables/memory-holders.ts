@@ -1,8 +1,9 @@
 import { and, asc, eq, gt, lte } from "drizzle-orm";
-import type { ScopesFound } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { memoryVersions, scopes } from "../database/schema.js";
-import { readScope } from "./stored-scope.js";
+import type { ScopesFound } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { scopes } from "../../../src/store/database/schema.js";
+import { readScope } from "../../../src/store/database/scope-key.js";
+import { memoryVersions } from "../../../src/store/upgrade/table-schema.js";
 
 /** Rows per page, plus the rest of the last scope: about two milliseconds. */
 const ROWS_AT_ONCE = 20_000;

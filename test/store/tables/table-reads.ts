@@ -10,7 +10,7 @@ import type {
   Turn,
   TurnId,
   UserId,
-} from "../../core/index.js";
+} from "../../../src/core/index.js";
 import type {
   AnsweredRequest,
   DeletionCounts,
@@ -27,28 +27,30 @@ import type {
   StoredHistory,
   StoredResponse,
   StoredVersion,
-} from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import * as tables from "../database/schema.js";
-import { prepareStatements, type Statements } from "../database/statements.js";
-import { findQuotes } from "../erasure/quotes.js";
-import { readConversationHistory } from "../records/conversation-history.js";
-import { Deletions } from "../records/deletions.js";
-import { readExpired, readScopesWithOldTurns, scanTurns } from "../records/expiry.js";
-import { FirstTokenTimes } from "../records/first-token-times.js";
-import { readScopesWithMemory } from "../records/memory-holders.js";
-import { RequestRecords } from "../records/request-records.js";
-import { ResponseRecords } from "../records/response-records.js";
-import { readTurn } from "../records/rows.js";
-import { StoredMessages } from "../records/stored-messages.js";
-import { keyOf, readScope, readStoredScope } from "../records/stored-scope.js";
-import { readUserExport } from "../records/user-export.js";
+} from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { scopes } from "../../../src/store/database/schema.js";
+import { keyOf, readScope } from "../../../src/store/database/scope-key.js";
+import { Deletions } from "../../../src/store/sqlite/deletions.js";
+import { FirstTokenTimes } from "../../../src/store/sqlite/first-token-times.js";
+import { readTurn } from "../../../src/store/upgrade/table-rows.js";
+import * as tables from "../../../src/store/upgrade/table-schema.js";
+import { readTableState } from "../../../src/store/upgrade/table-state.js";
+import { readConversationHistory } from "./conversation-history.js";
+import { readExpired, readScopesWithOldTurns, scanTurns } from "./expiry.js";
+import { readScopesWithMemory } from "./memory-holders.js";
+import { findQuotes } from "./quotes.js";
+import { RequestRecords } from "./request-records.js";
+import { ResponseRecords } from "./response-records.js";
+import { prepareStatements, type Statements } from "./statements.js";
+import { StoredMessages } from "./stored-messages.js";
+import { readUserExport } from "./user-export.js";
 
 /** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS_LOADED = 1_000;
 
-/** The reading half of `SqliteStore`: changes nothing. */
-export class SqliteReads {
+/** The reading half of `TableStore`: changes nothing. */
+export class TableReads {
   protected readonly statements: Statements;
   protected readonly times: FirstTokenTimes;
   protected readonly deletions: Deletions;
@@ -75,7 +77,7 @@ export class SqliteReads {
 
   async loadScope(scope: Scope): Promise<LoadedScope> {
     return this.database.sqlite.transaction(() => ({
-      ...readStoredScope(this.statements, this.database.digests, scope),
+      ...readTableState(this.statements, this.database.digests, scope),
       deletions: this.deletions.countsOf(scope),
     }))();
   }
@@ -195,7 +197,6 @@ export class SqliteReads {
   }
 
   async scopesOf(tenant: string, userId: UserId): Promise<Scope[]> {
-    const { scopes } = tables;
     return this.database.orm
       .select()
       .from(scopes)

@@ -1,10 +1,10 @@
 import type Database from "better-sqlite3";
 import { z } from "zod";
-import type { ChatMessage, Digest, RequestId } from "../../core/index.js";
-import type { StoredResponse } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import type { responses } from "../database/schema.js";
-import type { SqliteRow } from "../database/statements.js";
+import type { ChatMessage, Digest, RequestId } from "../../../src/core/index.js";
+import type { StoredResponse } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import type { responses } from "../../../src/store/database/schema.js";
+import type { SqliteRow } from "../../../src/store/database/statements.js";
 
 type ResponseRow = SqliteRow<typeof responses>;
 type Kept = Omit<ResponseRow, "used">;
@@ -22,7 +22,6 @@ export class ResponseRecords {
   readonly #keep: Database.Statement<[ResponseRow]>;
   readonly #use: Database.Statement<[Named & Pick<ResponseRow, "used">]>;
   readonly #removeOldest: Database.Statement<[{ readonly tenant: string; readonly most: number }]>;
-  readonly #outputs: Database.Statement<[number], string>;
   readonly #remove: Database.Statement<[number]>;
 
   constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
@@ -47,7 +46,6 @@ export class ResponseRecords {
       `delete from responses where tenant = @tenant and used <=
          (select used from responses where tenant = @tenant order by used desc limit 1 offset @most)`,
     );
-    this.#outputs = sqlite.prepare<[number], string>("select output from responses where scope_id = ?").pluck();
     this.#remove = sqlite.prepare("delete from responses where scope_id = ?");
   }
 
@@ -89,10 +87,8 @@ export class ResponseRecords {
     if (used % USES_BETWEEN_REMOVALS === 0) this.#removeOldest.run({ tenant: of.tenant, most });
   }
 
-  /** Removes all of a scope's; gives their texts, as JSON. */
-  removeAll(scopeId: number): readonly string[] {
-    const outputs = this.#outputs.all(scopeId);
-    if (outputs.length > 0) this.#remove.run(scopeId);
-    return outputs;
+  /** Removes all of a scope's. */
+  removeAll(scopeId: number): void {
+    this.#remove.run(scopeId);
   }
 }

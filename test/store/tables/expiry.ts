@@ -1,13 +1,21 @@
 import { and, asc, eq, gt, inArray, or, sql } from "drizzle-orm";
-import type { ConversationId, NodeId, Scope, TurnId } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
-import type { ExpiredTurns, ExpiryRecord, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { conversations, heads, messages, requests, scopes, sections, turns } from "../database/schema.js";
-import { inPieces } from "../database/statements.js";
-import { readInjection, readLabels } from "./rows.js";
+import type { ConversationId, NodeId, Scope, TurnId } from "../../../src/core/index.js";
+import { append } from "../../../src/core/text/lists.js";
+import type {
+  ExpiredTurns,
+  ExpiryRecord,
+  MessageId,
+  NamingTurn,
+  ScannedTurns,
+  ScopesFound,
+} from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { scopes } from "../../../src/store/database/schema.js";
+import { readScope } from "../../../src/store/database/scope-key.js";
+import { readInjection, readLabels } from "../../../src/store/upgrade/table-rows.js";
+import { conversations, heads, messages, requests, sections, turns } from "../../../src/store/upgrade/table-schema.js";
+import { inPieces } from "./statements.js";
 import { idsOf } from "./stored-messages.js";
-import { readScope } from "./stored-scope.js";
 
 /** Rows per page. */
 const AT_ONCE = 500;

@@ -1,11 +1,11 @@
 import type Database from "better-sqlite3";
 import { and, eq } from "drizzle-orm";
-import { type ChatMessage, messageText, ownWords, QuoteSearch } from "../../core/index.js";
-import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { blocks, memoryVersions, scopes } from "../database/schema.js";
-import { readRendered } from "../records/stored-scope.js";
-import type { ForgottenPieces } from "./forgotten-pieces.js";
+import { type ChatMessage, messageText, ownWords, QuoteSearch } from "../../../src/core/index.js";
+import type { FoundQuotes, ScopeQuotes } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { scopes } from "../../../src/store/database/schema.js";
+import { blocks, memoryVersions } from "../../../src/store/upgrade/table-schema.js";
+import { readRendered } from "../../../src/store/upgrade/table-state.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
@@ -76,26 +76,16 @@ export async function findQuotes(
 
 /**
  * Erases the bodies of a scope's messages that quote the memory: those found before, and those stored since. Their digests are kept, as
- * conversations continue from them. Erased text is added to `pieces`. Runs inside the caller's transaction.
+ * conversations continue from them. Runs inside the caller's transaction.
  */
-export function eraseQuotes(
-  sqlite: Database.Database,
-  scopeId: number,
-  { texts, scopes }: FoundQuotes,
-  pieces: ForgottenPieces,
-): void {
+export function eraseQuotes(sqlite: Database.Database, scopeId: number, { texts, scopes }: FoundQuotes): void {
   const quotes = scopes.get(scopeId) ?? { search: new QuoteSearch(texts), looked: new Map(), quoting: new Set() };
   if (quotes.search.isEmpty) return;
   const said = saidIn(sqlite, scopeId);
   const since = said.filter(({ id, digest }) => quotes.looked.get(id) !== digest);
   while (since.length > 0) lookAt(sqlite, quotes, since);
-  const body = sqlite.prepare<[number], string | null>("select body from messages where id = ?").pluck();
   const erase = sqlite.prepare("update messages set body = null where id = ?");
-  for (const { id } of said) {
-    if (!quotes.quoting.has(id)) continue;
-    pieces.add(body.get(id) ?? "");
-    erase.run(id);
-  }
+  for (const { id } of said) if (quotes.quoting.has(id)) erase.run(id);
 }
 
 function saidIn(sqlite: Database.Database, scopeId: number): Said[] {

@@ -1,8 +1,7 @@
 /*
- * sqlite/: the store and the API keys on one open database.
- * In: calls of `Store`. Out: what is stored, or the errors that `Store` names.
- * `SqliteReads` answers from the database as it is; `SqliteStore` adds the commits, which go through one `CommitGroup`.
- * SQL stands in `database/` and `records/`; here is only which of it makes one transaction.
+ * tables/: the store of earlier versions, which kept scopes in a table for each kind of thing. A frozen copy: it makes files as those
+ * versions did, and is a second opinion on what a store answers. It shares its schema and the reading of rows with the upgrade
+ * (`src/store/upgrade/`). Of a file it erases nothing: rows are all that is compared.
  */
 
 import { and, eq } from "drizzle-orm";
@@ -15,7 +14,7 @@ import type {
   ScopeChanges,
   TurnId,
   UserId,
-} from "../../core/index.js";
+} from "../../../src/core/index.js";
 import {
   type CommitBase,
   type ComposeRecord,
@@ -29,49 +28,29 @@ import {
   type Store,
   type StoredResponse,
   type StoredVersion,
-} from "../api/store.js";
-import { CommitGroup } from "../database/commit-group.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import * as tables from "../database/schema.js";
-import type { ThreadedCheckpoints } from "../database/threaded-checkpoints.js";
-import { collectTexts, eraseFromTurns } from "../erasure/erasure.js";
-import { FileErasure } from "../erasure/file-erasure.js";
-import { ForgottenPieces } from "../erasure/forgotten-pieces.js";
-import { eraseQuotes } from "../erasure/quotes.js";
-import { deleteExpired } from "../records/expiry.js";
-import { turnRow, writeAnswer } from "../records/rows.js";
-import { keyOf, writeChanges } from "../records/stored-scope.js";
-import { withdrawTurn } from "../records/withdrawal.js";
-import { SqliteReads } from "./sqlite-reads.js";
+} from "../../../src/store/api/store.js";
+import { forgottenMemories, scopes } from "../../../src/store/database/schema.js";
+import { keyOf } from "../../../src/store/database/scope-key.js";
+import { deleteExpired } from "./expiry.js";
+import { eraseFromTurns } from "./forgetting.js";
+import { eraseQuotes } from "./quotes.js";
+import { turnRow, writeAnswer } from "./rows.js";
+import { writeChanges } from "./scope-changes.js";
+import { TableReads } from "./table-reads.js";
+import { withdrawTurn } from "./withdrawal.js";
 
 /** No scope has this version. */
 const NEVER_STORED: StoredVersion = { scopeId: -1, commits: 0 };
 
-/** The store in one SQLite file. Concurrent composes and reports share a transaction; every other commit is one of its own. */
-export class SqliteStore extends SqliteReads implements Store {
-  readonly #group: CommitGroup;
-  readonly #erasure: FileErasure;
-
-  constructor(
-    database: OpenDatabase,
-    /** Checkpoints in a worker thread; null: by SQLite itself, which blocks. */
-    private readonly checkpoints: ThreadedCheckpoints | null = null,
-  ) {
-    super(database);
-    this.#group = new CommitGroup(database.sqlite, (commits) => checkpoints?.committed(commits));
-    this.#erasure = new FileErasure(database.sqlite, () => this.#group.flush());
-  }
-
-  async idle(): Promise<void> {
-    // Whoever handed it over sees the fault.
-    await this.#group.settled.catch(() => {});
-  }
+/** The store of earlier versions on one SQLite connection. Every commit is a transaction of its own. */
+export class TableStore extends TableReads implements Store {
+  async idle(): Promise<void> {}
 
   commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord): Promise<StoredVersion> {
     const { composition, request, at } = record;
     const { turn, head, sections, restated, leaf } = composition;
     const { digests } = this.database;
-    return this.#commitInGroup(scope, base, record.delta, at, (scopeId) => {
+    return this.#commit(scope, base, record.delta, at, (scopeId) => {
       const s = this.statements;
       this.messages.keepHead(scopeId, digests.seal(turn.head), head);
       if (turn.conversationId !== null) s.keepConversation.run({ scopeId, id: turn.conversationId, lastTurnAt: at });
@@ -92,7 +71,7 @@ export class SqliteStore extends SqliteReads implements Store {
     });
   }
 
-  keepResponse(
+  async keepResponse(
     scope: Scope,
     deletions: DeletionCounts,
     id: Digest,
@@ -100,7 +79,7 @@ export class SqliteStore extends SqliteReads implements Store {
     continued: Digest | null,
     most: number,
   ): Promise<void> {
-    return this.#inGroup(() => {
+    this.#inTransaction(() => {
       const { tenant } = keyOf(scope);
       const scopeId = this.statements.scopeId.get(keyOf(scope));
       if (scopeId === undefined || !this.deletions.areStill(scope, deletions)) return;
@@ -109,7 +88,7 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   async keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): Promise<void> {
-    await this.#inGroup(() => this.times.keep(engine, time, most));
+    this.times.keep(engine, time, most);
   }
 
   commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta): Promise<StoredVersion> {
@@ -139,34 +118,26 @@ export class SqliteStore extends SqliteReads implements Store {
     delta: ScopeDelta,
     { id, observed }: { readonly id: RequestId; readonly observed: EngineReport },
   ): Promise<StoredVersion> {
-    return this.#commitInGroup(scope, base, delta, 0, (scopeId) => {
+    return this.#commit(scope, base, delta, 0, (scopeId) => {
       this.statements.observe.run({ scopeId, requestId: id, observed: JSON.stringify(observed) });
     });
   }
 
-  async commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord): Promise<StoredVersion> {
-    const pieces = new ForgottenPieces();
-    const stored = await this.#commit(scope, base, record.delta, record.at, (scopeId) => {
-      eraseFromTurns(this.database, this.statements, scopeId, record, pieces);
-      this.#removeResponses(scopeId, pieces);
+  commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord): Promise<StoredVersion> {
+    return this.#commit(scope, base, record.delta, record.at, (scopeId) => {
+      eraseFromTurns(this.database, this.statements, scopeId, record);
+      this.responses.removeAll(scopeId);
       this.deletions.count(scope, record.memoryId, record.isInSource);
-      this.#erasure.count();
     });
-    for (const text of [...record.quotes.texts, ...record.quotes.rendered]) pieces.add(text);
-    this.#erasure.begin(pieces);
-    return stored;
   }
 
   async eraseQuotes(quotes: FoundQuotes): Promise<void> {
-    const pieces = new ForgottenPieces();
-    this.#group.run(() => {
+    this.#inTransaction(() => {
       for (const scopeId of quotes.scopes.keys()) {
-        eraseQuotes(this.database.sqlite, scopeId, quotes, pieces);
-        this.#removeResponses(scopeId, pieces);
+        eraseQuotes(this.database.sqlite, scopeId, quotes);
+        this.responses.removeAll(scopeId);
       }
-      this.#erasure.count();
     });
-    this.#erasure.begin(pieces);
   }
 
   commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord): Promise<StoredVersion> {
@@ -176,9 +147,8 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   async commitEnd(scope: Scope, base: CommitBase): Promise<void> {
-    this.#group.run(() => {
+    this.#inTransaction(() => {
       this.#checkDeletions(scope, base);
-      const { scopes } = tables;
       const { scopeId, commits } = base.version ?? NEVER_STORED;
       const isOfVersion = and(eq(scopes.scopeId, scopeId), eq(scopes.version, commits));
       const { tenant, userId, agentId } = keyOf(scope);
@@ -186,88 +156,43 @@ export class SqliteStore extends SqliteReads implements Store {
       const { changes } = this.database.orm.delete(scopes).where(and(isOfVersion, isNamed)).run();
       if (changes !== 1) throw new StaleScopeError("the scope was changed by another process");
     });
-    this.#group.flush();
   }
 
-  async emptyLog(): Promise<void> {
-    this.#group.run(() => this.#erasure.count());
-    this.#erasure.begin(new ForgottenPieces());
-  }
+  async emptyLog(): Promise<void> {}
 
   async deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number> {
-    const { forgottenMemories, scopes } = tables;
-    this.#group.flush();
-    const pieces = new ForgottenPieces();
-    const deleted = this.database.sqlite
-      .transaction(() => {
-        const { orm } = this.database;
-        collectTexts(orm, tenant, userId, pieces);
-        this.#erasure.count();
-        this.deletions.count({ tenant, userId }, null, isInSource);
-        orm
-          .delete(forgottenMemories)
-          .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
-          .run();
-        return orm
-          .delete(scopes)
-          .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
-          .run().changes;
-      })
-      .immediate();
-    this.#erasure.begin(pieces);
-    return deleted;
+    const { orm } = this.database;
+    return this.#inTransaction(() => {
+      this.deletions.count({ tenant, userId }, null, isInSource);
+      orm
+        .delete(forgottenMemories)
+        .where(and(eq(forgottenMemories.tenant, tenant), eq(forgottenMemories.userId, userId)))
+        .run();
+      return orm
+        .delete(scopes)
+        .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
+        .run().changes;
+    });
   }
 
   async deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void> {
-    this.#group.run(() => {
-      this.deletions.done({ tenant, userId }, memoryId);
-      this.#erasure.count();
-    });
-    // The deleted row held the user's name.
-    this.#erasure.begin(new ForgottenPieces());
+    this.deletions.done({ tenant, userId }, memoryId);
   }
 
-  erased(): Promise<void> {
-    return this.#erasure.done();
-  }
+  async erased(): Promise<void> {}
 
   async close(): Promise<void> {
-    this.#group.flush();
-    this.#erasure.close();
-    this.checkpoints?.close();
     this.database.sqlite.close();
   }
 
-  /** An answer may say in other words what was forgotten, so it is not searched for quotes. */
-  #removeResponses(scopeId: number, pieces: ForgottenPieces): void {
-    for (const output of this.responses.removeAll(scopeId)) if (!pieces.isFull) pieces.addJson(JSON.parse(output));
-  }
-
-  /** A commit of its own, stored at once. */
   async #commit(
-    scope: Scope,
-    base: CommitBase,
-    delta: ScopeDelta,
-    at: number,
-    more: (scopeId: number) => void,
-  ): Promise<StoredVersion> {
-    const stored = this.#commitInGroup(scope, base, delta, at, more);
-    try {
-      this.#group.flush();
-    } catch {
-      // What it holds rejects.
-    }
-    return await stored;
-  }
-
-  #commitInGroup(
     scope: Scope,
     base: CommitBase,
     { changes }: ScopeDelta,
     at: number,
     more: (scopeId: number) => void,
   ): Promise<StoredVersion> {
-    return this.#inGroup((): StoredVersion => {
+    return this.#inTransaction((): StoredVersion => {
       this.#checkDeletions(scope, base);
       const stored = this.#claim(scope, base.version, changes, at);
       writeChanges(this.statements, this.database.digests, keyOf(scope), stored.scopeId, changes);
@@ -276,11 +201,8 @@ export class SqliteStore extends SqliteReads implements Store {
     });
   }
 
-  /** Runs one commit in the group's transaction. Resolves when that is durable. */
-  async #inGroup<T>(work: () => T): Promise<T> {
-    const result = this.#group.run(work);
-    await this.#group.settled;
-    return result;
+  #inTransaction<T>(work: () => T): T {
+    return this.database.sqlite.transaction(work).immediate();
   }
 
   #checkDeletions(scope: Scope, { deletions }: CommitBase): void {

@@ -1,15 +1,17 @@
 import type Database from "better-sqlite3";
 import { and, desc, eq, inArray } from "drizzle-orm";
-import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
-import type { AnsweredRequest, PromptHistory, ServedRequest } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { requests, scopes } from "../database/schema.js";
-import { inPieces, type Statements } from "../database/statements.js";
+import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../../src/core/index.js";
+import type { AnsweredRequest, PromptHistory, ServedRequest } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { scopes } from "../../../src/store/database/schema.js";
+import { readScope } from "../../../src/store/database/scope-key.js";
+import { readAnswer, readTurn } from "../../../src/store/upgrade/table-rows.js";
+import { requests } from "../../../src/store/upgrade/table-schema.js";
 import { headOf, turnsUpFrom } from "./conversation-history.js";
 import { readPromptHistory } from "./prompt-history.js";
-import { readAnswer, readServed, readTurn } from "./rows.js";
+import { readServed } from "./rows.js";
+import { inPieces, type Statements } from "./statements.js";
 import type { StoredMessages } from "./stored-messages.js";
-import { readScope } from "./stored-scope.js";
 
 /** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;

@@ -1,9 +1,10 @@
 import { and, asc, eq, getTableColumns, getTableName, is, type SQL, sql } from "drizzle-orm";
 import { getTableConfig, type SQLiteColumn, type SQLiteTable, SQLiteTable as Table } from "drizzle-orm/sqlite-core";
-import type { ExportedRow, ExportedScope, ExportedUser } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import * as schema from "../database/schema.js";
-import { readAnswer, readInjection } from "./rows.js";
+import type { ExportedRow, ExportedScope, ExportedUser } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { forgottenMemories, responses, scopes } from "../../../src/store/database/schema.js";
+import { readAnswer, readInjection } from "../../../src/store/upgrade/table-rows.js";
+import * as tables from "../../../src/store/upgrade/table-schema.js";
 import { StoredMessages } from "./stored-messages.js";
 
 /** Rows per page; other work runs in between. */
@@ -11,30 +12,30 @@ const ROWS_AT_ONCE = 200;
 
 /** Columns with our own JSON: exported with field names in snake_case. */
 const OWN_JSON: readonly SQLiteColumn[] = [
-  schema.indexNodes.run,
-  schema.orderingRows.row,
-  schema.turns.requested,
-  schema.requests.observed,
+  tables.indexNodes.run,
+  tables.orderingRows.row,
+  tables.turns.requested,
+  tables.requests.observed,
 ];
 /** Columns with the application's own JSON: exported unmodified. */
-const GIVEN_JSON: readonly SQLiteColumn[] = [schema.responses.output];
+const GIVEN_JSON: readonly SQLiteColumn[] = [responses.output];
 /** Columns that list the application's messages: exported unmodified, null for erased ones. */
-const SAID: readonly SQLiteColumn[] = [schema.heads.messages, schema.turns.given];
+const SAID: readonly SQLiteColumn[] = [tables.heads.messages, tables.turns.given];
 /** Digests are not exported: they would confirm a guess of a short text. */
 const DIGESTS: readonly SQLiteColumn[] = [
-  schema.heads.digest,
-  schema.indexNodes.anchor,
-  schema.requests.body,
-  schema.turns.head,
-  schema.turns.prompt,
-  schema.turns.anchor,
-  schema.responses.id,
-  schema.responses.sent,
+  tables.heads.digest,
+  tables.indexNodes.anchor,
+  tables.requests.body,
+  tables.turns.head,
+  tables.turns.prompt,
+  tables.turns.anchor,
+  responses.id,
+  responses.sent,
 ];
 /** Columns that name the tenant, or count other users' rows. */
-const NOT_THE_USERS: readonly SQLiteColumn[] = [schema.responses.tenant, schema.responses.used];
+const NOT_THE_USERS: readonly SQLiteColumn[] = [responses.tenant, responses.used];
 /** Tables that hold only digests, or that are exported where they are referred to. */
-const NOT_EXPORTED: readonly SQLiteTable[] = [schema.scopes, schema.sections, schema.messages];
+const NOT_EXPORTED: readonly SQLiteTable[] = [scopes, tables.sections, tables.messages];
 
 /** A table whose rows belong to a scope. */
 interface ScopedTable {
@@ -47,7 +48,7 @@ interface ScopedTable {
 }
 
 /** Every other table of the schema with a scope's number, so that none can be forgotten. */
-const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((table): ScopedTable[] => {
+const SCOPED_TABLES: readonly ScopedTable[] = [...Object.values(tables), responses].flatMap((table): ScopedTable[] => {
   if (!is(table, Table) || NOT_EXPORTED.includes(table)) return [];
   const columns = Object.entries(getTableColumns(table)) as [string, SQLiteColumn][];
   const scopeId = columns.find(([, { name }]) => name === "scope_id")?.[1];
@@ -58,7 +59,7 @@ const SCOPED_TABLES: readonly ScopedTable[] = Object.values(schema).flatMap((tab
 
 function keyOf(table: SQLiteTable): readonly SQLiteColumn[] {
   // In served order, which has an index.
-  if (table === schema.requests) return [schema.requests.turn, schema.requests.requestId];
+  if (table === tables.requests) return [tables.requests.turn, tables.requests.requestId];
   return getTableConfig(table).primaryKeys.flatMap(({ columns }) => columns.filter(({ name }) => name !== "scope_id"));
 }
 
@@ -72,20 +73,23 @@ export async function readUserExport(
   userId: string,
   pause: () => Promise<void>,
 ): Promise<ExportedUser> {
-  const { forgottenMemories } = schema;
   const { orm } = database;
   const messages = new StoredMessages(database);
   const exported: ExportedScope[] = [];
   const own = orm
     .select()
-    .from(schema.scopes)
-    .where(and(eq(schema.scopes.tenant, tenant), eq(schema.scopes.userId, userId)))
-    .orderBy(asc(schema.scopes.scopeId))
+    .from(scopes)
+    .where(and(eq(scopes.tenant, tenant), eq(scopes.userId, userId)))
+    .orderBy(asc(scopes.scopeId))
     .all();
   for (const { scopeId, tenant: _tenant, userId: _userId, agentId, ...counters } of own) {
-    const tables: Record<string, readonly ExportedRow[]> = {};
-    for (const table of SCOPED_TABLES) tables[table.name] = await readRows(orm, messages, table, scopeId, pause);
-    exported.push({ agentId: agentId === "" ? null : agentId, scope: snakeCased(counters) as ExportedRow, tables });
+    const rows: Record<string, readonly ExportedRow[]> = {};
+    for (const table of SCOPED_TABLES) rows[table.name] = await readRows(orm, messages, table, scopeId, pause);
+    exported.push({
+      agentId: agentId === "" ? null : agentId,
+      scope: snakeCased(counters) as ExportedRow,
+      tables: rows,
+    });
   }
   const forgotten = orm
     .select({ id: forgottenMemories.memoryId })
@@ -127,8 +131,8 @@ async function readRows(
 
 function exportedValue(messages: StoredMessages, column: SQLiteColumn, value: unknown): unknown {
   if (value === null || typeof value !== "string") return value;
-  if (column === schema.turns.injection) return snakeCased(readInjection(value));
-  if (column === schema.requests.answer) return snakeCased(readAnswer(value));
+  if (column === tables.turns.injection) return snakeCased(readInjection(value));
+  if (column === tables.requests.answer) return snakeCased(readAnswer(value));
   if (GIVEN_JSON.includes(column)) return JSON.parse(value);
   if (OWN_JSON.includes(column)) return snakeCased(JSON.parse(value));
   return SAID.includes(column) ? messages.bodiesOf(value) : value;

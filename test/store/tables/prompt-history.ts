@@ -1,17 +1,18 @@
 import type Database from "better-sqlite3";
-import type { ChatMessage, RequestId, SpokenTurn, StoredPrompt } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
-import type { PromptHistory } from "../api/store.js";
-import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
-import type { OpenDatabase } from "../database/open-database.js";
+import type { ChatMessage, RequestId, SpokenTurn, StoredPrompt } from "../../../src/core/index.js";
+import { append } from "../../../src/core/text/lists.js";
+import type { PromptHistory } from "../../../src/store/api/store.js";
+import type { DigestSeal, SealedDigest } from "../../../src/store/database/digest-seal.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { readTurn } from "../../../src/store/upgrade/table-rows.js";
 import {
   type RequestRow,
   SELECT_REQUESTS,
   SELECT_TURNS,
-  type Statements,
   type TurnRow,
-} from "../database/statements.js";
-import { readServed, readTurn } from "./rows.js";
+} from "../../../src/store/upgrade/table-statements.js";
+import { readServed } from "./rows.js";
+import type { Statements } from "./statements.js";
 import type { StoredMessages } from "./stored-messages.js";
 
 /** Newest prompts of a scope that are compared … */

@@ -1,21 +1,14 @@
 import type Database from "better-sqlite3";
-import { type ChatMessage, type Digest, meaningDigest, messageDigest, type Turn } from "../../core/index.js";
-import type { SealedDigest } from "../database/digest-seal.js";
-import type { OpenDatabase } from "../database/open-database.js";
-
-/** Messages' digests: of what they are, and of what they mean. */
-type SaidDigests = Pick<Turn, "given" | "meant">;
-
-/** JSON array of ids in `messages`, as `turns` and `heads` hold it. */
-export type MessageList = string;
+import { type ChatMessage, type Digest, meaningDigest, messageDigest } from "../../../src/core/index.js";
+import type { DatabaseConnection } from "../../../src/store/database/connection.js";
+import type { SealedDigest } from "../../../src/store/database/digest-seal.js";
+import { type MessageList, type SaidDigests, TableMessages } from "../../../src/store/upgrade/table-messages.js";
 
 // An erased body counts as equal: a message that is sent again is stored again.
 const FIND = `select id, body is null as erased from messages
   where scope_id = @scopeId and digest = @digest and (body is null or body = @body) order by erased limit 1`;
 const ADD = "insert into messages (scope_id, digest, meant, body) values (@scopeId, @digest, @meant, @body)";
 const RESTORE = "update messages set body = @body where id = @id and body is null";
-const LISTED = (columns: string) =>
-  `select ${columns} from json_each(?) listed cross join messages on messages.id = listed.value order by listed.key`;
 const HEAD = `select messages as list, exists
   (select 1 from json_each(heads.messages) listed join messages on messages.id = listed.value where body is null) as erased
   from heads where scope_id = @scopeId and digest = @digest`;
@@ -36,26 +29,20 @@ export function idsOf(list: MessageList): readonly number[] {
  * window that slides over a hundred messages would write a hundred rows per turn. Whoever removes turns also names the messages that only
  * they referred to.
  */
-export class StoredMessages {
+export class StoredMessages extends TableMessages {
   readonly #find: Database.Statement<[object], { readonly id: number; readonly erased: 0 | 1 }>;
   readonly #add: Database.Statement<[object]>;
   readonly #restore: Database.Statement<[object]>;
-  readonly #bodies: Database.Statement<[MessageList], string | null>;
-  readonly #digests: Database.Statement<
-    [MessageList],
-    { readonly digest: SealedDigest; readonly meant: SealedDigest | null }
-  >;
   readonly #head: Database.Statement<[object], { readonly list: MessageList | null; readonly erased: 0 | 1 }>;
   readonly #keepHead: Database.Statement<[object]>;
   readonly #keepEmptyHead: Database.Statement<[object]>;
 
-  constructor(private readonly database: Pick<OpenDatabase, "sqlite" | "digests">) {
+  constructor(private readonly database: DatabaseConnection) {
+    super(database);
     const { sqlite } = database;
     this.#find = sqlite.prepare(FIND);
     this.#add = sqlite.prepare(ADD);
     this.#restore = sqlite.prepare(RESTORE);
-    this.#bodies = sqlite.prepare<[MessageList], string | null>(LISTED("body")).pluck();
-    this.#digests = sqlite.prepare(LISTED("digest, meant"));
     this.#head = sqlite.prepare(HEAD);
     this.#keepHead = sqlite.prepare(KEEP_HEAD);
     this.#keepEmptyHead = sqlite.prepare(KEEP_EMPTY_HEAD);
@@ -95,24 +82,6 @@ export class StoredMessages {
     } else if (known.erased === 1) {
       for (const [at, id] of idsOf(known.list).entries()) this.#restore.run({ id, body: JSON.stringify(messages[at]) });
     }
-  }
-
-  /** Digests of listed messages. */
-  saidIn(list: MessageList): SaidDigests {
-    const { digests } = this.database;
-    const given: Digest[] = [];
-    const meant: Digest[] = [];
-    for (const row of this.#digests.all(list)) {
-      const digest = digests.open(row.digest);
-      given.push(digest);
-      meant.push(row.meant === null ? digest : digests.open(row.meant));
-    }
-    return { given, meant };
-  }
-
-  /** Listed messages, null for each erased one. */
-  bodiesOf(list: MessageList): readonly (ChatMessage | null)[] {
-    return this.#bodies.all(list).map((body) => (body === null ? null : (JSON.parse(body) as ChatMessage)));
   }
 
   /** Listed messages, or null where one of them was erased. */

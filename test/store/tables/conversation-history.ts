@@ -1,7 +1,8 @@
-import type { ChatMessage, PromptTokens } from "../../core/index.js";
-import type { StoredHistory } from "../api/store.js";
-import type { DigestSeal } from "../database/digest-seal.js";
-import type { Statements, TurnRow } from "../database/statements.js";
+import type { ChatMessage, PromptTokens } from "../../../src/core/index.js";
+import type { StoredHistory } from "../../../src/store/api/store.js";
+import type { DigestSeal } from "../../../src/store/database/digest-seal.js";
+import type { TurnRow } from "../../../src/store/upgrade/table-statements.js";
+import type { Statements } from "./statements.js";
 import type { StoredMessages } from "./stored-messages.js";
 
 /** What a history is read from. */

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { TurnId } from "../../core/index.js";
-import type { MessageId } from "../api/store.js";
-import type { OpenDatabase } from "../database/open-database.js";
-import { conversations, turns } from "../database/schema.js";
+import type { TurnId } from "../../../src/core/index.js";
+import type { MessageId } from "../../../src/store/api/store.js";
+import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { conversations, turns } from "../../../src/store/upgrade/table-schema.js";
 import { deleteExpired, namingTurn } from "./expiry.js";
 
 /** Which of some messages (a JSON array of ids) other turns or other heads refer to. */

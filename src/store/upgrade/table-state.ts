@@ -13,82 +13,21 @@ import {
   type NodeId,
   type RenderedWords,
   type Scope,
-  type ScopeChanges,
   type StoredBlock,
   type StoredScope,
   type TurnId,
   type WorkerRow,
-  withEarlierForm,
 } from "../../core/index.js";
 import type { LoadedScope } from "../api/store.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import { keyOf, type ScopeKey } from "../database/scope-key.js";
-import type { BlockRow, NodeRow, OrderingRow, Statements, VersionRow } from "../database/statements.js";
-import { readLabels } from "./rows.js";
+import { keyOf } from "../database/scope-key.js";
+import { parsedBody } from "../journal/damaged-record.js";
+import { readLabels } from "./table-rows.js";
+import type { BlockRow, NodeRow, OrderingRow, StateStatements, VersionRow } from "./table-statements.js";
 
-export { keyOf, readScope } from "../database/scope-key.js";
-
-/** Writes a scope's changes. Runs inside the caller's transaction. */
-export function writeChanges(
-  statements: Statements,
-  digests: DigestSeal,
-  key: ScopeKey,
-  scopeId: number,
-  changes: ScopeChanges,
-): void {
-  const { removedBlocks } = changes.register;
-  for (const label of removedBlocks) statements.removeBlock.run({ scopeId, label });
-  if (removedBlocks.length > 0)
-    statements.removeVersionsOf.run({ scopeId, labels: JSON.stringify([...removedBlocks]) });
-  for (const memoryId of changes.register.forgotten) {
-    statements.removeVersionsBy.run({ scopeId, memoryId });
-    statements.keepForgotten.run({ ...key, memoryId });
-  }
-  statements.keepBlock.runAll(
-    changes.register.blocks.map(({ label, text, tokens, supersededBy }) => ({
-      scopeId,
-      label,
-      text,
-      tokens,
-      supersededBy,
-    })),
-  );
-  statements.keepVersion.runAll(
-    changes.register.versions.map(({ memoryId, label, current, rendered }) => {
-      const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
-      return { scopeId, memoryId, label, current: current ? 1 : 0, template, ownStart, ownLength };
-    }),
-  );
-  for (const id of changes.index.removed) statements.removeNode.run({ scopeId, id });
-  statements.keepNode.runAll(
-    changes.index.upserted.map((node) => ({
-      scopeId,
-      ...node,
-      ...anchorRow(node.anchor, digests),
-      run: JSON.stringify(node.run),
-    })),
-  );
-  const { recent, workers, published } = changes;
-  const drop = (kind: OrderingRow["kind"], ids: readonly number[]) => {
-    for (const id of ids) statements.removeOrderingRow.run({ scopeId, kind, id });
-  };
-  const keep = (kind: OrderingRow["kind"], id: number, row: unknown) =>
-    statements.keepOrderingRow.run({ scopeId, kind, id, row: JSON.stringify(row) });
-  drop("recent", recent.removed);
-  for (const { turn, labels } of recent.upserted) keep("recent", turn, labels);
-  drop("worker", workers.removed);
-  for (const { id, ...worker } of workers.upserted) keep("worker", id, worker);
-  if (published === null) return;
-  const { accesses, clusters } = published;
-  drop("access", accesses.removed);
-  for (const { turn, labels, promoted } of accesses.upserted) keep("access", turn, { labels, promoted });
-  drop("cluster", clusters.removed);
-  for (const { id, ...node } of clusters.upserted) keep("cluster", id, node);
-}
-
-/** See `Store.loadScope`. To be called in a transaction, as it takes several statements. */
-export function readStoredScope(
-  statements: Statements,
+/** A scope's state, and its version in the tables. To be called in a transaction, as it takes several statements. */
+export function readTableState(
+  statements: StateStatements,
   digests: DigestSeal,
   scope: Scope,
 ): Omit<LoadedScope, "deletions"> {
@@ -144,14 +83,6 @@ export function readRendered(row: Pick<VersionRow, "template" | "ownStart" | "ow
   return { template: template as Digest, start: ownStart, length: ownLength };
 }
 
-function anchorRow(anchor: Digest | null, digests: DigestSeal): Pick<NodeRow, "anchor" | "bracketed"> {
-  if (anchor === null) return { anchor, bracketed: 0 };
-  const before = withEarlierForm(anchor);
-  return before === null
-    ? { anchor: digests.seal(anchor), bracketed: 0 }
-    : { anchor: digests.seal(before), bracketed: 1 };
-}
-
 function readAnchor({ anchor, bracketed }: Pick<NodeRow, "anchor" | "bracketed">, digests: DigestSeal): Digest | null {
   if (anchor === null) return null;
   const opened = digests.open(anchor);
@@ -190,15 +121,17 @@ const clusterNode = z.object({
 function readOrderingRows(rows: readonly OrderingRow[]): Pick<StoredScope, "recent" | "workers"> {
   const of = (kind: OrderingRow["kind"]) => rows.filter((row) => row.kind === kind);
   return {
-    workers: of("worker").map(({ id, row }) => ({ id, ...worker.parse(JSON.parse(row)) }) as unknown as WorkerRow),
+    workers: of("worker").map(
+      ({ id, row }) => ({ id, ...parsedBody("a worker", row, worker) }) as unknown as WorkerRow,
+    ),
     recent: of("recent").map(({ id, row }) => ({ turn: id as TurnId, labels: readLabels(row) })),
   };
 }
 
 function readClusterNode({ id, row }: Pick<OrderingRow, "id" | "row">): ClusterNode {
-  return { id, ...clusterNode.parse(JSON.parse(row)) } as unknown as ClusterNode;
+  return { id, ...parsedBody("a node of the cluster tree", row, clusterNode) } as unknown as ClusterNode;
 }
 
 function readAccess({ id, row }: Pick<OrderingRow, "id" | "row">): Access {
-  return { turn: id, ...access.parse(JSON.parse(row)) } as unknown as Access;
+  return { turn: id, ...parsedBody("an access", row, access) } as unknown as Access;
 }
