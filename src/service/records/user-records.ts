@@ -6,23 +6,22 @@
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import {
-  canonicalText,
   KEEPS_ALL,
-  type Label,
   MAX_MEMORY_CHARACTERS,
   type MemoryId,
   type Scope,
   type UserId,
 } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
-import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
+import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import { ScopeExpiry } from "./expiry.js";
-import { forgetIn, type MemoryEvent, updateIn } from "./memory-events.js";
+import { type MemoryEvent, updateIn } from "./memory-events.js";
+import { MemoryForgetting } from "./memory-forgetting.js";
 
 /** Milliseconds between two transactions of expiry. */
 const PAUSE_BETWEEN_PIECES_MS = 2;
@@ -51,17 +50,7 @@ export class UserRecords {
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
     const forgetting = await this.jobs.run(userId, async () => {
       const own = this.jobs.scopeOf(userId, null);
-      const quotes = await this.#quotesOf(own, memoryId);
-      const scopes = await this.parts.store.scopesOf(this.jobs.tenant, userId);
-      const labels = new Set<Label>();
-      for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
-        const { store, now, source } = this.parts;
-        const isInSource = source?.owned === true;
-        const gone = await retryWhileLocked(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, memoryId, quotes, isInSource, now())),
-        );
-        for (const label of gone) labels.add(label);
-      }
+      const labels = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
       // A scope in memory that was never stored is not among those of the store.
       this.scopes.dropUser(this.jobs.tenant, userId);
       const { source } = this.parts;
@@ -70,17 +59,6 @@ export class UserRecords {
     });
     await this.parts.store.erased();
     return forgetting;
-  }
-
-  /** Where a memory is quoted. With several agents the quotes are erased here already. */
-  async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
-    const { store, source } = this.parts;
-    // The source's text may be in no prompt yet. If the source fails, the deletion reports it.
-    const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
-    const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
-    const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
-    if (quotes.scopes.size > 1) await retryWhileLocked(() => store.eraseQuotes(quotes));
-    return quotes;
   }
 
   /** Forgets a user with everything memstem stores of them, with every agent. */
