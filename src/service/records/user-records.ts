@@ -5,13 +5,7 @@
  */
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import {
-  KEEPS_ALL,
-  MAX_MEMORY_CHARACTERS,
-  type MemoryId,
-  type Scope,
-  type UserId,
-} from "../../core/index.js";
+import { KEEPS_ALL, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";

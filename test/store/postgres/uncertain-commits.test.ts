@@ -101,4 +101,24 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
     );
     expect(await other.journal.deletionsOf("default", "ana" as UserId)).toEqual({ users: 0, memories: 1 });
   });
+
+  it.each(["before the server hears of it", "before its client hears of it"] as const)(
+    "deletes a user all the same, and says of how many scopes, where it is lost %s",
+    async (where) => {
+      await cut.journal.write(unitOf(ana, null, [composed(1)]));
+      await cut.journal.write(unitOf(scopeNamed("ana", "coach"), null, [composed(1)]));
+      await cut.journal.write(unitOf(bob, null, [composed(1)]));
+      proxy.cut(where);
+      const deletion = { memoryId: null, isInSource: true };
+      expect(await cut.journal.deleteUser("default", "ana" as UserId, deletion, [])).toBe(2);
+      expect(proxy.count()).toBe(1);
+      expect(await other.journal.scopesOf("default", "ana" as UserId)).toEqual([]);
+      expect(await other.journal.versionOf(bob)).not.toBeNull();
+      expect((await other.journal.deletionsOf("default", "ana" as UserId)).users).toBeGreaterThan(0);
+      expect(await other.journal.pendingInSource("default", "ana" as UserId)).toEqual({
+        everything: true,
+        memoryIds: [],
+      });
+    },
+  );
 });
