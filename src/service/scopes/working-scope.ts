@@ -1,6 +1,7 @@
 import type { Digest, Scope, ScopeState } from "../../core/index.js";
 import {
   type CommitBase,
+  isSameVersion,
   type ScopeDelta,
   StaleScopeError,
   type Store,
@@ -61,8 +62,4 @@ export class WorkingScope {
 /** What changed in a scope since the last commit, for the next one. */
 export function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
-}
-
-function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
-  return a?.scopeId === b?.scopeId && a?.commits === b?.commits;
 }

@@ -46,6 +46,18 @@ export type * from "./user-data.js";
 export interface StoredVersion {
   readonly scopeId: number;
   readonly commits: number;
+  /**
+   * Checksum of the newest commit's record; 0: there is none. Where all else is equal and this is not, the database went back to an earlier
+   * state (a backup, a standby that had not received everything) and was written to since. Absent: not known, and not compared.
+   */
+  readonly sum?: number | undefined;
+}
+
+/** Whether two versions are of one state of one scope; null: never stored. */
+export function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
+  if (a === null || b === null) return a === b;
+  if (a.scopeId !== b.scopeId || a.commits !== b.commits) return false;
+  return a.sum === undefined || b.sum === undefined || a.sum === b.sum;
 }
 
 /** A stored scope, with the version that the next commit has to pass. */
