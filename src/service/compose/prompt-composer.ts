@@ -14,7 +14,12 @@ import {
   MAX_MEMORY_CHARACTERS,
   type Scope,
 } from "../../core/index.js";
-import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
+import {
+  AbandonedRequestError,
+  DeletedMeanwhileError,
+  DeletedWhileSentError,
+  StoreUnavailableError,
+} from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
@@ -46,9 +51,12 @@ export interface ComposeHooks {
   readonly chooseDepth?: ChooseDepth | undefined;
   /**
    * Called with the answer before it is stored, which may still fail: the answer is final only when `compose` resolves. Called again with
-   * another answer if the prompt has to be planned again; not called if the previous prompt could not be stored.
+   * another answer if the prompt has to be planned again; not called if the previous prompt could not be stored. Where the user is deleted
+   * after this call, `compose` rejects with {@link DeletedWhileSentError}: what was announced is the last that is made of the request.
    */
   readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
+  /** Called with what is known of the user's deletions when a prompt was planned, before it is announced or returned. */
+  readonly planned?: ((watch: DeletionWatch) => void) | undefined;
 }
 
 /** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
@@ -67,6 +75,8 @@ interface ComposeTask {
   readonly hooks: ComposeHooks;
   /** Whether memories that the request brought are not composed once the user was deleted. */
   readonly endsWithUser: boolean;
+  /** Whether a prompt of it was announced. */
+  isAnnounced: boolean;
 }
 
 /** Dependencies of a tenant's composer. */
@@ -112,7 +122,7 @@ export class PromptComposer {
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     if (found === null) this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false };
+    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false, isAnnounced: false };
     const compose = () => this.#compose(task, found?.lookup ?? null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -166,7 +176,7 @@ export class PromptComposer {
     signal?: CallerSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true };
+    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true, isAnnounced: false };
     return this.on.jobs.run(request.userId, () => this.#compose(task, waiting));
   }
 
@@ -178,9 +188,10 @@ export class PromptComposer {
    */
   async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { request, named } = this.#limits.limited(task.request);
+    const limited = { ...task, request };
     for (let lookup = waiting; ; lookup = null) {
       try {
-        return await this.#composeOnce({ ...task, request }, lookup);
+        return await this.#composeOnce(limited, lookup);
       } catch (error) {
         if (!(error instanceof DeletedMeanwhileError)) throw named(error);
         if (task.endsWithUser && request.memories !== null && (await lookup?.watch?.isUserDeleted())) throw error;
@@ -249,22 +260,24 @@ export class PromptComposer {
   }
 
   /** Plans a prompt and commits it. */
-  async #commit(
-    { scope, request, signal, hooks: { beforeStored } }: ComposeTask,
-    retrieved: Retrieved,
-    watch: DeletionWatch,
-  ): Promise<ComposeAnswer> {
+  async #commit(task: ComposeTask, retrieved: Retrieved, watch: DeletionWatch): Promise<ComposeAnswer> {
+    const { scope, request, signal } = task;
+    const { beforeStored, planned: onPlanned } = task.hooks;
     const { answer, observed } = await retryWhileLocked(() => {
       // Checked in every retry: another process may lock the database for longer than the caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       return this.on.scopes.use(scope, async (working) => {
         const planned = await this.#planner.plan(working, request, retrieved);
+        const { deletions } = working.base;
+        onPlanned?.(working.watch());
         if (planned.isRepeated) return planned;
+        if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
         // The commit finds out whether these are still the stored ones.
-        if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
+        if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
         if (beforeStored !== undefined && this.#storesWell) {
           // An outdated answer must not be announced.
           await working.check();
+          task.isAnnounced = true;
           beforeStored(planned.answer);
           // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
           await new Promise<void>((written) => process.nextTick(written));

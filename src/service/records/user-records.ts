@@ -22,6 +22,12 @@ const PAUSE_BETWEEN_PIECES_MS = 2;
 /** Turns per transaction of expiry. */
 const MAX_EXPIRED_AT_ONCE = 20;
 
+/**
+ * Milliseconds between a deletion and its answer, at least: another process may have asked the store right before it, and sends what it had
+ * planned when the answer reaches it. No lock is held while something is sent, so this has to be longer than that takes.
+ */
+const SETTLING_MS = 50;
+
 /** What is recorded of the prompts of a tenant's users. */
 export interface UserUsage {
   forget(userId: UserId): Promise<void>;
@@ -42,17 +48,25 @@ export class UserRecords {
    * id is never sent again. Rejects with `MemorySourceError` where memstem's own source fails; what was erased by then stays erased.
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.jobs.run(userId, async () => {
-      const own = this.jobs.scopeOf(userId, null);
-      const labels = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
-      // A scope in memory that was never stored is not among those of the store.
-      this.scopes.dropUser(this.jobs.tenant, userId);
-      const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.jobs.closing) : null;
-      return { memoryId, labels: [...labels], deletedFromSource };
-    });
+    const forgetting = await this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId, setTimeoutAsync));
     await this.parts.store.erased();
     return forgetting;
+  }
+
+  /** @param settle waits so many milliseconds */
+  async #forgetMemory(
+    userId: UserId,
+    memoryId: MemoryId,
+    settle: (ms: number) => Promise<unknown>,
+  ): Promise<Forgetting> {
+    const own = this.jobs.scopeOf(userId, null);
+    const labels = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
+    // A scope in memory that was never stored is not among those of the store.
+    this.scopes.dropUser(this.jobs.tenant, userId);
+    const { source } = this.parts;
+    const deleting = source?.owned ? source.delete(own, memoryId, this.jobs.closing) : null;
+    const [deletedFromSource] = await Promise.all([deleting, settle(SETTLING_MS)]);
+    return { memoryId, labels: [...labels], deletedFromSource };
   }
 
   /** Forgets a user with everything memstem stores of them, with every agent. */
@@ -60,11 +74,12 @@ export class UserRecords {
     const forgotten = await this.jobs.run(userId, async () => {
       // First: once the user is deleted here, nobody asks again.
       await this.usage.forget(userId);
-      const isInSource = this.parts.source?.owned === true;
-      const scopes = await retryWhileLocked(() => this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource));
+      const { source, store } = this.parts;
+      const isInSource = source?.owned === true;
+      const scopes = await retryWhileLocked(() => store.deleteUser(this.jobs.tenant, userId, isInSource));
       this.scopes.dropUser(this.jobs.tenant, userId);
-      if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing);
+      const deleting = isInSource ? source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing) : null;
+      await Promise.all([deleting, setTimeoutAsync(SETTLING_MS)]);
       return { userId, scopes };
     });
     await this.parts.store.erased();
@@ -116,13 +131,16 @@ export class UserRecords {
           );
           if (isChanged) changed.add(scope.userId);
         } else if (!changed.has(scope.userId)) {
-          await this.forgetMemory(scope.userId, event.memoryId);
+          // Once for all of them.
+          await this.jobs.run(scope.userId, () => this.#forgetMemory(scope.userId, event.memoryId, async () => {}));
           changed.add(scope.userId);
         }
       }
       after = found.next;
       await setImmediateAsync();
     }
+    if (event.kind === "deleted" && changed.size > 0)
+      await Promise.all([this.parts.store.erased(), setTimeoutAsync(SETTLING_MS)]);
     return changed.size;
   }
 

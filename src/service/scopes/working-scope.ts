@@ -8,7 +8,7 @@ import {
   type StoredVersion,
 } from "../../store/api/store.js";
 import { inSpan } from "../base/spans.js";
-import { isSameCount } from "./deletion-watch.js";
+import { DeletionWatch, isSameCount } from "./deletion-watch.js";
 import { OpenRequests } from "./open-requests.js";
 
 /**
@@ -34,6 +34,11 @@ export class WorkingScope {
   /** Another object after each commit. */
   get base(): CommitBase {
     return this.#base;
+  }
+
+  /** Notices what was deleted of the user since the state that this builds on. */
+  watch(): DeletionWatch {
+    return new DeletionWatch(this.store, this.scope.tenant, this.scope.userId, this.#base.deletions);
   }
 
   /** Waits until a commit is durable, and builds on it. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
