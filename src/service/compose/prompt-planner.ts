@@ -249,7 +249,7 @@ export class PromptPlanner {
   async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
     const { scope, state } = working;
     const { requestId } = request;
-    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId);
+    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId, request.messages);
     if (requestId === null || answered === null) return null;
     // It is sent without a commit.
     await working.check();

@@ -284,8 +284,12 @@ export interface Store {
   commitEnd(scope: Scope, base: CommitBase): Promise<void>;
   /** Checkpoints and truncates the write-ahead log, so that deleted text is not left there. */
   emptyLog(): Promise<void>;
-  /** A request answered before; null where there is none, or where messages of it were erased since. */
-  findRequest(scope: Scope, id: RequestId): Promise<AnsweredRequest | null>;
+  /**
+   * A request answered before; null where there is none, or where messages of it were erased since.
+   *
+   * @param said what its caller says again: erased messages among these are no obstacle
+   */
+  findRequest(scope: Scope, id: RequestId, said?: readonly ChatMessage[]): Promise<AnsweredRequest | null>;
   /** A response by a digest of its id; null where none is kept of this scope. */
   findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null>;
   /**
