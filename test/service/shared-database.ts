@@ -78,7 +78,7 @@ export function around(store: Store, wrap: (method: string, call: () => Promise<
 }
 
 /** A store that does something else right before the first call of one method. */
-export function before(store: Store, method: keyof Store, something: () => Promise<void>): Store {
+export function doingBefore(store: Store, method: keyof Store, something: () => Promise<void>): Store {
   let isDone = false;
   return around(store, async (name, call) => {
     if (name === method && !isDone) {

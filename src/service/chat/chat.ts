@@ -11,7 +11,7 @@ import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../eng
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { ComposeHooks } from "../compose/prompt-composer.js";
+import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";

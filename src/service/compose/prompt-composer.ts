@@ -33,31 +33,13 @@ import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
+import type { ComposeHooks } from "./compose-hooks.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
-import { type ColdHead, PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import { PromptPlanner, type Retrieved } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
-
-/** Callbacks during a compose, within the user's queue. */
-export interface ComposeHooks {
-  /**
-   * Called before the memory search if much of the prompt's prefix is expected to be uncached. The returned function is called after the
-   * search and awaited.
-   */
-  readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
-  /** Chooses, once memories are found, how many of them the prompt contains. */
-  readonly chooseDepth?: ChooseDepth | undefined;
-  /**
-   * Called with the answer before it is stored, which may still fail: the answer is final only when `compose` resolves. Called again with
-   * another answer if the prompt has to be planned again; not called if the previous prompt could not be stored. Where the user is deleted
-   * after this call, `compose` rejects with {@link DeletedWhileSentError}: what was announced is the last that is made of the request.
-   */
-  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
-  /** Called with what is known of the user's deletions when a prompt was planned, before it is announced or returned. */
-  readonly planned?: ((watch: DeletionWatch) => void) | undefined;
-}
 
 /** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
 export interface FoundAhead {

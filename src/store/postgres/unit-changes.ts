@@ -30,7 +30,7 @@ export const EVERYTHING = "";
 const ROWS_AT_ONCE = 32;
 
 /** How many records a unit appends. */
-export function appendedBy({ changes }: JournalUnit): number {
+function appendedBy({ changes }: JournalUnit): number {
   return changes.reduce((sum, change) => sum + (change.kind === "append" ? change.records.length : 0), 0);
 }
 

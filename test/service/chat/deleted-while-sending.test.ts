@@ -8,7 +8,7 @@ import type { Memstem } from "../../../src/service/library/memstem.js";
 import { Gate, ownedMemories } from "../../hostile/owned-memories.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { ana, composeWith } from "../compose/service-fixture.js";
-import { around, before, SHARED, sharedDatabase } from "../shared-database.js";
+import { around, doingBefore, SHARED, sharedDatabase } from "../shared-database.js";
 
 const SECRET = "The blue safe opens with 4821";
 const DEPTH = { ...DEFAULT_DEPTH, firstBlocks: 2, timeLimitMs: 5_000 };
@@ -134,7 +134,7 @@ describe.each(SHARED)("what another instance on $name deletes while a chat is se
   it.skipIf(skip)("is nothing that a chat is stored with, or sent for again, once its user is gone", async () => {
     const one = await database.start();
     const other = await database.start((store) =>
-      before(store, "commitCompose", async () => {
+      doingBefore(store, "commitCompose", async () => {
         await reached;
         await one.forgetUser(ana);
       }),

@@ -4,7 +4,7 @@ import type { MemoryId, UserId } from "../../../src/core/index.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { composeWith } from "../compose/service-fixture.js";
-import { around, before, SHARED, sharedDatabase } from "../shared-database.js";
+import { around, doingBefore, SHARED, sharedDatabase } from "../shared-database.js";
 
 const ANA = "ana" as UserId;
 const SAFE = "m-safe" as MemoryId;
@@ -29,7 +29,7 @@ describe.each(SHARED)("two services on one database in $name, one of which forge
   it.skipIf(skip)("keep no text of it with an agent that the other one hears of meanwhile", async () => {
     const other = await database.start();
     const one = await database.start((store) =>
-      before(store, "commitForgetting", async () => {
+      doingBefore(store, "commitForgetting", async () => {
         await tell(other, "late", OLD);
       }),
     );
@@ -43,7 +43,7 @@ describe.each(SHARED)("two services on one database in $name, one of which forge
   it.skipIf(skip)("keep no quote of a text that the other one stores meanwhile, with any agent", async () => {
     const other = await database.start();
     const one = await database.start((store) =>
-      before(store, "commitForgetting", async () => {
+      doingBefore(store, "commitForgetting", async () => {
         await tell(other, "coach", NEW);
         await tell(other, undefined, OLD, `I was told: ${NEW}`);
       }),
