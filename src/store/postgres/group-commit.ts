@@ -166,13 +166,14 @@ async function isStoredAlready(client: pg.ClientBase, locked: LockedUnit, claim:
   if (!isUncertain || claim === undefined) return false;
   if (claim.scopeId === null) return isEnd(unit);
   if (unit.version !== null && unit.version.scopeId !== claim.scopeId) return isEnd(unit);
-  const [record] = numberedRecords(unit, claim.scopeId, unit.version?.commits ?? 0);
-  if (record === undefined) return false;
-  const [row] = await ask<StoredRecordRow>(client, RECORD, [claim.scopeId, record.n]);
+  const [first] = numberedRecords(unit, claim.scopeId, unit.version?.commits ?? 0);
+  if (first === undefined) return false;
+  const { record, n, sum } = first;
+  const [row] = await ask<StoredRecordRow>(client, RECORD, [claim.scopeId, n]);
   if (row === undefined || row.at !== record.at) return false;
   const isSameRequest =
     record.requestId !== null && record.requestId === row.requestId && numberOf(record.kind) === row.kind;
-  return isSameRequest || record.sum === row.sum;
+  return isSameRequest || sum === row.sum;
 }
 
 /** Creates the scopes of units that begin one. */

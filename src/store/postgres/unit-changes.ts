@@ -18,7 +18,8 @@ export interface ClaimedUnit {
 }
 
 /** A record that a unit appends, with its number and checksum. */
-export interface NumberedRecord extends NewRecord {
+export interface NumberedRecord {
+  readonly record: NewRecord;
   readonly n: number;
   readonly sum: number;
 }
@@ -44,7 +45,7 @@ export function numberedRecords({ changes }: JournalUnit, scopeId: number, commi
   const records = changes.flatMap((change) => (change.kind === "append" ? change.records : []));
   return records.map((record, at) => {
     const n = commits + 1 + at;
-    return { ...record, n, sum: sumOfRecord({ ...record, scopeId, n }) };
+    return { record, n, sum: sumOfRecord({ ...record, scopeId, n }) };
   });
 }
 
@@ -127,7 +128,8 @@ const JOURNAL_COLUMNS: Columns = {
 const MEMORY_COLUMNS: Columns = { table: "known_memories", names: ["scope_id", "hashes"] };
 
 function journalRows({ scopeId, records }: ClaimedUnit): unknown[][] {
-  return records.map(({ n, kind, turn, turns, conversation, requestId, leaf, at, sum, changes, said }) => {
+  return records.map(({ record, n, sum }) => {
+    const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
     return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
   });
 }
